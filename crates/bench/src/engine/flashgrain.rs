@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use flashgrain::{Batch, Db, Error, ErrorKind, Readable as _, Transaction, Tree};
+use flashgrain::{Batch, Db, Error, ErrorKind, IndexKind, Readable as _, Transaction, Tree, TreeOptions};
 use flashgrain_device::Nanos;
 
 use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table};
@@ -24,8 +24,8 @@ pub(crate) fn store_in(directory: &Path) -> PathBuf {
     directory.join("flashgrain")
 }
 
-/// Opens or makes the store.
-pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
+/// Opens or makes the store, with trees of a kind.
+pub(super) fn open(setup: &Setup, kind: IndexKind) -> anyhow::Result<Box<dyn Engine>> {
     let durability = match setup.durability {
         Durability::Full => flashgrain::Durability::Sync,
         Durability::Buffered => flashgrain::Durability::Buffered,
@@ -38,9 +38,10 @@ pub(super) fn open(setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         .tasks_per_worker(setup.clients_max.div_ceil(setup.cores).max(1))
         .durability(durability)
         .open_or_create()?;
-    let trees = setup.tables.iter().map(|name| db.tree(name)).collect::<Result<_, _>>()?;
+    let trees = db.trees_with(setup.tables, &TreeOptions::new().kind(kind))?;
     let settings = [
         ("version", super::version::locked_version("flashgrain")),
+        ("trees", format!("{kind:?}")),
         ("clients", "tasks".into()),
         ("workers", setup.cores.to_string()),
         ("cache", format!("{} bytes", setup.cache_bytes)),

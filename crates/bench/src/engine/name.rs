@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 use std::fs;
 
+use ::flashgrain::IndexKind;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,10 @@ use super::{Engine, Setup, flashgrain};
 pub enum EngineName {
     /// This project's store.
     Flashgrain,
+    /// The same with LSM-trees.
+    #[serde(rename = "flashgrain-lsm")]
+    #[value(name = "flashgrain-lsm")]
+    FlashgrainLsm,
     /// A log-structured merge tree.
     RocksDb,
     /// A B-tree with snapshot isolation: MongoDB's.
@@ -57,7 +62,12 @@ const COMPILED: &[Compiled] = &[
     Compiled {
         name: EngineName::Flashgrain,
         version: || locked_version("flashgrain"),
-        open: flashgrain::open,
+        open: |setup| flashgrain::open(setup, IndexKind::BTree),
+    },
+    Compiled {
+        name: EngineName::FlashgrainLsm,
+        version: || locked_version("flashgrain"),
+        open: |setup| flashgrain::open(setup, IndexKind::Lsm),
     },
     #[cfg(feature = "rocksdb")]
     Compiled {
@@ -101,6 +111,11 @@ impl EngineName {
         Self::value_variants()
     }
 
+    /// Whether it is this project's store.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::Flashgrain | Self::FlashgrainLsm)
+    }
+
     fn compiled(self) -> Option<&'static Compiled> {
         COMPILED.iter().find(|compiled| compiled.name == self)
     }
@@ -118,7 +133,7 @@ impl EngineName {
     /// Memory in which it caches data.
     pub fn caching(self) -> Caching {
         match self {
-            Self::Flashgrain | Self::RocksDb | Self::WiredTiger => Caching::Own,
+            Self::Flashgrain | Self::FlashgrainLsm | Self::RocksDb | Self::WiredTiger => Caching::Own,
             Self::Lmdb | Self::Sqlite | Self::BerkeleyDb | Self::Fjall | Self::Redb => Caching::PageCache,
         }
     }
@@ -127,7 +142,7 @@ impl EngineName {
     pub fn how_to_get(self) -> String {
         let build = format!("cargo build --release -p flashgrain_bench --features {self}");
         match self {
-            Self::Fjall | Self::Redb | Self::Flashgrain => build,
+            Self::Fjall | Self::Redb | Self::Flashgrain | Self::FlashgrainLsm => build,
             _ => format!("scripts/install-peers.sh && {build}"),
         }
     }
@@ -167,7 +182,7 @@ mod tests {
     #[test]
     fn names_are_features() {
         let manifest = include_str!("../../Cargo.toml");
-        for name in EngineName::all().iter().filter(|name| **name != EngineName::Flashgrain) {
+        for name in EngineName::all().iter().filter(|name| !name.is_own()) {
             assert!(manifest.contains(&format!("\n{name} = [")), "{name} is no feature");
         }
     }

@@ -12,10 +12,12 @@
 //! nevertheless is no panic.
 
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use crate::index::{VERSION_BYTES, Version};
 use crate::log::Timestamp;
+use crate::pool::CachedBlock;
+use crate::sync::Arc;
 use crate::varint;
 
 /// Records from one restart to the next.
@@ -23,9 +25,64 @@ const RESTART_EVERY: usize = 16;
 
 const OFFSET_BYTES: usize = size_of::<u32>();
 
+/// Most bytes of a record besides key and value: their lengths, which take three each, and the version.
+const RECORD_BYTES: usize = 3 * 3 + VERSION_BYTES;
+
 /// Where a version lies among others: by key, and of a key the newer ones first.
 pub(super) fn order(one: (&[u8], Timestamp), other: (&[u8], Timestamp)) -> Ordering {
     one.0.cmp(other.0).then(other.1.cmp(&one.1))
+}
+
+/// Bytes that were read, which several may share.
+#[derive(Clone)]
+pub(super) struct Content {
+    of: Source,
+    range: Range<usize>,
+}
+
+#[derive(Clone)]
+enum Source {
+    Cached(Arc<CachedBlock>),
+    Read(Arc<Vec<u8>>),
+}
+
+impl Content {
+    /// A part of it.
+    pub fn part(&self, range: Range<usize>) -> Option<Self> {
+        let range = self.range.start.checked_add(range.start)?..self.range.start.checked_add(range.end)?;
+        (range.start <= range.end && range.end <= self.range.end).then(|| Self { of: self.of.clone(), range })
+    }
+}
+
+impl Deref for Content {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        let all = match &self.of {
+            Source::Cached(block) => block.content(),
+            Source::Read(bytes) => bytes,
+        };
+        all.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl From<Arc<CachedBlock>> for Content {
+    fn from(block: Arc<CachedBlock>) -> Self {
+        Self { range: 0..block.content().len(), of: Source::Cached(block) }
+    }
+}
+
+impl From<Arc<Vec<u8>>> for Content {
+    fn from(bytes: Arc<Vec<u8>>) -> Self {
+        Self { range: 0..bytes.len(), of: Source::Read(bytes) }
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Arc::new(bytes).into()
+    }
 }
 
 /// A block that is being made.
@@ -57,6 +114,11 @@ impl BlockBuilder {
         self.last_key.extend_from_slice(&key[shared..]);
     }
 
+    /// Bytes that it has at most when it is finished with this record.
+    pub fn len_bytes_with(&self, key: &[u8], value: &[u8]) -> usize {
+        self.len_bytes() + OFFSET_BYTES + RECORD_BYTES + key.len() + value.len()
+    }
+
     /// Bytes that it has when it is finished.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len() + (self.restarts.len() + 1) * OFFSET_BYTES
@@ -64,6 +126,10 @@ impl BlockBuilder {
 
     pub fn is_empty(&self) -> bool {
         self.records == 0
+    }
+
+    pub fn records(&self) -> usize {
+        self.records
     }
 
     /// The whole block; it is empty afterwards.
@@ -89,15 +155,17 @@ pub(super) struct Record {
 }
 
 /// A finished block.
+#[derive(Clone)]
 pub(super) struct Block {
-    bytes: Vec<u8>,
+    bytes: Content,
     /// Where records end and restarts begin.
     records_end: usize,
 }
 
 impl Block {
     /// `None` if it cannot have been made by a [`BlockBuilder`].
-    pub fn of(bytes: Vec<u8>) -> Option<Self> {
+    pub fn of(bytes: impl Into<Content>) -> Option<Self> {
+        let bytes = bytes.into();
         let (rest, count) = bytes.split_last_chunk::<OFFSET_BYTES>()?;
         let restarts_bytes = (u32::from_le_bytes(*count) as usize).checked_mul(OFFSET_BYTES)?;
         let records_end = rest.len().checked_sub(restarts_bytes)?;
@@ -155,6 +223,43 @@ impl Block {
         true
     }
 
+    /// The first record, or the first one that does not lie before a place; its key is put into `key`. `None` if
+    /// there is none.
+    ///
+    /// # Errors
+    /// `Err` if the block is damaged.
+    pub fn first_from(
+        &self,
+        place: Option<(&[u8], Timestamp)>,
+        key: &mut Vec<u8>,
+    ) -> Result<Option<Record>, ()> {
+        key.clear();
+        let start = place.map_or(Some(0), |place| self.restart_before(place)).ok_or(())?;
+        let mut record = self.next_of(start, key)?;
+        while let Some(found) = &record
+            && let Some(place) = place
+            && order((key, found.version.timestamp()), place) == Ordering::Less
+        {
+            record = self.next_of(found.end, key)?;
+        }
+        Ok(record)
+    }
+
+    /// The record behind another one, whose key `key` is and becomes that of the next. `None` at the end.
+    ///
+    /// # Errors
+    /// `Err` if the block is damaged.
+    pub fn after(&self, record: &Record, key: &mut Vec<u8>) -> Result<Option<Record>, ()> {
+        self.next_of(record.end, key)
+    }
+
+    fn next_of(&self, at: usize, key: &mut Vec<u8>) -> Result<Option<Record>, ()> {
+        if at >= self.records_end {
+            return Ok(None);
+        }
+        self.record_at(at, key).map(Some).ok_or(())
+    }
+
     /// The first record that does not lie before this place, if its key is the same.
     pub fn find(&self, key: &[u8], at: Timestamp) -> Result<Option<Record>, ()> {
         let mut found = None;
@@ -168,14 +273,22 @@ impl Block {
         if is_whole { Ok(found) } else { Err(()) }
     }
 
+    /// Key and timestamp of the record at a restart, which has its whole key.
+    fn restart_place(&self, number: usize) -> Option<(&[u8], Timestamp)> {
+        let mut rest = self.bytes.get(self.restart(number)?..self.records_end)?;
+        let (shared, length, _) =
+            (varint::take(&mut rest)?, varint::take(&mut rest)?, varint::take(&mut rest)?);
+        let (key, rest) = rest.split_at_checked(usize::try_from(length).ok().filter(|_| shared == 0)?)?;
+        let version = Version::from_bits(u64::from_le_bytes(*rest.first_chunk::<VERSION_BYTES>()?));
+        Some((key, version.timestamp()))
+    }
+
     /// Offset of the last restart that lies before this place; the first one if none does.
     fn restart_before(&self, place: (&[u8], Timestamp)) -> Option<usize> {
         let (mut low, mut high) = (0, self.restarts());
         while high - low > 1 {
             let middle = low.midpoint(high);
-            let mut key = Vec::new();
-            let record = self.record_at(self.restart(middle)?, &mut key)?;
-            if order((&key, record.version.timestamp()), place) == Ordering::Less {
+            if order(self.restart_place(middle)?, place) == Ordering::Less {
                 low = middle;
             } else {
                 high = middle;
@@ -256,7 +369,7 @@ mod tests {
 
         #[test]
         fn a_flipped_byte_is_no_panic(versions in versions(), at: prop::sample::Index, flip in 1_u8..) {
-            let mut bytes = block_of(&versions).bytes;
+            let mut bytes = block_of(&versions).bytes.to_vec();
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
             if let Some(block) = Block::of(bytes) {

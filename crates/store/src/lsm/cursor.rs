@@ -4,19 +4,47 @@
 
 use super::block::order;
 use super::levels::Run;
-use super::memtable::{Memtable, OwnVersion};
-use super::table::{Entries, Table};
+use super::memtable::Memtable;
+use super::table_cursor::{Reading, TableCursor};
+use super::versions::KeyVersions;
 use crate::Error;
 use crate::index::{Direction, Version};
+use crate::log::Timestamp;
+use crate::pool::Pool;
 use crate::sync::Arc;
+use crate::task::Executor;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// Where a scan begins: at this key, or behind it in the scan's direction; `None`: at the end.
+/// How cursors read tables.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub pool: Arc<Pool>,
+    pub executor: Executor,
+    pub reading: Reading,
+}
+
+/// Where a scan begins: at this key, or behind it in the scan's direction.
 pub(super) type Start<'a> = Bound<&'a [u8]>;
 
+/// The place among versions where a scan begins: forward with the first that does not lie before it, backward
+/// with the last that does. `None`: at its end.
+fn place_of(start: Start<'_>, direction: Direction) -> Option<(&[u8], Timestamp)> {
+    // Of a key the newest version comes first, and 0 is older than any.
+    let (before, behind) = (Timestamp(u64::MAX), Timestamp(0));
+    match (start, direction) {
+        (Bound::Unbounded, _) => None,
+        (Bound::Included(key), Direction::Forward) | (Bound::Excluded(key), Direction::Backward) => {
+            Some((key, before))
+        }
+        (Bound::Excluded(key), Direction::Forward) | (Bound::Included(key), Direction::Backward) => {
+            Some((key, behind))
+        }
+    }
+}
+
 /// Versions one after the other.
-pub(super) trait Cursor {
+pub(super) trait Cursor: Send {
     /// The present version; `None` if there are no more.
     fn get(&self) -> Option<(&[u8], Version, &[u8])>;
 
@@ -27,162 +55,56 @@ pub(super) trait Cursor {
     fn advance(&mut self) -> Result<(), Error>;
 }
 
-/// Versions of a memtable that are copied at a time.
-const COPIED: usize = 128;
-
 /// See [`Cursor`].
 pub(super) struct MemtableCursor {
     table: Arc<Memtable>,
     direction: Direction,
-    copied: Vec<OwnVersion>,
-    at: usize,
+    /// The present version's node, and what is in it.
+    node: Option<u32>,
+    key: Vec<u8>,
+    version: Version,
+    value: Vec<u8>,
 }
 
 impl MemtableCursor {
     pub fn new(table: &Arc<Memtable>, direction: Direction, start: Start<'_>) -> Self {
-        let mut cursor = Self { table: Arc::clone(table), direction, copied: Vec::new(), at: 0 };
-        cursor.copy(start);
+        let node = table.seek(place_of(start, direction), direction);
+        let (key, value) = (Vec::new(), Vec::new());
+        let table = Arc::clone(table);
+        let mut cursor = Self { table, direction, node, key, version: Version::from_bits(0), value };
+        cursor.load();
         cursor
     }
 
-    fn copy(&mut self, start: Start<'_>) {
-        self.copied = self.table.range(start, self.direction, COPIED);
-        self.at = 0;
+    fn load(&mut self) {
+        if let Some(node) = self.node {
+            self.version = self.table.load(node, &mut self.key, &mut self.value);
+        }
     }
 }
 
 impl Cursor for MemtableCursor {
     fn get(&self) -> Option<(&[u8], Version, &[u8])> {
-        let found = self.copied.get(self.at)?;
-        Some((&found.key, found.version, &found.value))
+        self.node.map(|_| (self.key.as_slice(), self.version, self.value.as_slice()))
     }
 
     fn advance(&mut self) -> Result<(), Error> {
-        self.at += 1;
-        if self.at == self.copied.len()
-            && let Some(last) = self.copied.pop()
-        {
-            self.copy(Bound::Excluded(&last.key));
-        }
-        Ok(())
-    }
-}
-
-/// See [`Cursor`].
-struct TableCursor {
-    table: Arc<Table>,
-    direction: Direction,
-    /// Number of the partition, and of the block in it.
-    partition: usize,
-    block: usize,
-    blocks: Vec<super::table::Place>,
-    entries: Entries,
-    /// The present one; behind the last, or wrapped around before the first, at the end.
-    at: usize,
-}
-
-impl TableCursor {
-    fn new(table: &Arc<Table>, direction: Direction, start: Start<'_>) -> Result<Self, Error> {
-        let mut cursor = Self {
-            table: Arc::clone(table),
-            direction,
-            partition: 0,
-            block: 0,
-            blocks: Vec::new(),
-            entries: Entries::default(),
-            at: 0,
+        let Some(node) = self.node else { return Ok(()) };
+        self.node = match self.direction {
+            Direction::Forward => self.table.next(node),
+            Direction::Backward => {
+                self.table.seek(Some((&self.key, self.version.timestamp())), Direction::Backward)
+            }
         };
-        cursor.seek(start)?;
-        Ok(cursor)
-    }
-
-    fn seek(&mut self, start: Start<'_>) -> Result<(), Error> {
-        let (partitions, direction) = (self.table.partitions()?, self.direction);
-        // Versions before this place are not wanted, forward; backward only these are.
-        let is_before =
-            |key: &[u8]| match (start, direction) {
-                (Bound::Unbounded, Direction::Forward) => false,
-                (Bound::Unbounded, Direction::Backward) => true,
-                (Bound::Included(bound), Direction::Forward)
-                | (Bound::Excluded(bound), Direction::Backward) => key < bound,
-                (Bound::Excluded(bound), Direction::Forward)
-                | (Bound::Included(bound), Direction::Backward) => key <= bound,
-            };
-        let last = partitions - 1;
-        self.partition = self.table.partition_of(is_before)?.min(last);
-        self.blocks = self.table.blocks_of(self.partition)?;
-        self.block = self.table.block_of(self.partition, is_before)?.min(self.blocks.len() - 1);
-        self.load()?;
-        self.at = self.entries.partition_point(is_before);
-        match self.direction {
-            Direction::Forward if self.at == self.entries.len() => self.next_block(),
-            Direction::Backward => self.back(),
-            Direction::Forward => Ok(()),
-        }
-    }
-
-    fn load(&mut self) -> Result<(), Error> {
-        self.entries = self.table.entries(self.blocks[self.block])?;
+        self.load();
         Ok(())
-    }
-
-    fn next_block(&mut self) -> Result<(), Error> {
-        self.block += 1;
-        if self.block == self.blocks.len() {
-            if self.partition + 1 == self.table.partitions()? {
-                self.at = usize::MAX;
-                return Ok(());
-            }
-            self.partition += 1;
-            self.blocks = self.table.blocks_of(self.partition)?;
-            self.block = 0;
-        }
-        self.load()?;
-        self.at = 0;
-        Ok(())
-    }
-
-    fn back(&mut self) -> Result<(), Error> {
-        if self.at > 0 {
-            self.at -= 1;
-            return Ok(());
-        }
-        if self.block == 0 {
-            if self.partition == 0 {
-                self.at = usize::MAX;
-                return Ok(());
-            }
-            self.partition -= 1;
-            self.blocks = self.table.blocks_of(self.partition)?;
-            self.block = self.blocks.len();
-        }
-        self.block -= 1;
-        self.load()?;
-        self.at = self.entries.len() - 1;
-        Ok(())
-    }
-}
-
-impl Cursor for TableCursor {
-    fn get(&self) -> Option<(&[u8], Version, &[u8])> {
-        self.entries.get(self.at)
-    }
-
-    fn advance(&mut self) -> Result<(), Error> {
-        match self.direction {
-            Direction::Forward if self.at + 1 < self.entries.len() => {
-                self.at += 1;
-                Ok(())
-            }
-            Direction::Forward => self.next_block(),
-            Direction::Backward => self.back(),
-        }
     }
 }
 
 /// See [`Cursor`].
 pub(super) struct RunCursor {
     run: Run,
+    reader: Reader,
     direction: Direction,
     /// Number of the table, and the cursor in it; `None` at the end.
     table: usize,
@@ -190,7 +112,7 @@ pub(super) struct RunCursor {
 }
 
 impl RunCursor {
-    pub fn new(run: Run, direction: Direction, start: Start<'_>) -> Result<Self, Error> {
+    pub fn new(run: Run, reader: &Reader, direction: Direction, start: Start<'_>) -> Result<Self, Error> {
         let table = match (start, direction) {
             (Bound::Unbounded, Direction::Forward) => 0,
             (Bound::Unbounded, Direction::Backward) => run.len().saturating_sub(1),
@@ -198,30 +120,34 @@ impl RunCursor {
                 run.partition_point(|table| table.summary.last_key.as_slice() < key)
             }
             (Bound::Included(key) | Bound::Excluded(key), Direction::Backward) => {
-                run.partition_point(|table| table.summary.first_key.as_slice() <= key).saturating_sub(1)
+                run.partition_point(|table| table.summary.first_key.as_slice() <= key).wrapping_sub(1)
             }
         };
-        let mut cursor = Self { run, direction, table, inside: None };
-        cursor.enter(start)?;
+        let mut cursor = Self { run, reader: reader.clone(), direction, table, inside: None };
+        cursor.enter(place_of(start, direction))?;
         Ok(cursor)
     }
 
     /// Goes to the first version of the present table, or of the next ones, that there is.
-    fn enter(&mut self, mut start: Start<'_>) -> Result<(), Error> {
+    fn enter(&mut self, mut place: Option<(&[u8], Timestamp)>) -> Result<(), Error> {
+        self.inside = None;
         while let Some(table) = self.run.get(self.table) {
-            let inside = TableCursor::new(table, self.direction, start)?;
+            let inside = TableCursor::new(table, &self.reader, self.direction, place)?;
             if inside.get().is_some() {
                 self.inside = Some(inside);
                 return Ok(());
             }
-            start = Bound::Unbounded;
-            self.table = match self.direction {
-                Direction::Forward => self.table + 1,
-                Direction::Backward => self.table.wrapping_sub(1),
-            };
+            place = None;
+            self.next_table();
         }
-        self.inside = None;
         Ok(())
+    }
+
+    fn next_table(&mut self) {
+        self.table = match self.direction {
+            Direction::Forward => self.table + 1,
+            Direction::Backward => self.table.wrapping_sub(1),
+        };
     }
 }
 
@@ -234,11 +160,8 @@ impl Cursor for RunCursor {
         let Some(inside) = &mut self.inside else { return Ok(()) };
         inside.advance()?;
         if inside.get().is_none() {
-            self.table = match self.direction {
-                Direction::Forward => self.table + 1,
-                Direction::Backward => self.table.wrapping_sub(1),
-            };
-            self.enter(Bound::Unbounded)?;
+            self.next_table();
+            self.enter(None)?;
         }
         Ok(())
     }
@@ -248,54 +171,83 @@ impl Cursor for RunCursor {
 pub(super) struct Merged {
     sources: Vec<Box<dyn Cursor>>,
     direction: Direction,
-    /// The source with the present version.
-    first: Option<usize>,
+    /// Numbers of the sources that have versions left, as a heap with the first version on top.
+    heap: Vec<usize>,
 }
 
 impl Merged {
     pub fn new(sources: Vec<Box<dyn Cursor>>, direction: Direction) -> Self {
-        let mut merged = Self { sources, direction, first: None };
-        merged.first = merged.find_first();
+        let heap = (0..sources.len()).filter(|number| sources[*number].get().is_some()).collect();
+        let mut merged = Self { sources, direction, heap };
+        (0..merged.heap.len() / 2).rev().for_each(|at| merged.sift_down(at));
         merged
     }
 
-    fn find_first(&self) -> Option<usize> {
-        let mut first: Option<(usize, (&[u8], Version))> = None;
-        for (number, source) in self.sources.iter().enumerate() {
-            let Some((key, version, _)) = source.get() else { continue };
-            let is_first = first.is_none_or(|(_, (other_key, other))| {
-                let ordered = order((key, version.timestamp()), (other_key, other.timestamp()));
-                match self.direction {
-                    Direction::Forward => ordered == Ordering::Less,
-                    Direction::Backward => ordered == Ordering::Greater,
+    /// Whether the version of one source comes before that of another. Of equal ones either may.
+    fn is_before(&self, one: usize, other: usize) -> bool {
+        let place = |number: usize| {
+            let (key, version, _) = self.sources[number].get()?;
+            Some((key, version.timestamp()))
+        };
+        let Some((one, other)) = place(one).zip(place(other)) else { return false };
+        match self.direction {
+            Direction::Forward => order(one, other) == Ordering::Less,
+            Direction::Backward => order(one, other) == Ordering::Greater,
+        }
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        loop {
+            let mut first = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.heap.len() && self.is_before(self.heap[child], self.heap[first]) {
+                    first = child;
                 }
-            });
-            if is_first {
-                first = Some((number, (key, version)));
+            }
+            if first == at {
+                return;
+            }
+            self.heap.swap(at, first);
+            at = first;
+        }
+    }
+
+    /// The present version; `None` if there are no more.
+    pub fn get(&self) -> Option<(&[u8], Version, &[u8])> {
+        self.sources.get(*self.heap.first()?)?.get()
+    }
+
+    fn advance_first(&mut self) -> Result<(), Error> {
+        let Some(first) = self.heap.first().copied() else { return Ok(()) };
+        self.sources[first].advance()?;
+        if self.sources[first].get().is_none() {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+        Ok(())
+    }
+
+    /// Puts all versions of the next key into `versions`, in the order of the direction; `false` if there are
+    /// no more.
+    ///
+    /// # Errors
+    /// Those of reading a table.
+    pub fn next_key(&mut self, versions: &mut KeyVersions) -> Result<bool, Error> {
+        let Some((key, version, value)) = self.get() else { return Ok(false) };
+        versions.begin(key);
+        versions.push(version, value);
+        let mut last = version.timestamp();
+        loop {
+            self.advance_first()?;
+            let Some((key, version, value)) = self.get().filter(|(key, ..)| *key == versions.key()) else {
+                return Ok(true);
+            };
+            debug_assert_eq!(key, versions.key(), "a version of another key");
+            // Replayed versions may lie in a memtable and in a table.
+            if version.timestamp() != last {
+                last = version.timestamp();
+                versions.push(version, value);
             }
         }
-        first.map(|(number, _)| number)
-    }
-}
-
-impl Cursor for Merged {
-    fn get(&self) -> Option<(&[u8], Version, &[u8])> {
-        self.sources.get(self.first?)?.get()
-    }
-
-    fn advance(&mut self) -> Result<(), Error> {
-        let Some((first, (key, version, _))) = self.first.zip(self.get()) else { return Ok(()) };
-        let same = |source: &dyn Cursor| {
-            source.get().is_some_and(|(other, its, _)| other == key && its.timestamp() == version.timestamp())
-        };
-        // Replayed versions may lie in a memtable and in a table.
-        let copies: Vec<usize> = (0..self.sources.len())
-            .filter(|number| *number == first || same(&*self.sources[*number]))
-            .collect();
-        for number in copies {
-            self.sources[number].advance()?;
-        }
-        self.first = self.find_first();
-        Ok(())
     }
 }

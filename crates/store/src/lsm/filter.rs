@@ -53,6 +53,13 @@ fn result_bits(bits_per_key: f64) -> u32 {
     ((bits_per_key / ROWS_PER_KEY) as u32).min(RESULT_BITS_MAX)
 }
 
+/// Bytes that a filter of so many keys hardly ever exceeds.
+pub(super) fn bytes_max(keys: usize, bits_per_key: f64) -> usize {
+    let rows = (keys as f64 * ROWS_PER_KEY + WIDTH as f64) as u64;
+    let rows = rows.next_multiple_of(WIDTH) as usize;
+    HEADER_BYTES + rows / 8 * result_bits(bits_per_key) as usize
+}
+
 /// The filter of the keys with these hashes, of about so many bits for each; empty if that is less than one.
 pub(super) fn build(hashes: &[u64], bits_per_key: f64) -> Vec<u8> {
     let result_bits = result_bits(bits_per_key);

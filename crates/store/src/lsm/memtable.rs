@@ -12,7 +12,6 @@
 //! A link is the number of the node's first word, from the first frame's beginning; 0 is the end.
 
 use std::cmp::Ordering as Compared;
-use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::class::class_bytes;
@@ -71,14 +70,6 @@ pub(super) struct Memtable {
     first_timestamp: AtomicU64,
 }
 
-/// A version with its key and value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OwnVersion {
-    pub key: Vec<u8>,
-    pub version: Version,
-    pub value: Vec<u8>,
-}
-
 /// A node: its frame, and where in it.
 #[derive(Clone, Copy)]
 struct Node<'a> {
@@ -119,14 +110,6 @@ impl<'a> Node<'a> {
     fn copy_value(self, into: &mut Vec<u8>) {
         let (key, levels, value) = self.lengths();
         self.page.copy_to(self.key_offset(levels) + padded(key), value, into);
-    }
-
-    fn own(self) -> OwnVersion {
-        let (length, levels, _) = self.lengths();
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        self.page.copy_to(self.key_offset(levels), length, &mut key);
-        self.copy_value(&mut value);
-        OwnVersion { key, version: self.version(), value }
     }
 }
 
@@ -189,30 +172,25 @@ impl Memtable {
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok().map(place)
     }
 
-    /// The last node of a level before a place, from `before` on, and the link behind it.
-    fn before<'a>(
-        &'a self,
-        mut before: Option<Node<'a>>,
-        level: usize,
-        key: &[u8],
-        at: Timestamp,
-    ) -> (Option<Node<'a>>, u32) {
+    /// The last node of a level before a place, from `before` on, and the one behind it.
+    fn before(&self, mut before: u32, level: usize, key: &[u8], at: Timestamp) -> (u32, u32) {
+        let mut node = self.node(before);
         loop {
-            let link = self.link(before, level).load(Ordering::Acquire);
+            let link = self.link(node, level).load(Ordering::Acquire);
             match self.node(link) {
-                Some(next) if next.compare(key, at) == Compared::Less => before = Some(next),
+                Some(next) if next.compare(key, at) == Compared::Less => (before, node) = (link, Some(next)),
                 _ => return (before, link),
             }
         }
     }
 
-    /// The last node before a place, and the first one that does not lie before it.
-    fn around(&self, key: &[u8], at: Timestamp) -> (Option<Node<'_>>, Option<Node<'_>>) {
-        let (mut before, mut link) = (None, 0);
+    /// The last node before a place, and the first one that does not lie before it; 0 if there is none.
+    fn around(&self, key: &[u8], at: Timestamp) -> (u32, u32) {
+        let (mut before, mut link) = (0, 0);
         for level in (0..LEVELS).rev() {
             (before, link) = self.before(before, level, key, at);
         }
-        (before, self.node(link))
+        (before, link)
     }
 
     /// Adds a version of the commit that the log has as `record`.
@@ -236,8 +214,8 @@ impl Memtable {
         page.set_long(offset + VERSION, version.bits());
         page.copy_from(node.key_offset(levels as u32), key);
         page.copy_from(node.key_offset(levels as u32) + key_bytes, value);
-        let mut befores = [None; LEVELS];
-        let mut before = None;
+        let mut befores = [0; LEVELS];
+        let mut before = 0;
         for level in (0..LEVELS).rev() {
             (before, _) = self.before(before, level, key, at);
             befores[level] = before;
@@ -251,7 +229,7 @@ impl Memtable {
                 if let Some(own) = node.link(level) {
                     own.store(behind, Ordering::Relaxed);
                 }
-                let swapped = self.link(before, level).compare_exchange(
+                let swapped = self.link(self.node(before), level).compare_exchange(
                     behind,
                     link,
                     Ordering::Release,
@@ -267,7 +245,7 @@ impl Memtable {
 
     /// The newest version of a key that is not newer than `at`; its value is appended to `into`.
     pub fn find(&self, key: &[u8], at: Timestamp, into: &mut Vec<u8>) -> Option<Version> {
-        let found = self.around(key, at).1.filter(|node| node.is_of(key))?;
+        let found = self.node(self.around(key, at).1).filter(|node| node.is_of(key))?;
         found.copy_value(into);
         Some(found.version())
     }
@@ -285,39 +263,44 @@ impl Memtable {
         (lsn != u64::MAX).then_some(LogRecord { start: Lsn(lsn), timestamp: Timestamp(timestamp) })
     }
 
-    /// Up to `most` versions with keys from `start` on in the scan's direction, in that direction; those of a
-    /// key are never split.
-    pub fn range(&self, start: Bound<&[u8]>, direction: Direction, most: usize) -> Vec<OwnVersion> {
-        // A key's newest version comes first, and 0 is older than any.
-        let (newest, oldest) = (Timestamp(u64::MAX), Timestamp(0));
-        let mut next = match (direction, start) {
-            (Direction::Forward, Bound::Unbounded) => self.node(self.heads[0].load(Ordering::Acquire)),
-            (Direction::Forward, Bound::Included(key)) => self.around(key, newest).1,
-            (Direction::Forward, Bound::Excluded(key)) => self.around(key, oldest).1,
-            (Direction::Backward, Bound::Unbounded) => self.last(),
-            (Direction::Backward, Bound::Included(key)) => self.around(key, oldest).0,
-            (Direction::Backward, Bound::Excluded(key)) => self.around(key, newest).0,
+    /// Forward, the first node that does not lie before a place; backward, the last one that does. Without a
+    /// place the first or the last of all.
+    pub fn seek(&self, place: Option<(&[u8], Timestamp)>, direction: Direction) -> Option<u32> {
+        let link = match (place, direction) {
+            (Some((key, at)), Direction::Forward) => self.around(key, at).1,
+            (Some((key, at)), Direction::Backward) => self.around(key, at).0,
+            (None, Direction::Forward) => self.heads[0].load(Ordering::Acquire),
+            (None, Direction::Backward) => self.last(),
         };
-        let mut found: Vec<OwnVersion> = Vec::new();
-        while let Some(node) = next {
-            if found.len() >= most && found.last().is_some_and(|last| !node.is_of(&last.key)) {
-                break;
-            }
-            let own = node.own();
-            next = match direction {
-                Direction::Forward => self.node(self.link(Some(node), 0).load(Ordering::Acquire)),
-                Direction::Backward => self.around(&own.key, own.version.timestamp()).0,
-            };
-            found.push(own);
-        }
-        found
+        (link != 0).then_some(link)
     }
 
-    fn last(&self) -> Option<Node<'_>> {
-        let mut last = None;
+    /// The node behind another one.
+    pub fn next(&self, node: u32) -> Option<u32> {
+        let link = self.link(self.node(node), 0).load(Ordering::Acquire);
+        (link != 0).then_some(link)
+    }
+
+    /// A node's version, with its key and value, which replace what was there.
+    pub fn load(&self, node: u32, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Version {
+        key.clear();
+        value.clear();
+        let Some(node) = self.node(node) else { return Version::from_bits(0) };
+        let (length, levels, _) = node.lengths();
+        node.page.copy_to(node.key_offset(levels), length, key);
+        node.copy_value(value);
+        node.version()
+    }
+
+    fn last(&self) -> u32 {
+        let mut last = 0;
         for level in (0..LEVELS).rev() {
-            while let Some(next) = self.node(self.link(last, level).load(Ordering::Acquire)) {
-                last = Some(next);
+            loop {
+                let next = self.link(self.node(last), level).load(Ordering::Acquire);
+                if next == 0 {
+                    break;
+                }
+                last = next;
             }
         }
         last
@@ -331,7 +314,10 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use std::ops::Bound;
+
     use super::*;
+    use crate::lsm::cursor::{Cursor as _, MemtableCursor};
     use crate::pool::testing::pool_over;
 
     fn record(timestamp: u64) -> LogRecord {
@@ -346,14 +332,29 @@ mod tests {
         table.put(key, Version::put(Timestamp(timestamp)), &timestamp.to_le_bytes()[..3], record(timestamp))
     }
 
-    fn timestamps(found: &[OwnVersion]) -> Vec<u64> {
-        found.iter().map(|found| found.version.timestamp().0).collect()
+    /// Keys and timestamps of what a cursor goes over.
+    fn range(
+        table: &Arc<Memtable>,
+        start: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Vec<(Vec<u8>, Reverse<u64>)> {
+        let mut cursor = MemtableCursor::new(table, direction, start);
+        let mut found = Vec::new();
+        while let Some((key, version, _)) = cursor.get() {
+            found.push((key.to_vec(), Reverse(version.timestamp().0)));
+            cursor.advance().unwrap();
+        }
+        found
+    }
+
+    fn timestamps(found: &[(Vec<u8>, Reverse<u64>)]) -> Vec<u64> {
+        found.iter().map(|(_, timestamp)| timestamp.0).collect()
     }
 
     #[test]
     fn a_reader_sees_the_newest_version_up_to_its_own_time() {
-        let table = empty(64 << 10);
-        assert_eq!((table.first(), table.range(Bound::Unbounded, Direction::Backward, 9).len()), (None, 0));
+        let table = Arc::new(empty(64 << 10));
+        assert_eq!((table.first(), range(&table, Bound::Unbounded, Direction::Backward).len()), (None, 0));
         for (key, timestamp) in [(b"b", 5), (b"a", 4), (b"b", 3), (b"c", 7)] {
             put(&table, key, timestamp).unwrap();
         }
@@ -366,31 +367,29 @@ mod tests {
         assert_eq!(find(b"b", 2), None);
         assert_eq!(find(b"bb", 9), None);
         assert_eq!(table.first(), Some(record(3)));
-        let forward = |start, most| timestamps(&table.range(start, Direction::Forward, most));
-        let backward = |start, most| timestamps(&table.range(start, Direction::Backward, most));
-        assert_eq!(forward(Bound::Unbounded, 9), [4, 5, 3, 7]);
-        assert_eq!(forward(Bound::Unbounded, 2), [4, 5, 3]);
-        assert_eq!(backward(Bound::Unbounded, 1), [7]);
-        assert_eq!(backward(Bound::Unbounded, 2), [7, 3, 5]);
-        assert_eq!(forward(Bound::Included(b"b"), 9), [5, 3, 7]);
-        assert_eq!(forward(Bound::Excluded(b"b"), 9), [7]);
-        assert_eq!(backward(Bound::Included(b"b"), 9), [3, 5, 4]);
-        assert_eq!(backward(Bound::Excluded(b"b"), 9), [4]);
+        let forward = |start| timestamps(&range(&table, start, Direction::Forward));
+        let backward = |start| timestamps(&range(&table, start, Direction::Backward));
+        assert_eq!(forward(Bound::Unbounded), [4, 5, 3, 7]);
+        assert_eq!(backward(Bound::Unbounded), [7, 3, 5, 4]);
+        assert_eq!(forward(Bound::Included(b"b")), [5, 3, 7]);
+        assert_eq!(forward(Bound::Excluded(b"b")), [7]);
+        assert_eq!(backward(Bound::Included(b"b")), [3, 5, 4]);
+        assert_eq!(backward(Bound::Excluded(b"b")), [4]);
     }
 
     #[test]
     fn a_full_one_says_so_and_has_what_it_took() {
-        let table = empty(16 << 10);
+        let table = Arc::new(empty(16 << 10));
         let taken =
             (1_u64..).take_while(|number| put(&table, &number.to_be_bytes(), *number).is_ok()).count();
         assert!(taken > 100 && table.bytes() <= 16 << 10, "{taken}");
-        assert_eq!(table.range(Bound::Unbounded, Direction::Forward, usize::MAX).len(), taken);
+        assert_eq!(range(&table, Bound::Unbounded, Direction::Forward).len(), taken);
         assert_eq!(table.put(&[0; 5000], Version::put(Timestamp(1)), &[], record(1)), Err(Full));
     }
 
     #[test]
     fn threads_that_put_side_by_side_lose_nothing() {
-        let table = empty(1 << 20);
+        let table = Arc::new(empty(1 << 20));
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
                 let table = &table;
@@ -406,11 +405,10 @@ mod tests {
                 });
             }
         });
-        let all = table.range(Bound::Unbounded, Direction::Forward, usize::MAX);
+        let all = range(&table, Bound::Unbounded, Direction::Forward);
         assert_eq!(all.len(), 8000);
-        let place = |own: &OwnVersion| (own.key.clone(), Reverse(own.version.timestamp().0));
-        assert!(all.is_sorted_by_key(place));
-        let mut backward = table.range(Bound::Unbounded, Direction::Backward, usize::MAX);
+        assert!(all.is_sorted());
+        let mut backward = range(&table, Bound::Unbounded, Direction::Backward);
         backward.reverse();
         assert_eq!(backward, all);
     }
@@ -422,7 +420,7 @@ mod tests {
             key in proptest::collection::vec(0_u8..4, 1..6),
             at in 0_u64..50,
         ) {
-            let table = empty(64 << 10);
+            let table = Arc::new(empty(64 << 10));
             let mut model = BTreeMap::new();
             // In an order of their own.
             let mut shuffled: Vec<_> = versions.into_iter().collect();
@@ -431,8 +429,7 @@ mod tests {
                 put(&table, &key, timestamp).unwrap();
                 model.insert((key, Reverse(timestamp)), ());
             }
-            let all = table.range(Bound::Unbounded, Direction::Forward, usize::MAX);
-            let places: Vec<_> = all.iter().map(|own| (own.key.clone(), Reverse(own.version.timestamp().0))).collect();
+            let places = range(&table, Bound::Unbounded, Direction::Forward);
             prop_assert_eq!(&places, &model.keys().cloned().collect::<Vec<_>>());
             let expected = model.range((key.clone(), Reverse(at))..).next().map(|(place, ())| place);
             let expected = expected.filter(|place| place.0 == key).map(|place| place.1.0);

@@ -7,19 +7,26 @@
 //! manifest   pages that say which tables there are  levels     the tables, and their order
 //! memtable   versions in memory                     table      records in segments: blocks, fences, filters
 //! block      records with common beginnings         filter     keys that a table certainly does not have
+//! versions   those of one key
 //! turn       one task at a time changes the tables
 //! ```
 
 mod block;
 mod cursor;
 mod filter;
+mod index;
 mod levels;
 mod manifest;
 mod memtable;
+mod merge;
+mod options;
 mod policy;
 mod retention;
+mod scan;
 mod table;
+mod table_cursor;
 mod tree;
 mod turn;
+mod versions;
 
 pub(crate) use tree::{Lsm, Shared};

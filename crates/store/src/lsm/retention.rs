@@ -1,6 +1,6 @@
 //! Which versions stay when tables are merged.
 
-use super::memtable::OwnVersion;
+use super::versions::Held;
 use crate::index::Snapshots;
 use crate::log::Timestamp;
 
@@ -15,7 +15,7 @@ pub(super) struct Retention<'a> {
 impl Retention<'_> {
     /// Takes out of the versions of a key, the newest first, those that nobody will see, and returns them.
     /// `is_oldest`: no older version of the key is anywhere else.
-    pub fn take_unneeded(&self, versions: &mut Vec<OwnVersion>, is_oldest: bool) -> Vec<OwnVersion> {
+    pub fn take_unneeded(&self, versions: &mut Vec<Held>, is_oldest: bool) -> Vec<Held> {
         let mut newer: Option<Timestamp> = None;
         let gone = versions.extract_if(.., |own| {
             let timestamp = own.version.timestamp();
@@ -24,7 +24,7 @@ impl Retention<'_> {
             hidden_from
                 .is_some_and(|until| until <= self.visible && !self.snapshots.any_within(timestamp, until))
         });
-        let mut gone: Vec<OwnVersion> = gone.collect();
+        let mut gone: Vec<Held> = gone.collect();
         while is_oldest
             && let Some(last) = versions.pop_if(|last| {
                 let timestamp = last.version.timestamp();
@@ -43,14 +43,16 @@ impl Retention<'_> {
 mod tests {
     use super::*;
     use crate::index::Version;
+    use crate::lsm::versions::KeyVersions;
 
-    fn versions(all: &[i64]) -> Vec<OwnVersion> {
-        let version = |number: &i64| {
+    fn versions(all: &[i64]) -> Vec<Held> {
+        let mut versions = KeyVersions::default();
+        for number in all {
             let timestamp = Timestamp(number.unsigned_abs());
             let version = if *number < 0 { Version::tombstone(timestamp) } else { Version::put(timestamp) };
-            OwnVersion { key: b"k".to_vec(), version, value: Vec::new() }
-        };
-        all.iter().map(version).collect()
+            versions.push(version, &[]);
+        }
+        versions.all
     }
 
     /// What is left of versions, of which negative ones are tombstones, with snapshots of these timestamps.
@@ -64,7 +66,7 @@ mod tests {
         let gone = Retention { snapshots: &snapshots, visible: Timestamp(visible) }
             .take_unneeded(&mut versions, is_oldest);
         assert_eq!(versions.len() + gone.len(), count);
-        let number = |own: &OwnVersion| {
+        let number = |own: &Held| {
             let number = own.version.timestamp().0 as i64;
             if own.version.is_tombstone() { -number } else { number }
         };

@@ -16,14 +16,15 @@
 
 use std::sync::OnceLock;
 
-use super::block::{Block, BlockBuilder, Record, order};
+use super::block::{Block, BlockBuilder, Content, Record, order};
 use super::filter;
 use crate::Error;
 use crate::hash::hash;
 use crate::header::PageId;
 use crate::index::Version;
 use crate::log::Timestamp;
-use crate::segment::{OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
+use crate::pool::{BlockId, Pool};
+use crate::segment::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use crate::varint;
 
 /// Seed of the keys' hashes in filters.
@@ -31,13 +32,18 @@ const FILTER_SEED: u64 = 0x6c73_6d5f_7461_626c;
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
+/// Most bytes of the last entry of a top, but for long keys, and of headers.
+const END_BYTES: usize = 128;
+
+/// At the end of a block at most this part of one is left empty.
+const PADDING_DIVISOR: u64 = 16;
+
 /// How tables are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TableOptions {
-    /// B′: bytes of a data block, from which on it is finished.
+    /// B′: bytes of a data block and of a partition, at most, unless a single record takes more. Where it costs
+    /// little, they end at multiples of this, so that reading one takes no more than that of the device.
     pub block_bytes: usize,
-    /// Bytes of data blocks that a partition is about.
-    pub partition_bytes: usize,
     /// Bits of a filter for each key; below 1 there are no filters.
     pub filter_bits_per_key: f64,
 }
@@ -87,7 +93,6 @@ pub(super) struct TableWriter<'a> {
     /// Of the partition that is being made.
     fences: BlockBuilder,
     hashes: Vec<u64>,
-    partition_bytes: usize,
     top: BlockBuilder,
     summary: Summary,
 }
@@ -110,15 +115,21 @@ impl<'a> TableWriter<'a> {
             last_version: Version::from_bits(0),
             fences: BlockBuilder::default(),
             hashes: Vec::new(),
-            partition_bytes: 0,
             top: BlockBuilder::default(),
             summary: Summary::default(),
         }
     }
 
-    /// Bytes so far.
-    pub fn bytes(&self) -> u64 {
-        self.summary.bytes + self.data.len_bytes() as u64
+    /// Bytes of the device that it takes at most if it is finished with one more small record.
+    pub fn bytes_with_end(&self) -> u64 {
+        if self.summary.records == 0 {
+            return 0;
+        }
+        let written: u64 = self.written.iter().map(OwnedSegment::length).sum();
+        let open = self.open.as_ref().map_or(0, SegmentWriter::at);
+        // A data block, a partition and the top; each may leave a gap.
+        let end = 3 * self.options.block_bytes + self.top.len_bytes() + END_BYTES;
+        written + open + end as u64
     }
 
     /// Adds a record behind all others.
@@ -128,6 +139,9 @@ impl<'a> TableWriter<'a> {
     pub fn push(&mut self, key: &[u8], version: Version, value: &[u8]) -> Result<(), Error> {
         if self.summary.records == 0 {
             self.summary.first_key = key.to_vec();
+        }
+        if !self.data.is_empty() && self.data.len_bytes_with(key, value) > self.block_room() {
+            self.finish_data()?;
         }
         let is_new = self.hashes.is_empty() || self.summary.last_key != key;
         if is_new {
@@ -139,10 +153,15 @@ impl<'a> TableWriter<'a> {
         self.summary.records += 1;
         self.summary.tombstones += u64::from(version.is_tombstone());
         self.summary.newest = self.summary.newest.max(version.timestamp().0);
-        if self.data.len_bytes() >= self.options.block_bytes {
-            self.finish_data()?;
-        }
         Ok(())
+    }
+
+    /// Bytes of content that the next block should have at most.
+    fn block_room(&self) -> usize {
+        let block = self.options.block_bytes;
+        let left = block - self.open.as_ref().map_or(0, |writer| writer.at() as usize % block);
+        let bytes = if left < block / 2 { left + block } else { left };
+        bytes - BLOCK_HEADER_BYTES as usize
     }
 
     fn finish_data(&mut self) -> Result<(), Error> {
@@ -151,11 +170,17 @@ impl<'a> TableWriter<'a> {
         let mut value = Vec::new();
         place.put(&mut value);
         self.fences.push(&self.summary.last_key, self.last_version, &value);
-        self.partition_bytes += block.len();
-        if self.partition_bytes >= self.options.partition_bytes {
+        let filter_bytes = filter::bytes_max(self.hashes.len(), self.options.filter_bits_per_key);
+        // With as much as the next data block will add.
+        let bytes = LENGTH_BYTES + filter_bytes + self.fences.len_bytes();
+        if bytes + bytes / self.blocks_in_partition() >= self.block_room() {
             self.finish_partition()?;
         }
         Ok(())
+    }
+
+    fn blocks_in_partition(&self) -> usize {
+        self.fences.records().max(1)
     }
 
     fn finish_partition(&mut self) -> Result<(), Error> {
@@ -167,7 +192,6 @@ impl<'a> TableWriter<'a> {
         let mut value = Vec::new();
         place.put(&mut value);
         self.top.push(&self.summary.last_key, self.last_version, &value);
-        self.partition_bytes = 0;
         self.hashes.clear();
         Ok(())
     }
@@ -181,6 +205,10 @@ impl<'a> TableWriter<'a> {
             let is_empty = writer.is_empty();
             let block = writer.append(content)?;
             if let Some(block) = block {
+                let bytes = self.options.block_bytes as u64;
+                if writer.at().next_multiple_of(bytes) - writer.at() <= bytes / PADDING_DIVISOR {
+                    writer.align(bytes as u32)?;
+                }
                 self.open = Some(writer);
                 self.summary.bytes += u64::from(block.length);
                 return Ok(Place { segment: self.written.len() as u32, block });
@@ -235,7 +263,7 @@ struct Fence {
 
 /// A partition as it is searched.
 struct Partition {
-    filter: Vec<u8>,
+    filter: Content,
     fences: Block,
 }
 
@@ -263,9 +291,22 @@ impl Table {
         self.summary.first_key.as_slice() <= key && key <= self.summary.last_key.as_slice()
     }
 
-    fn read(&self, place: Place) -> Result<Vec<u8>, Error> {
+    fn segment(&self, place: Place) -> Result<&OwnedSegment, Error> {
         let segment = self.segments.get(place.segment as usize);
-        segment.ok_or_else(|| self.damaged("a segment that it has", place))?.read(place.block)
+        segment.ok_or_else(|| self.damaged("a segment that it has", place))
+    }
+
+    /// The content of a block, from memory if it is there.
+    fn content(&self, pool: &Pool, place: Place) -> Result<Content, Error> {
+        let segment = self.segment(place)?;
+        let id = BlockId { opening: segment.opening().0, start: place.block.start };
+        Ok(pool.block_or(id, &|| segment.read(place.block))?.map_or_else(Content::from, Content::from))
+    }
+
+    /// The error of records that are not as they should be.
+    #[cold]
+    pub fn damaged_at(&self, place: Option<Place>) -> Error {
+        self.damaged("records", place.unwrap_or(self.place_of_top))
     }
 
     #[cold]
@@ -282,7 +323,9 @@ impl Table {
         if let Some(top) = self.top.get() {
             return Ok(top);
         }
-        let fences = self.fences_in(&self.block(self.place_of_top)?, self.place_of_top)?;
+        let place = self.place_of_top;
+        let block = Block::of(self.segment(place)?.read(place.block)?);
+        let fences = self.fences_in(&block.ok_or_else(|| self.damaged("records", place))?, place)?;
         Ok(self.top.get_or_init(|| fences))
     }
 
@@ -300,99 +343,78 @@ impl Table {
         if is_whole { Ok(fences) } else { Err(self.damaged("fence pointers", place)) }
     }
 
-    fn partition(&self, place: Place) -> Result<Partition, Error> {
-        let bytes = self.read(place)?;
-        let parts = bytes
-            .split_first_chunk::<LENGTH_BYTES>()
-            .and_then(|(length, rest)| rest.split_at_checked(u32::from_le_bytes(*length) as usize));
-        let parts = parts.and_then(|(filter, fences)| {
-            Some(Partition { filter: filter.to_vec(), fences: Block::of(fences.to_vec())? })
+    fn partition(&self, pool: &Pool, place: Place) -> Result<Partition, Error> {
+        let content = self.content(pool, place)?;
+        let parts = content.split_first_chunk::<LENGTH_BYTES>().and_then(|(length, rest)| {
+            let filter_end = LENGTH_BYTES.checked_add(u32::from_le_bytes(*length) as usize)?;
+            let end = LENGTH_BYTES + rest.len();
+            let fences = Block::of(content.part(filter_end..end)?)?;
+            Some(Partition { filter: content.part(LENGTH_BYTES..filter_end)?, fences })
         });
         parts.ok_or_else(|| self.damaged("a partition", place))
     }
 
-    fn block(&self, place: Place) -> Result<Block, Error> {
-        Block::of(self.read(place)?).ok_or_else(|| self.damaged("records", place))
+    /// The records of a data block.
+    ///
+    /// # Errors
+    /// As [`Table::find`].
+    pub fn block(&self, pool: &Pool, place: Place) -> Result<Block, Error> {
+        Block::of(self.content(pool, place)?).ok_or_else(|| self.damaged("records", place))
+    }
+
+    /// The same of several in their order, by few requests, and without keeping them in memory.
+    ///
+    /// # Errors
+    /// As [`Table::find`].
+    pub fn read_blocks(&self, places: &[Place]) -> Result<Vec<Block>, Error> {
+        let mut blocks = Vec::with_capacity(places.len());
+        for of_segment in places.chunk_by(|one, other| one.segment == other.segment) {
+            let Some(first) = of_segment.first() else { continue };
+            let owned: Vec<OwnedBlock> = of_segment.iter().map(|place| place.block).collect();
+            let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+            self.segment(*first)?.read_all(&owned, &mut |content| {
+                bytes.extend_from_slice(content);
+                ends.push(bytes.len());
+            })?;
+            // What is read once more is there twice: the last ones are whole.
+            let ends = ends.get(ends.len().saturating_sub(owned.len())..).unwrap_or_default();
+            let all = Content::from(bytes);
+            let lengths = owned.iter().map(|block| (block.length - BLOCK_HEADER_BYTES) as usize);
+            for (place, (end, length)) in of_segment.iter().zip(ends.iter().zip(lengths)) {
+                let block =
+                    end.checked_sub(length).and_then(|start| all.part(start..*end)).and_then(Block::of);
+                blocks.push(block.ok_or_else(|| self.damaged("records", *place))?);
+            }
+        }
+        Ok(blocks)
     }
 
     /// The newest version of a key that is not newer than `at`.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] if the table is damaged.
-    pub fn find(&self, key: &[u8], at: Timestamp) -> Result<Option<FoundRecord>, Error> {
+    pub fn find(&self, pool: &Pool, key: &[u8], at: Timestamp) -> Result<Option<FoundRecord>, Error> {
         if !self.covers(key) {
             return Ok(None);
         }
         let top = self.top()?;
         let is_before = |fence: &Fence| order((&fence.key, fence.timestamp), (key, at)).is_lt();
         let Some(fence) = top.get(top.partition_point(is_before)) else { return Ok(None) };
-        let partition = self.partition(fence.place)?;
+        let partition = self.partition(pool, fence.place)?;
         if !filter::may_have(&partition.filter, hash(FILTER_SEED, key)) {
             return Ok(None);
         }
-        let mut place = None;
-        let is_whole = partition.fences.each_from(Some((key, at)), |own, record| {
-            let is_before = order((own, record.version.timestamp()), (key, at)).is_lt();
-            if !is_before {
-                place = Some(Place::take(&mut partition.fences.value(record)));
-            }
-            is_before
-        });
         let damaged = || self.damaged("fence pointers", fence.place);
-        let place = match place {
-            _ if !is_whole => return Err(damaged()),
-            // Behind the last fence of the partition there is nothing of it.
-            None => return Ok(None),
-            Some(place) => place.ok_or_else(damaged)?,
-        };
-        let block = self.block(place)?;
+        let mut scratch = Vec::new();
+        let pointer = partition.fences.first_from(Some((key, at)), &mut scratch).map_err(|()| damaged())?;
+        // Behind the last fence of the partition there is nothing of it.
+        let Some(pointer) = pointer else { return Ok(None) };
+        let place = Place::take(&mut partition.fences.value(&pointer)).ok_or_else(damaged)?;
+        let block = self.block(pool, place)?;
         let record = block.find(key, at).map_err(|()| self.damaged("records", place))?;
         Ok(record.map(|record| FoundRecord { version: record.version, record, block }))
     }
-}
 
-/// The records of a block, each at hand.
-#[derive(Default)]
-pub(super) struct Entries {
-    block: Option<Block>,
-    keys: Vec<u8>,
-    /// Of each record the end of its key, and the rest of it.
-    records: Vec<(usize, Record)>,
-}
-
-impl Entries {
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    fn key(&self, index: usize) -> Option<&[u8]> {
-        let (end, _) = self.records.get(index)?;
-        let start =
-            index.checked_sub(1).and_then(|before| self.records.get(before)).map_or(0, |(end, _)| *end);
-        self.keys.get(start..*end)
-    }
-
-    pub fn get(&self, index: usize) -> Option<(&[u8], Version, &[u8])> {
-        let (key, (_, record)) = self.key(index).zip(self.records.get(index))?;
-        Some((key, record.version, self.block.as_ref()?.value(record)))
-    }
-
-    /// How many records lie before a place: those at the front whose keys do.
-    pub fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.key(middle).is_some_and(&is_before) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
-    }
-}
-
-impl Table {
     /// Partitions; at least one.
     ///
     /// # Errors
@@ -401,50 +423,84 @@ impl Table {
         Ok(self.top()?.len())
     }
 
-    /// The first partition whose last key does not lie before a place; the number of partitions if all do.
+    /// The first partition whose last record does not lie before a place; the number of partitions if all do.
     ///
     /// # Errors
     /// As [`Table::find`].
-    pub fn partition_of(&self, is_before: impl Fn(&[u8]) -> bool) -> Result<usize, Error> {
-        Ok(self.top()?.partition_point(|fence| is_before(&fence.key)))
+    pub fn partition_of(&self, place: (&[u8], Timestamp)) -> Result<usize, Error> {
+        Ok(self.top()?.partition_point(|fence| order((&fence.key, fence.timestamp), place).is_lt()))
     }
 
-    fn fences(&self, partition: usize) -> Result<Vec<Fence>, Error> {
+    /// The data blocks of a partition, at least one, and how many of them end before a place.
+    ///
+    /// # Errors
+    /// As [`Table::find`].
+    pub fn blocks_of(
+        &self,
+        pool: &Pool,
+        partition: usize,
+        before: Option<(&[u8], Timestamp)>,
+    ) -> Result<(Vec<Place>, usize), Error> {
         let place = self.top()?.get(partition).map_or(self.place_of_top, |fence| fence.place);
-        self.fences_in(&self.partition(place)?.fences, place)
+        let fences = self.partition(pool, place)?.fences;
+        let (mut places, mut count, mut are_whole) = (Vec::new(), 0, true);
+        let is_whole = fences.each_from(None, |key, record| {
+            let own = Place::take(&mut fences.value(record));
+            let ends = |before| order((key, record.version.timestamp()), before).is_lt();
+            count += usize::from(before.is_some_and(ends));
+            places.extend(own);
+            are_whole &= own.is_some();
+            are_whole
+        });
+        let is_whole = is_whole && are_whole && !places.is_empty();
+        if is_whole { Ok((places, count)) } else { Err(self.damaged("fence pointers", place)) }
     }
+}
 
-    /// The data blocks of a partition; at least one.
-    ///
-    /// # Errors
-    /// As [`Table::find`].
-    pub fn blocks_of(&self, partition: usize) -> Result<Vec<Place>, Error> {
-        Ok(self.fences(partition)?.iter().map(|fence| fence.place).collect())
-    }
+/// The records of a block, each at hand.
+#[derive(Default)]
+pub(super) struct Entries {
+    keys: Vec<u8>,
+    /// Of each record the end of its key, and the rest of it.
+    records: Vec<(usize, Record)>,
+}
 
-    /// The first of its blocks whose last key does not lie before a place.
-    ///
-    /// # Errors
-    /// As [`Table::find`].
-    pub fn block_of(&self, partition: usize, is_before: impl Fn(&[u8]) -> bool) -> Result<usize, Error> {
-        Ok(self.fences(partition)?.partition_point(|fence| is_before(&fence.key)))
-    }
-
-    /// The records of a data block; at least one.
-    ///
-    /// # Errors
-    /// As [`Table::find`].
-    pub fn entries(&self, place: Place) -> Result<Entries, Error> {
-        let block = self.block(place)?;
-        let (mut keys, mut records) = (Vec::new(), Vec::new());
+impl Entries {
+    /// `None` if the block is damaged.
+    pub fn of(block: &Block) -> Option<Self> {
+        let mut entries = Self::default();
         let is_whole = block.each_from(None, |key, record| {
-            keys.extend_from_slice(key);
-            records.push((keys.len(), record.clone()));
+            entries.keys.extend_from_slice(key);
+            entries.records.push((entries.keys.len(), record.clone()));
             true
         });
-        if !is_whole || records.is_empty() {
-            return Err(self.damaged("records", place));
+        is_whole.then_some(entries)
+    }
+
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub fn get(&self, index: usize) -> Option<(&[u8], &Record)> {
+        let (end, record) = self.records.get(index)?;
+        let start =
+            index.checked_sub(1).and_then(|before| self.records.get(before)).map_or(0, |(end, _)| *end);
+        Some((self.keys.get(start..*end)?, record))
+    }
+
+    /// How many records lie before a place.
+    pub fn before(&self, place: (&[u8], Timestamp)) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let lies_before =
+                |(key, record): (&[u8], &Record)| order((key, record.version.timestamp()), place).is_lt();
+            if self.get(middle).is_some_and(lies_before) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
         }
-        Ok(Entries { block: Some(block), keys, records })
+        low
     }
 }

@@ -17,6 +17,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
+use super::blocks::{Blocks, is_block};
 use super::frames::{Frame, Frames, META_BYTES, SHARDS};
 use super::gate::own_place;
 use super::images::Images;
@@ -164,11 +165,16 @@ pub(super) struct Evictor<'a> {
     images: &'a Images,
     clock: &'a Clock,
     records: &'a Records,
+    blocks: &'a Blocks,
 }
 
 impl<'a> Evictor<'a> {
-    pub fn new(pages: &'a Pages, images: &'a Images, clock: &'a Clock, records: &'a Records) -> Self {
-        Self { pages, images, clock, records }
+    pub fn new(
+        (pages, images): (&'a Pages, &'a Images),
+        clock: &'a Clock,
+        (records, blocks): (&'a Records, &'a Blocks),
+    ) -> Self {
+        Self { pages, images, clock, records, blocks }
     }
 
     fn frames(self) -> &'a Frames {
@@ -273,7 +279,9 @@ impl<'a> Evictor<'a> {
         for candidate in (start..start + count).filter_map(cooling) {
             candidates[found] = candidate;
             found += 1;
-            self.pages.table().prefetch(PageId(candidate.id));
+            if !is_block(candidate.id) {
+                self.pages.table().prefetch(PageId(candidate.id));
+            }
         }
         self.records.note_pages(in_tail, found);
         let mut freed = Freed::new(self.frames());
@@ -309,10 +317,29 @@ impl<'a> Evictor<'a> {
         0
     }
 
+    fn try_evict_block(&self, Candidate { frame, id }: Candidate) -> Outcome {
+        let meta = self.frames().meta(frame);
+        if meta.page.load(Ordering::Acquire) != id || meta.state.load(Ordering::Relaxed) == HOT {
+            return Outcome::Stays;
+        }
+        match self.blocks.evict(id) {
+            Some(left) if left == frame => Outcome::Left,
+            // The block was read again meanwhile, into another frame.
+            Some(other) => {
+                self.frames().give_back(&[other]);
+                Outcome::Stays
+            }
+            None => Outcome::Stays,
+        }
+    }
+
     /// Takes a page out of memory unless it was used again; one that has changed is gathered first.
     fn try_evict(&self, candidate: Candidate) -> Outcome {
         let Candidate { frame, id } = candidate;
         let meta = self.frames().meta(frame);
+        if is_block(id) {
+            return self.try_evict_block(candidate);
+        }
         let Some(version) = meta.latch.try_read() else { return Outcome::Stays };
         if meta.page.load(Ordering::Acquire) != id || meta.state.load(Ordering::Relaxed) == HOT {
             return Outcome::Stays;

@@ -23,12 +23,13 @@
 //! | [`Loads`] | those who wait for a page that another one loads |
 //! | [`Clock`] | the hands of the eviction, and pages that wait to leave |
 //! | [`Records`] | records without their pages |
+//! | [`Blocks`] | blocks of owned segments |
 //! | [`ReadAhead`] | tasks that load pages in advance |
 //!
 //! | view | what it does, with which parts |
 //! | --- | --- |
 //! | [`Section`] | changes pages: pages, images, gate, registry, frees |
-//! | [`Evictor`] | takes pages out of memory: pages, images, clock, records |
+//! | [`Evictor`] | takes pages out of memory: pages, images, clock, records, blocks |
 //! | [`Loader`] | brings pages into memory: pages, images, loads, clock, and the evictor for a frame |
 //! | [`RecordCache`] | keeps single records: records, frames |
 //! | [`Checkpoints`], [`Opening`] | cuts and flushes; restores: pages, images, gate |
@@ -39,11 +40,13 @@
 //!   *loading* is the one that loads the page; others wait. Only the cleaner may exchange the location
 //!   meanwhile.
 //! - A frame of [records]: the holder of its ring's lock. It never holds a page.
+//! - A frame of [blocks]: nobody, from when it has a block until the last share of that is gone.
 //! - Another frame without a page: its taker from the free list. A latch is taken only after the page was
 //!   seen in the frame and the latch's version has not changed since, so nobody else takes the latch of such
 //!   a frame.
 
 mod ahead;
+mod blocks;
 mod changes;
 mod checkpoint;
 mod evict;
@@ -84,6 +87,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Weak};
 use crate::task::{Executor, Upkeep};
 use ahead::ReadAhead;
+use blocks::Blocks;
+pub(crate) use blocks::{BlockId, CachedBlock};
 pub(crate) use changes::Moved;
 use checkpoint::Checkpoints;
 use evict::{Clock, Evictor};
@@ -142,6 +147,7 @@ pub(crate) struct Pool {
     loads: Loads,
     clock: Clock,
     records: Records,
+    blocks: Blocks,
     ahead: ReadAhead,
     /// Bytes of [`Lent`] frames.
     lent_bytes: AtomicU64,
@@ -255,6 +261,7 @@ impl Pool {
             loads: Loads::new(),
             clock: Clock::new(),
             records: Records::new(budget_bytes),
+            blocks: Blocks::new(),
             ahead: ReadAhead::new(executor.clone(), Weak::clone(me), budget_bytes),
             lent_bytes: AtomicU64::new(0),
         });
@@ -304,7 +311,7 @@ impl Pool {
     }
 
     fn evictor(&self) -> Evictor<'_> {
-        Evictor::new(&self.pages, &self.images, &self.clock, &self.records)
+        Evictor::new((&self.pages, &self.images), &self.clock, (&self.records, &self.blocks))
     }
 
     /// Records without their pages.

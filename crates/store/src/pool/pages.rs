@@ -8,6 +8,7 @@ use super::{Access, OptimisticGuard, PageVersion};
 use crate::class::class_bytes;
 use crate::header::PageId;
 use crate::segment::Location;
+use crate::sync::Arc;
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::task::{go_on, overlap, yield_now};
 
@@ -20,7 +21,7 @@ const NUMBERS_PER_TURN: usize = 1 << 14;
 /// See the module. Its public functions change nothing but statistics and the mark of a page that is used.
 pub(crate) struct Pages {
     table: Table,
-    frames: Frames,
+    frames: Arc<Frames>,
     counts: Box<[Counts]>,
 }
 
@@ -43,7 +44,7 @@ fn count(counter: &AtomicU64) {
 
 impl Pages {
     pub(super) fn new(table: Table, frames: Frames) -> Self {
-        Self { table, frames, counts: (0..PLACES).map(|_| Counts::default()).collect() }
+        Self { table, frames: Arc::new(frames), counts: (0..PLACES).map(|_| Counts::default()).collect() }
     }
 
     #[inline]
@@ -53,6 +54,11 @@ impl Pages {
 
     #[inline]
     pub(super) fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// The same for those who keep memory for longer.
+    pub(super) fn shared_frames(&self) -> &Arc<Frames> {
         &self.frames
     }
 

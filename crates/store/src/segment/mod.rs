@@ -66,13 +66,6 @@ mod log_room;
 mod moves;
 mod opening;
 mod output;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "an LSM-tree's tables will be the first owners; until then only tests have some"
-    )
-)]
 mod owned;
 pub(crate) mod pack;
 mod policy;
@@ -110,7 +103,7 @@ use log_room::LogRoom;
 use moves::Moves;
 use opening::Opening;
 use output::Output;
-pub(crate) use owned::{OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
+pub(crate) use owned::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use reading::ImageReader;
 use reclaim::Reclaim;
 use space::Space;

@@ -265,7 +265,7 @@ impl SegmentWriter {
     }
 
     /// Bytes of the segment that are used.
-    fn at(&self) -> u64 {
+    pub fn at(&self) -> u64 {
         u64::from(self.start) + u64::from(self.filled)
     }
 
@@ -349,6 +349,16 @@ impl SegmentWriter {
 }
 
 impl OwnedSegment {
+    /// Bytes of it.
+    pub fn length(&self) -> u64 {
+        self.0.length()
+    }
+
+    /// Unique to this use of the segment.
+    pub fn opening(&self) -> UnitSequence {
+        self.0.opening
+    }
+
     /// What the page table has of it.
     pub fn location(&self) -> Location {
         Location::of_segment(self.0.range.start)

@@ -91,6 +91,13 @@ impl Executor {
         self.send(Job { run: Box::new(job), class });
     }
 
+    /// Runs `job` as [`Executor::send_out`] does, for its result.
+    pub fn run_for<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let (job, handle) = joinable(job);
+        self.send_out(job);
+        handle
+    }
+
     /// Has `job` run as a user's task. It may wait for its turn if very many are under way.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         let (job, handle) = joinable(job);

@@ -1,0 +1,221 @@
+//! LSM-trees behind the boundary of indexes.
+
+use std::ops::Bound;
+use std::task::Poll;
+
+use super::cursor::{Cursor, MemtableCursor, RunCursor};
+use super::levels::Target;
+use super::memtable::Memtable;
+use super::scan::LsmScan;
+use super::table_cursor::Reading;
+use super::tree::Lsm;
+use super::versions::KeyVersions;
+use crate::Error;
+use crate::class::class_bytes;
+use crate::header::PageId;
+use crate::index::{
+    Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied, SeeVersion, Snapshots,
+    Steps, Version, Write, Written,
+};
+use crate::log::{LogRecord, Timestamp};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+
+/// Frozen memtables at which writers are stopped.
+const FROZEN_MAX: f64 = 3.0;
+
+impl Index for Lsm {
+    fn read(
+        &self,
+        key: &[u8],
+        at: Option<Timestamp>,
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<Found>, Error> {
+        let start = into.len();
+        let Poll::Ready(found) = self.newest(key, at.unwrap_or(Timestamp(u64::MAX)), may, into)? else {
+            return Ok(Poll::Pending);
+        };
+        let newest = found.map(Version::timestamp);
+        let version = found.filter(|version| !version.is_tombstone());
+        if version.is_none() {
+            into.truncate(start);
+        }
+        Ok(Poll::Ready(Found { version, newest }))
+    }
+
+    fn newest_since(&self, key: &[u8], since: Timestamp, may: May) -> Result<Poll<Newest>, Error> {
+        let found = self.newest(key, Timestamp(u64::MAX), may, &mut Vec::new())?;
+        Ok(found.map(|found| Newest::of(found.map(Version::timestamp), since)))
+    }
+
+    fn apply(
+        &self,
+        writes: &[Written<'_>],
+        _priors: &[Prior],
+        _values: &[u8],
+        commit: &Commit<'_>,
+    ) -> Result<(), Error> {
+        for written in writes {
+            self.put(written.key, written.write, commit.record);
+            preempt!();
+        }
+        Ok(())
+    }
+
+    fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error> {
+        let newest_at = |at| -> Result<Option<Timestamp>, Error> {
+            Ok(match self.newest(key, at, May::Wait, &mut Vec::new())? {
+                Poll::Ready(found) => found.map(Version::timestamp),
+                Poll::Pending => None,
+            })
+        };
+        // A version that is there is given up when its table is merged, and its overflow value with it.
+        if newest_at(record.timestamp)? == Some(record.timestamp) {
+            return Ok(Reapplied::default());
+        }
+        if newest_at(Timestamp(u64::MAX))? > Some(record.timestamp) {
+            // It was given up before the checkpoint.
+            return Ok(Reapplied { is_outdated: true, replaced: None });
+        }
+        self.put(key, write, record);
+        Ok(Reapplied::default())
+    }
+
+    fn scan(
+        self: Arc<Self>,
+        direction: Direction,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        _ahead: u32,
+        at: Timestamp,
+    ) -> Box<dyn Steps> {
+        let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
+        Box::new(LsmScan::new(self, direction, (lower, upper), at))
+    }
+
+    fn limits(&self) -> Limits {
+        let quarter = class_bytes(0) as usize / 4;
+        Limits { key_bytes: quarter, value_bytes: quarter, node_bytes: self.options.table.block_bytes }
+    }
+
+    fn dirtied_bytes(&self) -> u64 {
+        0
+    }
+
+    fn replay_from(&self) -> Option<LogRecord> {
+        self.parts().memtables().filter_map(|table| table.first()).min()
+    }
+
+    fn before_cut(&self, may: May) -> Result<(), Error> {
+        let turn = match (self.flushes.try_take(), may) {
+            (Some(turn), _) => turn,
+            (None, May::Wait) => self.flushes.take(),
+            // A flush that is under way may wait for this checkpoint. What is not flushed stays in the log.
+            (None, May::NotWait) => return Ok(()),
+        };
+        if self.is_cleared.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        // A memtable that has hardly begun to fill is not worth a table. It stays in the log, but not for two
+        // checkpoints.
+        let first = self.parts().active.first();
+        let is_old = first.is_some_and(|first| first.timestamp <= self.last_cut());
+        self.note_cut();
+        if is_old || may == May::Wait {
+            self.freeze();
+        }
+        let is_hopeless = self.is_stuck.load(Ordering::Relaxed) && !self.shared.segments.owned.has_room();
+        if is_hopeless && may == May::NotWait {
+            let why = "there is no segment for a table, and the log keeps what would be in it".into();
+            return Err(Error::Full { why });
+        }
+        let flushed = self.flush(&turn);
+        self.is_stuck.store(matches!(flushed, Err(Error::Full { .. })), Ordering::Relaxed);
+        flushed
+    }
+
+    fn debt(&self) -> f64 {
+        let parts = self.parts();
+        let of_memory = (parts.frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0);
+        of_memory.max(self.options.policy.debt(&parts.levels))
+    }
+
+    fn settle(
+        &self,
+        _snapshots: &Snapshots,
+        _visible: Timestamp,
+        _overflow_is_gone: &dyn Fn(&[u8]),
+    ) -> Result<(), Error> {
+        self.sweep();
+        Ok(())
+    }
+
+    fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
+        // No table comes or goes meanwhile.
+        let _turn = self.changes.take();
+        let parts = self.parts().clone();
+        self.manifest.pages()?.into_iter().for_each(&mut *page);
+        let left = self.left().clone();
+        parts.levels.tables().chain(&left).flat_map(|table| &table.pages).for_each(|number| page(*number));
+        let mut census = Census { levels: parts.levels.0.len() as u32, ..Census::default() };
+        for table in parts.levels.tables() {
+            census.leaves += 1;
+            census.used_bytes += table.summary.bytes;
+            census.page_bytes += table.summary.bytes;
+        }
+        let reader = self.shared.reader(Reading::Once);
+        let mut merged = parts.merged(&reader, Direction::Forward, Bound::Unbounded)?;
+        let mut versions = KeyVersions::default();
+        while merged.next_key(&mut versions)? {
+            census.records += versions.all.len() as u64;
+            versions.all.iter().for_each(|held| record(versions.key(), held.version, versions.value(held)));
+        }
+        Ok(census)
+    }
+
+    fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.is_cleared.store(true, Ordering::SeqCst);
+        // Nobody flushes or compacts any more.
+        let (_flushes, _compactions) = (self.flushes.take(), self.compactions.take());
+        let in_memory: Vec<_> = {
+            let mut parts = self.parts_mut();
+            parts.replace(Memtable::none());
+            parts.frozen.drain(..).collect()
+        };
+        for table in in_memory {
+            let cursor = MemtableCursor::new(&table, Direction::Forward, Bound::Unbounded);
+            overflow_values(Box::new(cursor))?.iter().try_for_each(|reference| free_overflow(reference))?;
+        }
+        loop {
+            let table = self.parts().levels.tables().next().cloned();
+            let Some(table) = table else { break };
+            // The tree forgets the table before its values' pages may be others'.
+            let reader = self.shared.reader(Reading::Once);
+            let run = vec![Arc::clone(&table)];
+            let cursor = RunCursor::new(run, &reader, Direction::Forward, Bound::Unbounded)?;
+            let references = overflow_values(Box::new(cursor))?;
+            self.install(Vec::new(), vec![table], Target::NewRun(0), None)?;
+            references.iter().try_for_each(|reference| free_overflow(reference))?;
+        }
+        self.sweep();
+        Ok(())
+    }
+
+    fn destroy(&self) -> Result<(), Error> {
+        self.sweep();
+        self.manifest.destroy()
+    }
+}
+
+/// The references of the overflow values of a source.
+fn overflow_values(mut cursor: Box<dyn Cursor>) -> Result<Vec<Vec<u8>>, Error> {
+    let mut references = Vec::new();
+    while let Some((_, version, value)) = cursor.get() {
+        if version.is_overflow() {
+            references.push(value.to_vec());
+        }
+        cursor.advance()?;
+    }
+    Ok(references)
+}

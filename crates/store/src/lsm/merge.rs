@@ -1,0 +1,275 @@
+//! Flushes and compactions.
+
+use std::ops::Bound;
+use std::panic::resume_unwind;
+
+use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
+use super::levels::{Edit, Run, Target};
+use super::memtable::Memtable;
+use super::policy::Job;
+use super::retention::Retention;
+use super::table::{Made, Table, TableWriter};
+use super::table_cursor::Reading;
+use super::tree::Lsm;
+use super::turn::Turn;
+use super::versions::KeyVersions;
+use crate::Error;
+use crate::header::PageId;
+use crate::index::{Direction, Horizon};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::task::yield_now;
+
+/// Keys that a merge writes before others may go on.
+const KEYS_PER_PAUSE: usize = 64;
+
+/// A part of a compaction has at least so many tables' bytes to read.
+const TABLES_PER_PART: u64 = 2;
+
+/// Parts of a compaction at a time.
+const PARTS_MAX: usize = 8;
+
+/// What a merge has made: tables, and references of the overflow values that it left out.
+#[derive(Default)]
+struct Output {
+    made: Vec<Made>,
+    gone: Vec<Vec<u8>>,
+}
+
+/// Keys of a part of a merge: behind the first, up to the second.
+type KeyRange = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+impl Lsm {
+    /// Flushes in the background.
+    pub(super) fn send_flush(&self) {
+        if self.is_flush_sent.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let Some(own) = self.this.upgrade() else { return };
+        self.shared.executor.spawn(move || {
+            let turn = own.flushes.take();
+            own.is_flush_sent.store(false, Ordering::SeqCst);
+            if !own.is_cleared.load(Ordering::SeqCst) {
+                // What could not be written stays where it is, in memory and in the log, and is tried again.
+                let _tried = own.flush(&turn);
+            }
+        });
+    }
+
+    /// Compacts in the background.
+    fn send_compaction(&self) {
+        if self.is_compaction_sent.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let Some(own) = self.this.upgrade() else { return };
+        self.shared.executor.spawn(move || {
+            let turn = own.compactions.take();
+            own.is_compaction_sent.store(false, Ordering::SeqCst);
+            if !own.is_cleared.load(Ordering::SeqCst) {
+                // The next flush tries again.
+                let _tried = own.compact(&turn);
+            }
+        });
+    }
+
+    /// Writes the frozen memtables, the oldest first.
+    pub(super) fn flush(&self, _turn: &Turn<'_>) -> Result<(), Error> {
+        loop {
+            let parts = self.parts().clone();
+            let Some(oldest) = parts.frozen.last() else { return Ok(()) };
+            let cursor = MemtableCursor::new(oldest, Direction::Forward, Bound::Unbounded);
+            let merged = Merged::new(vec![Box::new(cursor)], Direction::Forward);
+            let older: Vec<Run> = parts.levels.runs().cloned().collect();
+            let Output { made, gone } = self.merge(merged, &older, None)?;
+            self.install(made, Vec::new(), Target::NewRun(0), Some(oldest))?;
+            self.give_up(&gone);
+            self.send_compaction();
+        }
+    }
+
+    /// Merges runs as long as the policy says so.
+    fn compact(&self, _turn: &Turn<'_>) -> Result<(), Error> {
+        loop {
+            if self.is_cleared.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            let levels = Arc::clone(&self.parts().levels);
+            let Some(Job { inputs, to }) = self.options.policy.pick(&levels) else {
+                self.sweep();
+                return Ok(());
+            };
+            let removed: Vec<Arc<Table>> = inputs.iter().flatten().cloned().collect();
+            let is_input = |table: &Arc<Table>| removed.iter().any(|other| Arc::ptr_eq(table, other));
+            // What is in the order behind the first input, and no input, may be older than some.
+            let behind = levels.runs().skip_while(|run| !run.iter().any(is_input));
+            let older: Vec<Run> =
+                behind.map(|run| run.iter().filter(|table| !is_input(table)).cloned().collect()).collect();
+            drop(levels);
+            let Output { made, gone } = self.merge_in_parts(inputs, older)?;
+            self.install(made, removed, to, None)?;
+            self.give_up(&gone);
+            self.sweep();
+        }
+    }
+
+    /// Merges runs of tables, several ranges of keys at a time.
+    fn merge_in_parts(&self, inputs: Vec<Run>, older: Vec<Run>) -> Result<Output, Error> {
+        let ranges = self.ranges(&inputs);
+        let (inputs, older) = (Arc::new(inputs), Arc::new(older));
+        let Some(own) = self.this.upgrade() else { return Ok(Output::default()) };
+        let part = |range: KeyRange| {
+            let (own, inputs, older) = (Arc::clone(&own), Arc::clone(&inputs), Arc::clone(&older));
+            self.shared.executor.run_for(move || own.merge_range(&inputs, &older, &range))
+        };
+        let parts: Vec<_> = ranges.into_iter().map(part).collect();
+        // All of them end before any error is returned.
+        let outputs: Vec<Result<Output, Error>> =
+            parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect();
+        let mut all = Output::default();
+        for output in outputs {
+            let Output { made, gone } = output?;
+            all.made.extend(made);
+            all.gone.extend(gone);
+        }
+        Ok(all)
+    }
+
+    /// Ranges of keys of about the same bytes. Their borders are those of tables.
+    fn ranges(&self, inputs: &[Run]) -> Vec<KeyRange> {
+        let mut ends: Vec<(&[u8], u64)> = inputs
+            .iter()
+            .flatten()
+            .map(|table| (table.summary.last_key.as_slice(), table.summary.bytes))
+            .collect();
+        ends.sort_unstable();
+        let bytes: u64 = ends.iter().map(|(_, bytes)| bytes).sum();
+        let count = bytes / (TABLES_PER_PART * self.options.table_bytes).max(1);
+        let each = bytes / count.clamp(1, PARTS_MAX as u64);
+        let (mut ranges, mut from, mut sum) = (Vec::new(), None, 0);
+        for (last_key, bytes) in ends {
+            sum += bytes;
+            if sum >= each && from.as_deref() != Some(last_key) {
+                ranges.push((from.replace(last_key.to_vec()), Some(last_key.to_vec())));
+                sum = 0;
+            }
+        }
+        match ranges.last_mut() {
+            // Nothing lies behind the last table's end.
+            Some(last) if sum == 0 => last.1 = None,
+            _ => ranges.push((from, None)),
+        }
+        ranges
+    }
+
+    fn merge_range(&self, inputs: &[Run], older: &[Run], range: &KeyRange) -> Result<Output, Error> {
+        let (from, to) = range;
+        let start = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let reader = self.shared.reader(Reading::Once);
+        let sources = inputs.iter().map(|run| {
+            let cursor = RunCursor::new(run.clone(), &reader, Direction::Forward, start)?;
+            Ok(Box::new(cursor) as Box<dyn Cursor>)
+        });
+        let merged = Merged::new(sources.collect::<Result<_, Error>>()?, Direction::Forward);
+        self.merge(merged, older, to.as_deref())
+    }
+
+    /// Writes what is merged as tables, up to a key, without the versions that nobody will see. `older` are the
+    /// runs with versions that may be older.
+    fn merge(&self, mut merged: Merged, older: &[Run], to: Option<&[u8]>) -> Result<Output, Error> {
+        let (mut output, mut keys) = (Output::default(), 0_usize);
+        let horizon = self.shared.horizon();
+        let new_writer = || TableWriter::new(&self.shared.segments.owned, self.options.table);
+        let (mut writer, mut versions) = (new_writer(), KeyVersions::default());
+        while merged.next_key(&mut versions)? {
+            if to.is_some_and(|to| versions.key() > to) {
+                break;
+            }
+            if let Some(horizon) = &horizon {
+                leave_out(horizon.as_ref(), &mut versions, older, &mut output.gone);
+            }
+            // Between keys: the versions of one are in one table.
+            if writer.bytes_with_end() > self.options.table_bytes {
+                output.made.extend(std::mem::replace(&mut writer, new_writer()).finish()?);
+            }
+            for held in &versions.all {
+                writer.push(versions.key(), held.version, versions.value(held))?;
+            }
+            keys += 1;
+            if keys.is_multiple_of(KEYS_PER_PAUSE) {
+                yield_now();
+            }
+        }
+        output.made.extend(writer.finish()?);
+        Ok(output)
+    }
+
+    fn give_up(&self, gone: &[Vec<u8>]) {
+        if let Some(horizon) = self.shared.horizon() {
+            gone.iter().for_each(|reference| horizon.overflow_is_gone(reference));
+        }
+    }
+
+    /// Makes new tables part of the tree in place of others, and of a memtable of which they have all.
+    pub(super) fn install(
+        &self,
+        made: Vec<Made>,
+        removed: Vec<Arc<Table>>,
+        to: Target,
+        flushed: Option<&Arc<Memtable>>,
+    ) -> Result<(), Error> {
+        let _turn = self.changes.take();
+        let before = Arc::clone(&self.parts().levels);
+        let with = |numbers: &[Vec<PageId>]| {
+            let table = |(made, numbers): (&Made, &Vec<PageId>)| {
+                Arc::new(Table::new(made.segments.clone(), numbers.clone(), made.top, made.summary.clone()))
+            };
+            let added = made.iter().zip(numbers).map(table).collect();
+            before.with(&Edit { removed: removed.clone(), added, to })
+        };
+        let levels = self.manifest.store(&made, with)?;
+        let mut parts = self.parts_mut();
+        parts.levels = Arc::new(levels);
+        if let Some(flushed) = flushed {
+            parts.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed));
+        }
+        drop(parts);
+        self.left().extend(removed);
+        Ok(())
+    }
+
+    /// Gives back the segments of tables that have left the levels and that nobody reads any more.
+    pub(super) fn sweep(&self) {
+        let unread: Vec<Arc<Table>> = {
+            let mut left = self.left();
+            left.extract_if(.., |table| Arc::strong_count(table) == 1).collect()
+        };
+        for table in unread {
+            if table.pages.iter().try_for_each(|page| self.shared.pool.free_unread(*page)).is_err() {
+                // Nobody refers to what is left of it.
+                return;
+            }
+        }
+    }
+}
+
+/// Takes out of a key's versions those that nobody will see. The references of overflow values among them go
+/// into `gone`.
+fn leave_out(horizon: &dyn Horizon, versions: &mut KeyVersions, older: &[Run], gone: &mut Vec<Vec<u8>>) {
+    let is_alone = versions.all.len() == 1;
+    if is_alone && !versions.all.iter().any(|held| held.version.is_tombstone()) {
+        return;
+    }
+    let covers = |run: &Run| {
+        let first = run.partition_point(|table| table.summary.last_key.as_slice() < versions.key());
+        run.get(first).is_some_and(|table| table.covers(versions.key()))
+    };
+    let is_oldest = !older.iter().any(covers);
+    // The timestamp first: see `Retention`.
+    let visible = horizon.visible();
+    let retention = Retention { snapshots: horizon.snapshots(), visible };
+    for held in retention.take_unneeded(&mut versions.all, is_oldest) {
+        if held.version.is_overflow() {
+            gone.push(versions.value(&held).to_vec());
+        }
+    }
+}

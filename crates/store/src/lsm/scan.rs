@@ -1,0 +1,122 @@
+//! Scans.
+
+use std::ops::Bound;
+
+use super::cursor::Merged;
+use super::table_cursor::Reading;
+use super::tree::{Lsm, Parts};
+use super::versions::{Held, KeyVersions};
+use crate::Error;
+use crate::index::{Direction, Piece, Steps};
+use crate::log::Timestamp;
+use crate::sync::Arc;
+
+/// Bytes of records that a step of a scan yields.
+const STEP_BYTES: usize = 32 << 10;
+
+/// A scan over memtables and tables.
+pub(super) struct LsmScan {
+    tree: Arc<Lsm>,
+    direction: Direction,
+    lower: Vec<u8>,
+    upper: Option<Vec<u8>>,
+    at: Timestamp,
+    /// Where it has come to, as long as memtables and tables are the same.
+    under_way: Option<(Parts, Merged)>,
+    has_ended: bool,
+}
+
+impl LsmScan {
+    /// The records with keys from the first up to but without the second, which a snapshot of `at` sees.
+    pub fn new(
+        tree: Arc<Lsm>,
+        direction: Direction,
+        (lower, upper): (Vec<u8>, Option<Vec<u8>>),
+        at: Timestamp,
+    ) -> Self {
+        let has_ended = upper.as_ref().is_some_and(|upper| *upper <= lower);
+        Self { tree, direction, lower, upper, at, under_way: None, has_ended }
+    }
+
+    fn is_within(&self, key: &[u8]) -> bool {
+        match self.direction {
+            Direction::Forward => self.upper.as_deref().is_none_or(|upper| key < upper),
+            Direction::Backward => key >= self.lower.as_slice(),
+        }
+    }
+
+    /// The version of a key that the scan sees.
+    fn seen<'v>(&self, versions: &'v KeyVersions) -> Option<&'v Held> {
+        let mut seen = versions.all.iter().filter(|held| held.version.timestamp() <= self.at);
+        let newest = match self.direction {
+            Direction::Forward => seen.next(),
+            Direction::Backward => seen.next_back(),
+        };
+        newest.filter(|held| !held.version.is_tombstone())
+    }
+
+    /// What is left to be scanned.
+    fn merged(&mut self) -> Result<(Parts, Merged), Error> {
+        let parts = self.tree.parts().clone();
+        match self.under_way.take() {
+            Some((own, merged)) if own.is_same(&parts) => Ok((own, merged)),
+            _ => {
+                let start = match (self.direction, &self.upper) {
+                    (Direction::Forward, _) => Bound::Included(self.lower.as_slice()),
+                    (Direction::Backward, Some(upper)) => Bound::Excluded(upper.as_slice()),
+                    (Direction::Backward, None) => Bound::Unbounded,
+                };
+                let reader = self.tree.shared.reader(Reading::Kept);
+                let merged = parts.merged(&reader, self.direction, start)?;
+                Ok((parts, merged))
+            }
+        }
+    }
+}
+
+impl Steps for LsmScan {
+    fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
+        piece.clear();
+        if self.has_ended {
+            return Ok(false);
+        }
+        let (parts, mut merged) = self.merged()?;
+        let mut versions = KeyVersions::default();
+        // Records of a scan backward, which the piece has the other way round.
+        let (mut backward, mut bytes) = (Vec::new(), 0);
+        while bytes < STEP_BYTES {
+            if !merged.next_key(&mut versions)? || !self.is_within(versions.key()) {
+                self.has_ended = true;
+                break;
+            }
+            let Some(held) = self.seen(&versions) else { continue };
+            let value = versions.value(held);
+            bytes += versions.key().len() + value.len();
+            match self.direction {
+                Direction::Forward => push(piece, versions.key(), held, value),
+                Direction::Backward => {
+                    backward.push((versions.key().to_vec(), held.clone(), value.to_vec()));
+                }
+            }
+        }
+        if !self.has_ended {
+            match self.direction {
+                Direction::Forward => self.lower = [versions.key(), &[0]].concat(),
+                Direction::Backward => self.upper = Some(versions.key().to_vec()),
+            }
+            self.under_way = Some((parts, merged));
+        }
+        backward.iter().rev().for_each(|(key, held, value)| push(piece, key, held, value));
+        Ok(!piece.is_empty())
+    }
+}
+
+fn push(piece: &mut Piece, key: &[u8], held: &Held, value: &[u8]) {
+    piece.push_by(
+        |bytes| bytes.extend_from_slice(key),
+        |bytes| {
+            bytes.extend_from_slice(&held.version.bits().to_le_bytes());
+            bytes.extend_from_slice(value);
+        },
+    );
+}

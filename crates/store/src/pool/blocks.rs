@@ -1,0 +1,286 @@
+//! Blocks of owned segments in memory: frames of the pool beside its pages, under the same clock.
+//!
+//! A block never changes, and whoever uses one has a share of it, so that readers take no latch. The clock
+//! takes a block out of memory like a page that nobody has used for half a turn, unless somebody has a share.
+//! In [`Meta::page`](super::Meta) its frame has the block's *tag*, which no page has as its number.
+//!
+//! Nobody takes out the blocks of a segment that is given up: no later use of the segment has the same opening
+//! sequence, so that they are not asked for again and leave.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::frames::{Frame, Frames};
+use super::waiters::{Waiters, changed};
+use super::{HOT, Pool};
+use crate::Error;
+use crate::class::{CLASSES, class_bytes};
+use crate::hash::mix;
+use crate::header::PageId;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::task::park;
+
+/// Of tags; no page has such a number.
+const TAG: u64 = 1 << 63;
+
+/// Parts of the table, by tag, each with a lock.
+const PARTS: usize = 64;
+
+/// A block of an owned segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockId {
+    /// The segment's opening sequence, which no other use of a segment has.
+    pub opening: u64,
+    /// Where in the segment it begins.
+    pub start: u32,
+}
+
+impl BlockId {
+    fn tag(self) -> u64 {
+        mix(mix(self.opening) ^ u64::from(self.start)) | TAG
+    }
+}
+
+/// Whether what a frame holds is a block.
+#[inline]
+pub(super) fn is_block(id: u64) -> bool {
+    id & TAG != 0
+}
+
+/// The content of a block, in a frame.
+pub(crate) struct CachedBlock {
+    frames: Arc<Frames>,
+    frame: Frame,
+    /// Whether the frame has another user by now.
+    is_given_away: bool,
+    length: usize,
+    id: BlockId,
+}
+
+impl CachedBlock {
+    /// What is in the block.
+    #[inline]
+    pub fn content(&self) -> &[u8] {
+        // SAFETY: the frame has that many bytes, which were written before this was made. Nobody writes them
+        // as long as it lives: the frame is nobody else's.
+        unsafe { std::slice::from_raw_parts(self.frames.memory(self.frame), self.length) }
+    }
+
+    /// Its frame, for the next user.
+    fn into_frame(mut self) -> Frame {
+        self.frames.meta(self.frame).page.store(0, Ordering::Release);
+        self.is_given_away = true;
+        self.frame
+    }
+}
+
+impl Drop for CachedBlock {
+    fn drop(&mut self) {
+        if !self.is_given_away {
+            self.frames.meta(self.frame).page.store(0, Ordering::Release);
+            self.frames.give_back(&[self.frame]);
+        }
+    }
+}
+
+/// Tags are mixed already.
+#[derive(Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |all, byte| all << 8 | u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, tag: u64) {
+        self.0 = tag;
+    }
+}
+
+#[derive(Default)]
+struct Part {
+    blocks: HashMap<u64, Arc<CachedBlock>, BuildHasherDefault<AsIs>>,
+    /// Tags of blocks that somebody reads.
+    loading: Vec<u64>,
+}
+
+/// The blocks in memory, by their tags.
+pub(super) struct Blocks {
+    parts: Box<[Padded]>,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Padded {
+    part: Mutex<Part>,
+    /// Those who wait for a block that another one reads, by its tag.
+    waiters: Waiters,
+}
+
+/// Somebody reads a block. On every path others stop waiting when this is dropped.
+struct Loading<'a> {
+    blocks: &'a Blocks,
+    tag: u64,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.blocks.part(self.tag).loading.retain(|tag| *tag != self.tag);
+        changed();
+        self.blocks.waiters(self.tag).wake_all(self.tag);
+    }
+}
+
+impl Blocks {
+    pub fn new() -> Self {
+        Self { parts: (0..PARTS).map(|_| Padded::default()).collect() }
+    }
+
+    fn part(&self, tag: u64) -> MutexGuard<'_, Part> {
+        self.parts[tag as usize % PARTS].part.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiters(&self, tag: u64) -> &Waiters {
+        &self.parts[tag as usize % PARTS].waiters
+    }
+
+    /// Has the caller read the block, unless another one does or it is there.
+    fn begin(&self, tag: u64) -> Option<Loading<'_>> {
+        let mut part = self.part(tag);
+        if part.blocks.contains_key(&tag) || part.loading.contains(&tag) {
+            return None;
+        }
+        part.loading.push(tag);
+        Some(Loading { blocks: self, tag })
+    }
+
+    /// Waits until nobody reads the block.
+    fn wait(&self, tag: u64) {
+        while self.part(tag).loading.contains(&tag) {
+            let _place = self.waiters(tag).enter(tag);
+            if self.part(tag).loading.contains(&tag) {
+                park();
+            }
+        }
+    }
+
+    /// The frame of a block that leaves memory; `None` if somebody has a share of it.
+    pub fn evict(&self, tag: u64) -> Option<Frame> {
+        let mut part = self.part(tag);
+        let Entry::Occupied(entry) = part.blocks.entry(tag) else { return None };
+        // Shares are given out under the lock.
+        if Arc::strong_count(entry.get()) > 1 {
+            return None;
+        }
+        Arc::into_inner(entry.remove()).map(CachedBlock::into_frame)
+    }
+
+    fn find(&self, id: BlockId) -> Option<Arc<CachedBlock>> {
+        let tag = id.tag();
+        self.part(tag).blocks.get(&tag).filter(|block| block.id == id).cloned()
+    }
+}
+
+impl Pool {
+    /// The block, if it is in memory.
+    #[inline]
+    pub fn block(&self, id: BlockId) -> Option<Arc<CachedBlock>> {
+        let Some(block) = self.blocks.find(id) else {
+            self.pages.count_miss();
+            return None;
+        };
+        self.pages.count_hit();
+        let state = &block.frames.meta(block.frame).state;
+        if state.load(Ordering::Relaxed) != HOT {
+            state.store(HOT, Ordering::Relaxed);
+        }
+        Some(block)
+    }
+
+    /// The block, which `read` reads if it is not in memory and nobody else reads it.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn block_or(
+        &self,
+        id: BlockId,
+        read: &dyn Fn() -> Result<Vec<u8>, Error>,
+    ) -> Result<Result<Arc<CachedBlock>, Vec<u8>>, Error> {
+        loop {
+            if let Some(block) = self.block(id) {
+                return Ok(Ok(block));
+            }
+            match self.blocks.begin(id.tag()) {
+                Some(_loading) => {
+                    let content = read()?;
+                    return Ok(self.keep_block(id, &content).ok_or(content));
+                }
+                None => self.blocks.wait(id.tag()),
+            }
+        }
+    }
+
+    /// Keeps the content of a block that was read, for which it may have to wait; `None` if it finds no memory
+    /// for it.
+    pub fn keep_block(&self, id: BlockId, content: &[u8]) -> Option<Arc<CachedBlock>> {
+        let class = (0..CLASSES).find(|class| class_bytes(*class) as usize >= content.len())?;
+        let frame = self.evictor().take_frame(class).ok()?;
+        let frames = Arc::clone(self.pages.shared_frames());
+        // SAFETY: the frame was taken just now, so that nobody else uses its memory, and is long enough.
+        unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), frames.memory(frame), content.len()) };
+        let tag = id.tag();
+        frames.publish(PageId(tag), frame, HOT);
+        let block = Arc::new(CachedBlock { frames, frame, is_given_away: false, length: content.len(), id });
+        let before = self.blocks.part(tag).blocks.insert(tag, Arc::clone(&block));
+        // Outside of the lock: it may be the last share.
+        drop(before);
+        Some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::testing::pool_over;
+
+    fn id(start: u32) -> BlockId {
+        BlockId { opening: 7, start }
+    }
+
+    fn content(start: u32) -> Vec<u8> {
+        (0..4000).map(|at| (start + at) as u8).collect()
+    }
+
+    #[test]
+    fn blocks_that_are_used_stay_and_others_make_room() {
+        let pool = pool_over(&Arc::default(), 1 << 20);
+        let used = pool.keep_block(id(0), &content(0)).unwrap();
+        for start in 1..2000 {
+            assert_eq!(pool.keep_block(id(start), &content(start)).unwrap().content(), content(start));
+            // Often enough for the clock.
+            assert!(pool.block(id(1)).is_some_and(|block| block.content() == content(1)), "{start}");
+        }
+        let there = (2..2000).filter(|start| pool.block(id(*start)).is_some()).count();
+        assert!((100..260).contains(&there), "{there}");
+        // Of the first somebody has a share, though nobody has asked for it.
+        assert_eq!((used.content(), pool.block(id(0)).is_some()), (&content(0)[..], true));
+        assert!(pool.block(BlockId { opening: 8, start: 0 }).is_none());
+    }
+
+    #[test]
+    fn a_block_that_is_kept_again_takes_the_place_of_the_first() {
+        let pool = pool_over(&Arc::default(), 1 << 20);
+        let first = pool.keep_block(id(0), &content(0)).unwrap();
+        let second = pool.keep_block(id(0), &content(0)).unwrap();
+        assert_eq!(first.content(), second.content());
+        drop(first);
+        assert!(Arc::ptr_eq(&second, &pool.block(id(0)).unwrap()));
+        assert!(pool.keep_block(id(1), &vec![1; 2 << 20]).is_none());
+    }
+}
