@@ -180,10 +180,12 @@ impl Run {
         let began = now(&devices);
         let is_full = match self.parts.transactions.before_cut(if closed { May::Wait } else { May::NotWait })
         {
-            // Commits that are in no page stay in the log, unless the store is closed: then it keeps none.
-            Err(Error::Full { .. }) if !closed => true,
+            // Commits that are in no page stay in the log.
+            Err(Error::Full { .. }) => true,
             done => done.map(|()| false)?,
         };
+        // Then the store is opened as if it had not been closed.
+        let closed = closed && !is_full;
         let cut = self.cut();
         self.note_cut(now(&devices).since(began));
         if planted!(RingReusedTooEarly) {

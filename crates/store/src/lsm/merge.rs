@@ -49,10 +49,16 @@ impl Lsm {
         self.shared.executor.spawn(move || {
             let turn = own.flushes.take();
             own.is_flush_sent.store(false, Ordering::SeqCst);
-            if !own.is_cleared.load(Ordering::SeqCst) {
-                // What could not be written stays where it is, in memory and in the log, and is tried again.
-                let _tried = own.flush(&turn);
+            if own.is_cleared.load(Ordering::SeqCst) {
+                return;
             }
+            if !own.has_room_to_flush() {
+                let turn = own.compactions.take();
+                // The flush finds out whether there is room.
+                let _tried = own.compact(&turn);
+            }
+            // What could not be written stays where it is, in memory and in the log, and is tried again.
+            let _tried = own.flush(&turn);
         });
     }
 
@@ -72,11 +78,24 @@ impl Lsm {
         });
     }
 
+    /// Whether there would be room for the compaction that follows on a flush: without that there would never
+    /// be any again.
+    fn has_room_to_flush(&self) -> bool {
+        let levels = Arc::clone(&self.parts().levels);
+        let newest_bytes = levels.bytes(0);
+        let bytes = newest_bytes + self.options.memtable_bytes;
+        newest_bytes == 0 || self.shared.segments.owned.will_have_room(bytes)
+    }
+
     /// Writes the frozen memtables, the oldest first.
     pub(super) fn flush(&self, _turn: &Turn<'_>) -> Result<(), Error> {
         loop {
             let parts = self.parts().clone();
             let Some(oldest) = parts.frozen.last() else { return Ok(()) };
+            if !self.has_room_to_flush() {
+                self.send_compaction();
+                return Err(Error::Full { why: "what is left is needed to merge tables".into() });
+            }
             let cursor = MemtableCursor::new(oldest, Direction::Forward, Bound::Unbounded);
             let merged = Merged::new(vec![Box::new(cursor)], Direction::Forward);
             let older: Vec<Run> = parts.levels.runs().cloned().collect();

@@ -162,7 +162,12 @@ impl OwnedSegments {
     /// Whether [`OwnedSegments::take`] would have a segment at once.
     pub fn has_room(&self) -> bool {
         let space = &self.parts.space;
-        space.usage().free > 0 && space.is_room_for_owner()
+        space.usage().free > 0 && space.is_room_for_owner(0)
+    }
+
+    /// Whether there will be segments of so many bytes, once those that are pending are free.
+    pub fn will_have_room(&self, bytes: u64) -> bool {
+        self.upkeep.may_grow() || self.parts.space.is_room_for_owner(bytes)
     }
 
     /// Bytes of most segments.

@@ -127,6 +127,11 @@ impl Upkeep {
         self.tend(true);
     }
 
+    /// Whether the device may become longer, as far as is known.
+    pub(super) fn may_grow(&self) -> bool {
+        self.growth.bytes_if_at_end().is_none() && !self.growth.has_failed()
+    }
+
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
@@ -292,7 +297,7 @@ impl Upkeep {
     pub(super) fn wait_for_room_for_owner(&self) -> Result<(), Error> {
         self.changes.wait_until(|| {
             self.poison.check()?;
-            let is_room = self.space.is_room_for_owner();
+            let is_room = self.space.is_room_for_owner(0);
             if !is_room && !self.growth.begin() && !self.growth.is_changing() {
                 let usage = self.space.usage();
                 let why = format!("pages need what is left: {} of {} bytes", usage.live_bytes, usage.bytes);

@@ -18,12 +18,13 @@ impl Space {
         Some(index)
     }
 
-    /// Whether pages would have room if an owner took a segment: for what is live, dirty or wanted, and for
-    /// an open segment of each target, of which nothing can be cleaned.
-    pub fn is_room_for_owner(&self) -> bool {
+    /// Whether pages would have room if an owner took segments of so many bytes, or one: for what is live,
+    /// dirty or wanted, and for an open segment of each target, of which nothing can be cleaned.
+    pub fn is_room_for_owner(&self, bytes: u64) -> bool {
         let usage = self.usage();
         let inner = self.lock();
-        let less_bytes = (1 + TARGETS as u64) * inner.ledger.largest_bytes();
+        let largest_bytes = inner.ledger.largest_bytes();
+        let less_bytes = bytes.max(largest_bytes) + TARGETS as u64 * largest_bytes;
         usage.has_room_for(inner.claims.dirty_bytes + inner.claims.wanted_bytes, less_bytes)
     }
 
