@@ -178,12 +178,7 @@ impl Run {
     fn attempt(&mut self, closed: bool) -> Result<(), Error> {
         let Parts { devices, segments, pool, log, .. } = self.parts.clone();
         let began = now(&devices);
-        let is_full = match self.parts.transactions.before_cut(if closed { May::Wait } else { May::NotWait })
-        {
-            // Commits that are in no page stay in the log.
-            Err(Error::Full { .. }) => true,
-            done => done.map(|()| false)?,
-        };
+        let is_full = self.before_cut(closed)?;
         // Then the store is opened as if it had not been closed.
         let closed = closed && !is_full;
         let cut = self.cut();
@@ -247,6 +242,14 @@ impl Run {
         stats.last_duration = now(&devices).since(began);
         stats.longest_duration = stats.longest_duration.max(stats.last_duration);
         Ok(())
+    }
+
+    /// Whether indexes found no room for the changes that they keep outside of pages: these stay in the log.
+    fn before_cut(&self, closed: bool) -> Result<bool, Error> {
+        match self.parts.transactions.before_cut(if closed { May::Wait } else { May::NotWait }) {
+            Err(Error::Full { .. }) => Ok(true),
+            done => done.map(|()| false),
+        }
     }
 
     fn cut(&self) -> Cut {

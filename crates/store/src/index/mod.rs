@@ -197,8 +197,8 @@ pub(crate) trait Index: Send + Sync {
     }
 
     /// Called before a checkpoint's cut. An index that keeps changes outside of pages writes them into pages
-    /// here, so that the checkpoint contains them. If it may not wait for others that do so already, it leaves
-    /// that to them; it may when the store is closed, and then all has to be in pages.
+    /// here, so that the checkpoint contains them. If it may not wait for others that do so already, it
+    /// leaves that to them; it may when the store is closed, and then all has to be in pages.
     ///
     /// # Errors
     /// As [`Index::read`], and [`Error::Full`]; the checkpoint is made nevertheless.

@@ -7,9 +7,9 @@
 //!         | version, u64 | value |
 //! ```
 //!
-//! A key is stored without the bytes that it shares with the key before it. At a *restart* it is stored whole,
-//! so that a search can begin there. Who reads blocks has verified their checksums; a block that is damaged
-//! nevertheless is no panic.
+//! A key is stored without the bytes that it shares with the key before it. At a *restart* it is stored
+//! whole, so that a search can begin there. Who reads blocks has verified their checksums; a block that is
+//! damaged nevertheless is no panic.
 
 use std::cmp::Ordering;
 use std::ops::{Deref, Range};
@@ -223,8 +223,8 @@ impl Block {
         true
     }
 
-    /// The first record, or the first one that does not lie before a place; its key is put into `key`. `None` if
-    /// there is none.
+    /// The first record, or the first one that does not lie before a place; its key is put into `key`. `None`
+    /// if there is none.
     ///
     /// # Errors
     /// `Err` if the block is damaged.

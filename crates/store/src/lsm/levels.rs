@@ -1,8 +1,8 @@
 //! The tables of a tree: which there are, and in which order they are looked into.
 //!
 //! A *run* is tables with key ranges that do not overlap, in key order. A *level* has runs, the newest first.
-//! Of two versions of a key, the newer one is in the earlier run, or earlier level. [`Levels`] never change: a
-//! flush or compaction makes others.
+//! Of two versions of a key, the newer one is in the earlier run, or earlier level. [`Levels`] never change:
+//! a flush or compaction makes others.
 
 use super::table::{Place, Summary, Table};
 use crate::Error;

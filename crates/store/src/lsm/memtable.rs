@@ -1,9 +1,9 @@
 //! Memtables: versions that are in no table yet, as a skip list in memory that the pool lends.
 //!
 //! A version is a *node*: it is written once, into memory that nobody else has, and then linked in, on the
-//! lowest level first. Who follows a link sees the whole node. Nothing is ever taken out, so that readers need
-//! no latch, and writers only compare and swap the links before their nodes (Fraser, "Practical lock-freedom",
-//! 2004; RocksDB's memtable).
+//! lowest level first. Who follows a link sees the whole node. Nothing is ever taken out, so that readers
+//! need no latch, and writers only compare and swap the links before their nodes (Fraser, "Practical
+//! lock-freedom", 2004; RocksDB's memtable).
 //!
 //! ```text
 //! | key bytes, u16; levels, u16 | value bytes, u32 | version, u64 | a link for each level, u32 | key | value |

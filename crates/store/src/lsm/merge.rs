@@ -192,8 +192,8 @@ impl Lsm {
         self.merge(merged, older, to.as_deref())
     }
 
-    /// Writes what is merged as tables, up to a key, without the versions that nobody will see. `older` are the
-    /// runs with versions that may be older.
+    /// Writes what is merged as tables, up to a key, without the versions that nobody will see. `older` are
+    /// the runs with versions that may be older.
     fn merge(&self, mut merged: Merged, older: &[Run], to: Option<&[u8]>) -> Result<Output, Error> {
         let (mut output, mut keys) = (Output::default(), 0_usize);
         let horizon = self.shared.horizon();

@@ -41,8 +41,9 @@ const PADDING_DIVISOR: u64 = 16;
 /// How tables are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TableOptions {
-    /// B′: bytes of a data block and of a partition, at most, unless a single record takes more. Where it costs
-    /// little, they end at multiples of this, so that reading one takes no more than that of the device.
+    /// B′: bytes of a data block and of a partition, at most, unless a single record takes more. Where it
+    /// costs little, they end at multiples of this, so that reading one takes no more than that of the
+    /// device.
     pub block_bytes: usize,
     /// Bits of a filter for each key; below 1 there are no filters.
     pub filter_bits_per_key: f64,

@@ -11,7 +11,8 @@ use crate::log::Timestamp;
 use crate::sync::Arc;
 use crate::task::JoinHandle;
 
-/// Blocks that a scan reads one by one, and keeps in memory, before it reads the rest of the partition at once.
+/// Blocks that a scan reads one by one, and keeps in memory, before it reads the rest of the partition at
+/// once.
 const BLOCKS_ALONE: usize = 4;
 
 /// What to do with blocks that are read.
@@ -19,7 +20,8 @@ const BLOCKS_ALONE: usize = 4;
 pub(super) enum Reading {
     /// They stay in memory for others.
     Kept,
-    /// Nobody else wants them: whole partitions are read by few requests, the next one while this one is used.
+    /// Nobody else wants them: whole partitions are read by few requests, the next one while this one is
+    /// used.
     Once,
 }
 

@@ -4,8 +4,8 @@
 //! takes a block out of memory like a page that nobody has used for half a turn, unless somebody has a share.
 //! In [`Meta::page`](super::Meta) its frame has the block's *tag*, which no page has as its number.
 //!
-//! Nobody takes out the blocks of a segment that is given up: no later use of the segment has the same opening
-//! sequence, so that they are not asked for again and leave.
+//! Nobody takes out the blocks of a segment that is given up: no later use of the segment has the same
+//! opening sequence, so that they are not asked for again and leave.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -226,8 +226,8 @@ impl Pool {
         }
     }
 
-    /// Keeps the content of a block that was read, for which it may have to wait; `None` if it finds no memory
-    /// for it.
+    /// Keeps the content of a block that was read, for which it may have to wait; `None` if it finds no
+    /// memory for it.
     pub fn keep_block(&self, id: BlockId, content: &[u8]) -> Option<Arc<CachedBlock>> {
         let class = (0..CLASSES).find(|class| class_bytes(*class) as usize >= content.len())?;
         let frame = self.evictor().take_frame(class).ok()?;
