@@ -138,7 +138,7 @@ impl Index for Lsm {
     fn debt(&self) -> f64 {
         let parts = self.parts();
         let of_memory = (parts.frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0);
-        of_memory.max(self.options.policy.debt(&parts.levels))
+        of_memory.max(self.options.policy.debt(&parts.levels).fraction)
     }
 
     fn settle(
@@ -158,7 +158,7 @@ impl Index for Lsm {
         self.manifest.pages()?.into_iter().for_each(&mut *page);
         let left = self.left().clone();
         parts.levels.tables().chain(&left).flat_map(|table| &table.pages).for_each(|number| page(*number));
-        let mut census = Census { levels: parts.levels.0.len() as u32, ..Census::default() };
+        let mut census = Census { levels: parts.levels.depth() as u32, ..Census::default() };
         for table in parts.levels.tables() {
             census.leaves += 1;
             census.used_bytes += table.summary.bytes;

@@ -4,6 +4,8 @@
 //! Of two versions of a key, the newer one is in the earlier run, or earlier level. [`Levels`] never change:
 //! a flush or compaction makes others.
 
+use std::collections::HashSet;
+
 use super::table::{Place, Summary, Table};
 use crate::Error;
 use crate::header::PageId;
@@ -15,7 +17,19 @@ pub(super) type Run = Vec<Arc<Table>>;
 
 /// See the module.
 #[derive(Clone, Default)]
-pub(super) struct Levels(pub Vec<Vec<Run>>);
+pub(super) struct Levels {
+    /// The runs of each level; the last level has some.
+    levels: Vec<Vec<Run>>,
+    /// Bytes of the tables of each level.
+    bytes: Vec<u64>,
+}
+
+/// The keys from one on to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyInterval<'a> {
+    pub first: &'a [u8],
+    pub last: &'a [u8],
+}
 
 /// What a flush or compaction changes.
 pub(super) struct Edit {
@@ -35,6 +49,45 @@ pub(super) enum Target {
     OldestRun(usize),
 }
 
+impl Target {
+    pub fn level(self) -> usize {
+        match self {
+            Self::NewRun(level) | Self::OldestRun(level) => level,
+        }
+    }
+}
+
+impl<'a> KeyInterval<'a> {
+    pub fn of(table: &'a Table) -> Self {
+        Self { first: &table.summary.first_key, last: &table.summary.last_key }
+    }
+
+    /// The keys between those of all tables, whatever their order; `None` if there are no tables.
+    pub fn over(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> Option<Self> {
+        let both = |one: Self, other: Self| Self {
+            first: one.first.min(other.first),
+            last: one.last.max(other.last),
+        };
+        tables.into_iter().map(|table| Self::of(table)).reduce(both)
+    }
+
+    pub fn overlaps(self, other: KeyInterval<'_>) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// The tables of a run that may have keys of a range, by binary search.
+pub(super) fn overlapping<'a>(run: &'a [Arc<Table>], range: KeyInterval<'_>) -> &'a [Arc<Table>] {
+    let start = run.partition_point(|table| table.summary.last_key.as_slice() < range.first);
+    let rest = run.get(start..).unwrap_or_default();
+    rest.get(..rest.partition_point(|table| table.summary.first_key.as_slice() <= range.last))
+        .unwrap_or_default()
+}
+
+pub(super) fn bytes_of<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> u64 {
+    tables.into_iter().map(|table| table.summary.bytes).sum()
+}
+
 /// A table as the manifest has it.
 pub(super) struct Entry {
     pub pages: Vec<PageId>,
@@ -43,9 +96,27 @@ pub(super) struct Entry {
 }
 
 impl Levels {
+    /// The levels with these runs.
+    pub fn new(mut levels: Vec<Vec<Run>>) -> Self {
+        levels.iter_mut().for_each(|runs| runs.retain(|run| !run.is_empty()));
+        while levels.pop_if(|runs| runs.is_empty()).is_some() {}
+        let bytes = levels.iter().map(|runs| bytes_of(runs.iter().flatten())).collect();
+        Self { levels, bytes }
+    }
+
+    /// How many levels there are down to the last one with tables.
+    pub fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// The runs of a level, the newest first.
+    pub fn level(&self, level: usize) -> &[Run] {
+        self.levels.get(level).map_or(&[], Vec::as_slice)
+    }
+
     /// All runs, in the order in which they are looked into.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
-        self.0.iter().flatten()
+        self.levels.iter().flatten()
     }
 
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
@@ -54,36 +125,40 @@ impl Levels {
 
     /// Bytes of the tables of a level.
     pub fn bytes(&self, level: usize) -> u64 {
-        self.0.get(level).into_iter().flatten().flatten().map(|table| table.summary.bytes).sum()
+        self.bytes.get(level).copied().unwrap_or(0)
     }
 
-    /// The levels after a change.
+    /// The levels after a change. A table that goes and comes is moved.
     #[must_use]
     pub fn with(&self, edit: &Edit) -> Self {
-        let mut levels = self.0.clone();
-        let is_removed = |table: &Arc<Table>| edit.removed.iter().any(|other| Arc::ptr_eq(table, other));
-        levels.iter_mut().flatten().for_each(|run| run.retain(|table| !is_removed(table)));
-        let (Target::NewRun(level) | Target::OldestRun(level)) = edit.to;
+        let mut levels = self.levels.clone();
+        let removed: HashSet<*const Table> = edit.removed.iter().map(Arc::as_ptr).collect();
+        levels
+            .iter_mut()
+            .flatten()
+            .for_each(|run| run.retain(|table| !removed.contains(&Arc::as_ptr(table))));
+        let level = edit.to.level();
         if levels.len() <= level {
             levels.resize_with(level + 1, Vec::new);
         }
-        let runs = &mut levels[level];
-        match (edit.to, runs.last_mut()) {
-            (Target::OldestRun(_), Some(run)) => {
-                run.extend(edit.added.iter().cloned());
-                run.sort_by(|one, other| one.summary.first_key.cmp(&other.summary.first_key));
+        if let Some(runs) = levels.get_mut(level) {
+            match (edit.to, runs.last_mut()) {
+                (Target::OldestRun(_), Some(run)) => {
+                    run.extend(edit.added.iter().cloned());
+                    run.sort_by(|one, other| one.summary.first_key.cmp(&other.summary.first_key));
+                    debug_assert!(is_run(run), "tables of a run overlap after a change of level {level}");
+                }
+                _ => runs.insert(0, edit.added.clone()),
             }
-            _ => runs.insert(0, edit.added.clone()),
         }
-        levels.iter_mut().for_each(|runs| runs.retain(|run| !run.is_empty()));
-        Self(levels)
+        Self::new(levels)
     }
 
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        varint::put(self.0.len() as u64, &mut bytes);
-        for runs in &self.0 {
+        varint::put(self.levels.len() as u64, &mut bytes);
+        for runs in &self.levels {
             varint::put(runs.len() as u64, &mut bytes);
             for run in runs {
                 varint::put(run.len() as u64, &mut bytes);
@@ -92,6 +167,11 @@ impl Levels {
         }
         bytes
     }
+}
+
+/// Whether tables are in key order and do not overlap.
+pub(super) fn is_run(tables: &[Arc<Table>]) -> bool {
+    tables.is_sorted_by(|one, other| one.summary.last_key < other.summary.first_key)
 }
 
 fn encode_table(table: &Table, into: &mut Vec<u8>) {
@@ -133,7 +213,7 @@ pub(super) fn decode(
         }
         levels.push(runs);
     }
-    Ok(rest.is_empty().then_some(Levels(levels)))
+    Ok(rest.is_empty().then(|| Levels::new(levels)))
 }
 
 fn decode_entry(rest: &mut &[u8]) -> Option<Entry> {
@@ -172,7 +252,7 @@ mod tests {
 
     fn numbers(levels: &Levels) -> Vec<Vec<Vec<u64>>> {
         let of_run = |run: &Run| run.iter().map(|table| table.summary.records).collect();
-        levels.0.iter().map(|runs| runs.iter().map(of_run).collect()).collect()
+        levels.levels.iter().map(|runs| runs.iter().map(of_run).collect()).collect()
     }
 
     #[test]
@@ -186,15 +266,36 @@ mod tests {
             Edit { removed: all, added: vec![table(0, 4, 3), table(5, 9, 4)], to: Target::OldestRun(1) };
         let levels = levels.with(&merged).with(&flush(5));
         assert_eq!(numbers(&levels), [vec![vec![5]], vec![vec![3, 4]]]);
-        let half = vec![Arc::clone(&levels.0[0][0][0]), Arc::clone(&levels.0[1][0][1])];
+        let half = vec![Arc::clone(&levels.level(0)[0][0]), Arc::clone(&levels.level(1)[0][1])];
         let next =
             Edit { removed: half, added: vec![table(5, 7, 6), table(8, 9, 7)], to: Target::OldestRun(1) };
         assert_eq!(numbers(&levels.with(&next)), [vec![], vec![vec![3, 6, 7]]]);
     }
 
     #[test]
+    fn a_table_is_moved_by_going_and_coming() {
+        let moved = table(4, 5, 2);
+        let levels = Levels::new(vec![
+            vec![vec![table(0, 9, 1)]],
+            vec![vec![Arc::clone(&moved)]],
+            vec![vec![table(0, 3, 3), table(6, 9, 4)]],
+        ]);
+        let edit = Edit { removed: vec![Arc::clone(&moved)], added: vec![moved], to: Target::OldestRun(2) };
+        assert_eq!(numbers(&levels.with(&edit)), [vec![vec![1]], vec![], vec![vec![3, 2, 4]]]);
+    }
+
+    #[test]
+    fn empty_levels_at_the_end_are_none() {
+        let levels = Levels::new(vec![vec![vec![table(0, 9, 1)]], vec![vec![]]]);
+        assert_eq!((levels.depth(), levels.level(0).len(), levels.level(1).len()), (1, 1, 0));
+        let all = levels.tables().cloned().collect();
+        let emptied = levels.with(&Edit { removed: all, added: Vec::new(), to: Target::NewRun(3) });
+        assert_eq!((emptied.depth(), emptied.bytes(0)), (0, 0));
+    }
+
+    #[test]
     fn levels_come_back() {
-        let levels = Levels(vec![
+        let levels = Levels::new(vec![
             vec![vec![table(0, 9, 1)], vec![table(3, 4, 200)]],
             vec![],
             vec![vec![table(1, 2, 3), table(5, 6, 9)]],
@@ -210,6 +311,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_search_finds_what_overlaps(
+            bounds in proptest::collection::btree_set(any::<u8>(), 0..40),
+            (first, last) in any::<(u8, u8)>(),
+        ) {
+            let bounds: Vec<u8> = bounds.into_iter().collect();
+            let run: Run = bounds.as_chunks::<2>().0.iter().map(|[first, last]| table(*first, *last, 0)).collect();
+            prop_assert!(is_run(&run));
+            let (first, last) = (&[first.min(last)], &[first.max(last)]);
+            let range = KeyInterval { first, last };
+            let of = |table: &Arc<Table>| table.summary.first_key[0];
+            let all: Vec<u8> =
+                run.iter().filter(|table| KeyInterval::of(table).overlaps(range)).map(of).collect();
+            prop_assert_eq!(all, overlapping(&run, range).iter().map(of).collect::<Vec<_>>());
+        }
+
         #[test]
         fn nonsense_is_no_panic(bytes: Vec<u8>) {
             let mut open = |entry: Entry| Ok(Table::new(Vec::new(), entry.pages, entry.top, entry.summary));

@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
 use super::levels::{Edit, Run, Target};
 use super::memtable::Memtable;
-use super::policy::Job;
+use super::policy::{Busy, Job};
 use super::retention::Retention;
 use super::table::{Made, Table, TableWriter};
 use super::table_cursor::Reading;
@@ -113,19 +113,24 @@ impl Lsm {
                 return Ok(());
             }
             let levels = Arc::clone(&self.parts().levels);
-            let Some(Job { inputs, to }) = self.options.policy.pick(&levels) else {
+            let Some(job) = self.options.policy.pick(&levels, &Busy::default()) else {
                 self.sweep();
                 return Ok(());
             };
-            let removed: Vec<Arc<Table>> = inputs.iter().flatten().cloned().collect();
+            if job.moves {
+                drop(levels);
+                self.move_tables(&job)?;
+                continue;
+            }
+            let removed: Vec<Arc<Table>> = job.tables().cloned().collect();
             let is_input = |table: &Arc<Table>| removed.iter().any(|other| Arc::ptr_eq(table, other));
             // What is in the order behind the first input, and no input, may be older than some.
             let behind = levels.runs().skip_while(|run| !run.iter().any(is_input));
             let older: Vec<Run> =
                 behind.map(|run| run.iter().filter(|table| !is_input(table)).cloned().collect()).collect();
             drop(levels);
-            let Output { made, gone } = self.merge_in_parts(inputs, older)?;
-            self.install(made, removed, to, None)?;
+            let Output { made, gone } = self.merge_in_parts(job.inputs().cloned().collect(), older)?;
+            self.install(made, removed, job.to, None)?;
             self.give_up(&gone);
             self.sweep();
         }
@@ -253,6 +258,15 @@ impl Lsm {
         }
         drop(parts);
         self.left().extend(removed);
+        Ok(())
+    }
+
+    /// Changes the level of tables that a job neither reads nor writes.
+    fn move_tables(&self, job: &Job) -> Result<(), Error> {
+        let _turn = self.changes.take();
+        let before = Arc::clone(&self.parts().levels);
+        let levels = self.manifest.store(&[], |_| before.with(&job.moved()))?;
+        self.parts_mut().levels = Arc::new(levels);
         Ok(())
     }
 

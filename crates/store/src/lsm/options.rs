@@ -1,6 +1,6 @@
 //! The numbers of an LSM-tree.
 
-use super::policy::{Leveled, Policy};
+use super::policy::{Layout, Policy, PolicyOptions};
 use super::table::TableOptions;
 
 /// Memtables take this part of the memory, tables are as large.
@@ -8,9 +8,9 @@ const MEMTABLE_DIVISOR: u64 = 8;
 const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
 
 /// As the model's defaults, but for the fanout, which small trees would never need.
-const FANOUT: f64 = 8.0;
+const FANOUT: u32 = 8;
 
-const LEVEL_ZERO_RUNS: usize = 4;
+const LEVEL_ZERO_RUNS: u32 = 4;
 const FILTER_BITS_PER_KEY: f64 = 10.0;
 const BLOCK_BYTES: usize = 4096;
 
@@ -29,12 +29,14 @@ impl Options {
         let wanted = (cache_bytes / MEMTABLE_DIVISOR).min(MEMTABLE_BYTES_MAX);
         // As much as whole segments hold: what is left of the last one is lost.
         let table_bytes = wanted.max(1).next_multiple_of(segment_bytes);
-        let policy = Leveled {
+        let policy = PolicyOptions {
+            layout: Layout::Leveled,
             fanout: FANOUT,
             level_zero_runs: LEVEL_ZERO_RUNS,
-            level_one_bytes: table_bytes * LEVEL_ZERO_RUNS as u64,
+            table_bytes,
         };
+        debug_assert!(policy.validate().is_ok());
         let table = TableOptions { block_bytes: BLOCK_BYTES, filter_bits_per_key: FILTER_BITS_PER_KEY };
-        Self { memtable_bytes: table_bytes, table_bytes, table, policy: Box::new(policy) }
+        Self { memtable_bytes: table_bytes, table_bytes, table, policy: policy.policy() }
     }
 }

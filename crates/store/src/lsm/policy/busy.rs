@@ -1,0 +1,101 @@
+//! What running jobs read and write, so that others keep away from it.
+
+use std::collections::HashSet;
+
+use super::Job;
+use crate::lsm::levels::{KeyInterval, bytes_of};
+use crate::lsm::table::Table;
+use crate::sync::Arc;
+
+/// See the module.
+#[derive(Default)]
+pub(in crate::lsm) struct Busy {
+    jobs: Vec<Claim>,
+    /// Addresses of the jobs' inputs, which the claims keep in memory.
+    inputs: HashSet<usize>,
+    /// Jobs that began so far.
+    begun: u64,
+}
+
+/// A job that is running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lsm) struct Ticket(u64);
+
+/// What a running job has for itself.
+struct Claim {
+    ticket: Ticket,
+    inputs: Vec<Arc<Table>>,
+    from: usize,
+    /// Bytes that will have left level `from`.
+    leaving_bytes: u64,
+    to: usize,
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+}
+
+#[cfg_attr(not(test), expect(dead_code, reason = "the tree still runs one job at a time"))]
+impl Busy {
+    /// A job that was picked begins to run.
+    pub fn begin(&mut self, job: &Job) -> Ticket {
+        self.begun += 1;
+        let ticket = Ticket(self.begun);
+        let inputs: Vec<_> = job.tables().cloned().collect();
+        self.inputs.extend(inputs.iter().map(address));
+        let range = KeyInterval::over(&inputs);
+        let key = |of: fn(KeyInterval<'_>) -> &[u8]| range.map_or_else(Vec::new, |range| of(range).to_vec());
+        let (first_key, last_key) = (key(|range| range.first), key(|range| range.last));
+        let to = job.to.level();
+        let leaving_bytes = if to == job.from { 0 } else { bytes_of(job.leaving.iter().flatten()) };
+        self.jobs.push(Claim { ticket, inputs, from: job.from, leaving_bytes, to, first_key, last_key });
+        ticket
+    }
+
+    /// A job has ended: its outputs are in the levels, or it failed.
+    pub fn end(&mut self, ticket: Ticket) {
+        for claim in self.jobs.extract_if(.., |claim| claim.ticket == ticket) {
+            for table in &claim.inputs {
+                self.inputs.remove(&address(table));
+            }
+        }
+    }
+
+    /// How many jobs are running.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+}
+
+impl Busy {
+    /// Whether a table is the input of a running job.
+    pub(super) fn has(&self, table: &Arc<Table>) -> bool {
+        self.inputs.contains(&address(table))
+    }
+
+    /// Whether a running job takes what it merges from this level.
+    pub(super) fn is_source(&self, level: usize) -> bool {
+        self.jobs.iter().any(|claim| claim.from == level)
+    }
+
+    /// Bytes of a level that running jobs bring down.
+    pub(super) fn leaving_bytes(&self, level: usize) -> u64 {
+        self.jobs.iter().filter(|claim| claim.from == level).map(|claim| claim.leaving_bytes).sum()
+    }
+
+    /// Whether a running job writes to keys of a level.
+    pub(super) fn writes(&self, level: usize, range: KeyInterval<'_>) -> bool {
+        let writes = |claim: &Claim| {
+            claim.to == level
+                && range.overlaps(KeyInterval { first: &claim.first_key, last: &claim.last_key })
+        };
+        self.jobs.iter().any(writes)
+    }
+
+    /// Whether a running job writes to a level.
+    pub(super) fn is_target(&self, level: usize) -> bool {
+        self.jobs.iter().any(|claim| claim.to == level)
+    }
+}
+
+fn address(table: &Arc<Table>) -> usize {
+    Arc::as_ptr(table).addr()
+}

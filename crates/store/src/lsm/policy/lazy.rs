@@ -1,0 +1,57 @@
+//! Lazy leveling (Dayan and Idreos, "Dostoevsky", 2018): levels collect runs, but for the last, which is one
+//! run and has most of the data.
+//!
+//! - Trigger: as if [tiered](super::tiered).
+//! - Granularity and movement: all runs of a level become one of the next. Those of the level above the last
+//!   are merged into the last level's run.
+//! - When the last level is full, its run becomes that of a level below it without being rewritten.
+
+use super::job::{into_new_run, into_run, unify};
+use super::tiered::{self, due};
+use super::{Busy, Debt, Job, Policy, PolicyOptions};
+use crate::lsm::levels::{Levels, Run, Target};
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LazyLeveled(pub PolicyOptions);
+
+/// The level that is one run.
+fn last_of(levels: &Levels) -> usize {
+    levels.depth().saturating_sub(1).max(1)
+}
+
+impl LazyLeveled {
+    /// Makes the run of a full last level that of the next one.
+    fn grow(&self, levels: &Levels, busy: &Busy, last: usize) -> Option<Job> {
+        let leaving = levels.level(last).to_vec();
+        // A job that writes to the level was picked for this run, or brings one that is newer.
+        let is_busy = busy.is_target(last) || leaving.iter().flatten().any(|table| busy.has(table));
+        let to = Target::OldestRun(last + 1);
+        (!is_busy).then_some(Job { leaving, below: Run::new(), from: last, to, moves: true })
+    }
+}
+
+impl Policy for LazyLeveled {
+    fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
+        let last = last_of(levels);
+        let of_last = match levels.level(last).len() {
+            2.. => unify(levels, busy, last),
+            1 if levels.bytes(last) as f64 >= self.0.capacity(last + 1) => self.grow(levels, busy, last),
+            _ => None,
+        };
+        let job_from = |level: usize| match level + 1 == last {
+            true => into_run(&self.0, levels, busy, level, levels.level(level).to_vec(), last),
+            false => into_new_run(&self.0, levels, busy, level),
+        };
+        of_last.or_else(|| due(&self.0, levels, busy, 0..last).into_iter().find_map(job_from))
+    }
+
+    fn debt(&self, levels: &Levels) -> Debt {
+        let last = last_of(levels);
+        let mut debt = tiered::debt(&self.0, levels, 0..last);
+        if tiered::fill(&self.0, levels, last - 1) >= 1.0 {
+            debt.bytes += levels.bytes(last);
+        }
+        debt
+    }
+}

@@ -1,0 +1,120 @@
+//! One run per level, each level F times as large as the one above it, as in RocksDB.
+//!
+//! - Trigger: a level has more bytes than its capacity, level 0 as many runs as are merged at once. The level
+//!   that is fullest in proportion is the first.
+//! - Granularity: a table, with those of the next level that it overlaps; of level 0 all runs.
+//! - Movement: the table that overlaps least in proportion to its size. One that overlaps nothing is moved
+//!   without being rewritten.
+//! - If nothing is due, tables of tombstones go down, so that what they delete goes.
+
+use super::job::{are_tombstones, into_run, unify};
+use super::overlap::least_overlap;
+use super::{Busy, Debt, Job, Policy, PolicyOptions, graded};
+use crate::lsm::levels::{KeyInterval, Levels, Run, overlapping};
+use crate::sync::Arc;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leveled(pub PolicyOptions);
+
+/// Writers are slowed from so many times level 1's capacity of deferred merging on, and stopped at so many:
+/// RocksDB's limits of pending compaction bytes, 64 GB and 256 GB, in its default level 1 of 256 MB.
+const PENDING_SLOW_FROM: f64 = 256.0;
+const PENDING_STOP_AT: f64 = 1024.0;
+
+impl Leveled {
+    /// How full a level is without what running jobs bring down.
+    fn fill(&self, levels: &Levels, busy: &Busy, level: usize) -> f64 {
+        match (level, levels.level(level).len()) {
+            (0, _) if busy.is_source(0) => 0.0,
+            (0, runs) => runs as f64 / self.0.runs_max(0) as f64,
+            // Another layout left them.
+            (_, 2..) => f64::INFINITY,
+            _ => {
+                let bytes = levels.bytes(level).saturating_sub(busy.leaving_bytes(level));
+                bytes as f64 / self.0.capacity(level)
+            }
+        }
+    }
+
+    fn job_from(&self, levels: &Levels, busy: &Busy, level: usize) -> Option<Job> {
+        match (level, levels.level(level).len()) {
+            (0, _) => into_run(&self.0, levels, busy, 0, levels.level(0).to_vec(), 1),
+            (_, 2..) => unify(levels, busy, level),
+            _ => least_overlap(&self.0, levels, busy, level),
+        }
+    }
+
+    /// Merges tables of tombstones into the next level, unless far more is rewritten there than they delete.
+    /// In the last level they stay: what they hid is gone, and they go with the next merge.
+    fn delete(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
+        let pays = |level: usize, tables: &Run| {
+            let tombstones: u64 = tables.iter().map(|table| table.summary.tombstones).sum();
+            let rewritten: u64 = KeyInterval::over(tables).map_or(0, |range| {
+                let below = levels.level(level + 1).iter().flat_map(|run| overlapping(run, range));
+                below.map(|table| table.summary.records).sum()
+            });
+            are_tombstones(tables) && rewritten <= tombstones.saturating_mul(self.0.fanout.into())
+        };
+        let last = levels.depth().checked_sub(1)?;
+        if last > 0 && !busy.is_source(0) && pays(0, &levels.level(0).concat()) {
+            let job = self.job_from(levels, busy, 0);
+            if job.is_some() {
+                return job;
+            }
+        }
+        (1..last).find_map(|level| {
+            let [run] = levels.level(level) else { return None };
+            let tables = run.iter().map(|table| vec![Arc::clone(table)]);
+            let mut tables = tables.filter(|table| pays(level, table));
+            tables.find_map(|table| into_run(&self.0, levels, busy, level, vec![table], level + 1))
+        })
+    }
+
+    /// Bytes that are written until no level is above its capacity, as RocksDB estimates them.
+    fn pending_bytes(&self, levels: &Levels) -> f64 {
+        let bytes = |level| levels.bytes(level) as f64;
+        let (mut pending, mut carried) = (0.0, 0.0);
+        if levels.level(0).len() >= self.0.runs_max(0) {
+            carried = bytes(0);
+            pending = bytes(0) + bytes(1);
+        }
+        for level in 1..levels.depth().max(2) {
+            let reached = bytes(level) + carried;
+            carried = (reached - self.0.capacity(level)).max(0.0);
+            if carried > 0.0 {
+                pending += carried * (1.0 + bytes(level + 1) / reached);
+            }
+        }
+        pending
+    }
+}
+
+impl Policy for Leveled {
+    fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
+        let fills = (0..levels.depth()).map(|level| (level, self.fill(levels, busy, level)));
+        let mut due: Vec<(usize, f64)> = fills.filter(|(_, fill)| *fill >= 1.0).collect();
+        due.sort_by(|one, other| other.1.total_cmp(&one.1));
+        let mut level_zero_waits = false;
+        for (level, _) in &due {
+            // What level 0 waits for must end: no further jobs of level 1 begin.
+            if *level == 1 && level_zero_waits {
+                continue;
+            }
+            let job = self.job_from(levels, busy, *level);
+            if job.is_some() {
+                return job;
+            }
+            level_zero_waits |= *level == 0;
+        }
+        if due.is_empty() { self.delete(levels, busy) } else { None }
+    }
+
+    fn debt(&self, levels: &Levels) -> Debt {
+        let pending = self.pending_bytes(levels);
+        let graded_bytes =
+            (pending / self.0.batch_bytes() - PENDING_SLOW_FROM) / (PENDING_STOP_AT - PENDING_SLOW_FROM);
+        let graded_runs = graded(levels.level(0).len() as f64 / self.0.runs_max(0) as f64);
+        Debt { bytes: pending as u64, fraction: graded_runs.max(graded_bytes) }
+    }
+}

@@ -1,0 +1,65 @@
+//! Policies: which tables are merged next.
+//!
+//! A policy is four decisions (Sarkar et al., "Constructing and Analyzing the LSM Compaction Design Space",
+//! 2021): the *trigger* of a compaction, the *layout* of the levels, the *granularity* of what is merged at a
+//! time, and which *data* that is. Policies read no table, only [`Levels`].
+//!
+//! Several jobs may run at the same time and end in any order. The order of runs stays right because
+//!
+//! 1. no table is the input of two jobs;
+//! 2. a job that merges into an existing run has all tables of that run which it overlaps, and no other job
+//!    writes to these keys of the level meanwhile;
+//! 3. a job that makes a new run takes all runs of its level, and is the only one from that level, so that
+//!    runs arrive in the order in which they were made;
+//! 4. of level 0 a job leaves no table that is older than one it takes and overlaps it.
+//!
+//! ```text
+//! options   the layout and its numbers      busy       what running jobs read and write
+//! job       what is merged, and how         overlap    the tables whose merge rewrites least
+//! leveled   one run per level               tiered     up to F runs per level
+//! lazy      tiered, but for the last level  single     one run below level 0
+//! ```
+
+mod busy;
+mod job;
+mod lazy;
+mod leveled;
+mod options;
+mod overlap;
+mod single;
+#[cfg(test)]
+mod tests;
+mod tiered;
+
+pub(super) use busy::Busy;
+pub(super) use job::Job;
+pub(super) use options::{Layout, PolicyOptions};
+
+use super::levels::Levels;
+
+/// See the module.
+pub(super) trait Policy: Send + Sync {
+    /// The most urgent job that can run beside those that are running, if any is due.
+    fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job>;
+
+    /// What is deferred.
+    fn debt(&self, levels: &Levels) -> Debt;
+}
+
+/// Merging that is due and was not done.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Debt {
+    /// Bytes that merges have to write until none is due: an estimate, as RocksDB's pending compaction bytes.
+    pub bytes: u64,
+    /// The part of its upper bound: above 0 writers are slowed down, at 1 they are stopped.
+    pub fraction: f64,
+}
+
+/// Writers are slowed from so many times the trigger's runs on, and stopped at so many.
+const SLOW_FROM: f64 = 2.0;
+const STOP_AT: f64 = 5.0;
+
+/// How much writers are slowed down for a level that has so many times its trigger's runs.
+fn graded(fill: f64) -> f64 {
+    (fill - SLOW_FROM) / (STOP_AT - SLOW_FROM)
+}

@@ -1,0 +1,189 @@
+//! The numbers of a policy, as the catalog keeps them.
+
+use super::Policy;
+use super::lazy::LazyLeveled;
+use super::leveled::Leveled;
+use super::single::SingleLevel;
+use super::tiered::Tiered;
+use crate::{Error, varint};
+
+/// How runs are arranged in the levels below level 0, which has the tables of flushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lsm) enum Layout {
+    /// Each level is one run, F times as large as the one above it; tables are merged into the next level one
+    /// by one (RocksDB's default).
+    Leveled,
+    /// Each level collects F runs, which are merged into one of the next level (universal).
+    Tiered,
+    /// Tiered, but the last level is one run (Dostoevsky).
+    LazyLeveled,
+    /// One run has all, and what is new is merged into it: F = ∞ (MQSSD paper §5.2.2).
+    SingleLevel,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lsm) struct PolicyOptions {
+    pub layout: Layout,
+    /// F. A single level has none.
+    pub fanout: u32,
+    /// Runs of level 0 that are merged at once.
+    pub level_zero_runs: u32,
+    /// T: bytes of a table.
+    pub table_bytes: u64,
+}
+
+/// What [`PolicyOptions::encode`] begins with.
+const VERSION: u64 = 1;
+
+pub(super) const FANOUT_MIN: u32 = 2;
+pub(super) const FANOUT_MAX: u32 = 1000;
+pub(super) const LEVEL_ZERO_RUNS_MAX: u32 = 1000;
+const TABLE_BYTES_MAX: u64 = 1 << 40;
+
+impl Layout {
+    pub const ALL: [Self; 4] = [Self::Leveled, Self::Tiered, Self::LazyLeveled, Self::SingleLevel];
+}
+
+impl PolicyOptions {
+    /// # Errors
+    /// [`Error::Options`] says what is wrong with them.
+    pub fn validate(&self) -> Result<(), Error> {
+        let Self { layout, fanout, level_zero_runs, table_bytes } = *self;
+        let problem = if layout != Layout::SingleLevel && !(FANOUT_MIN..=FANOUT_MAX).contains(&fanout) {
+            format!("a fanout of {fanout}: it must be from {FANOUT_MIN} to {FANOUT_MAX}")
+        } else if !(1..=LEVEL_ZERO_RUNS_MAX).contains(&level_zero_runs) {
+            format!(
+                "merging level 0 at {level_zero_runs} runs: it must be from 1 to {LEVEL_ZERO_RUNS_MAX} runs"
+            )
+        } else if !(1..=TABLE_BYTES_MAX).contains(&table_bytes) {
+            format!("tables of {table_bytes} bytes: they must have from 1 to {TABLE_BYTES_MAX} bytes")
+        } else {
+            return Ok(());
+        };
+        Err(Error::Options(problem))
+    }
+
+    /// As at most 24 bytes.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the catalog will keep them"))]
+    pub fn encode(&self) -> Vec<u8> {
+        let Self { layout, fanout, level_zero_runs, table_bytes } = *self;
+        let layout = Layout::ALL.iter().position(|other| *other == layout).unwrap_or_default();
+        let mut bytes = Vec::new();
+        for number in [VERSION, layout as u64, fanout.into(), level_zero_runs.into(), table_bytes] {
+            varint::put(number, &mut bytes);
+        }
+        bytes
+    }
+
+    /// What was encoded; `None` for what no valid options gave.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the catalog will keep them"))]
+    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let rest = &mut bytes;
+        let mut number = || varint::take(rest);
+        let (version, layout) = (number()?, number()?);
+        let layout = *Layout::ALL.get(usize::try_from(layout).ok()?)?;
+        let mut small = || u32::try_from(number()?).ok();
+        let (fanout, level_zero_runs) = (small()?, small()?);
+        let options = Self { layout, fanout, level_zero_runs, table_bytes: number()? };
+        (version == VERSION && rest.is_empty() && options.validate().is_ok()).then_some(options)
+    }
+
+    /// What picks the jobs.
+    pub fn policy(self) -> Box<dyn Policy> {
+        match self.layout {
+            Layout::Leveled => Box::new(Leveled(self)),
+            Layout::Tiered => Box::new(Tiered(self)),
+            Layout::LazyLeveled => Box::new(LazyLeveled(self)),
+            Layout::SingleLevel => Box::new(SingleLevel(self)),
+        }
+    }
+
+    /// Bytes that the runs of level 0 which are merged at once have: C · T.
+    pub(super) fn batch_bytes(&self) -> f64 {
+        self.table_bytes as f64 * f64::from(self.level_zero_runs)
+    }
+
+    /// Bytes from which on level `level` is too large, where each has F times as many as the one above it and
+    /// level 1 has as many as a batch of level 0.
+    pub(super) fn capacity(&self, level: usize) -> f64 {
+        self.batch_bytes() * f64::from(self.fanout).powi(level as i32 - 1)
+    }
+
+    /// Runs of a level at which they are merged, in a level that collects runs.
+    pub(super) fn runs_max(&self, level: usize) -> usize {
+        if level == 0 { self.level_zero_runs as usize } else { self.fanout as usize }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GOOD: PolicyOptions =
+        PolicyOptions { layout: Layout::Leveled, fanout: 10, level_zero_runs: 4, table_bytes: 64 << 20 };
+
+    fn any_options() -> impl Strategy<Value = PolicyOptions> {
+        let layout = proptest::sample::select(&Layout::ALL);
+        let numbers = (FANOUT_MIN..=FANOUT_MAX, 1..=LEVEL_ZERO_RUNS_MAX, 1..=TABLE_BYTES_MAX);
+        (layout, numbers).prop_map(|(layout, (fanout, level_zero_runs, table_bytes))| PolicyOptions {
+            layout,
+            fanout,
+            level_zero_runs,
+            table_bytes,
+        })
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        let problem = |options: PolicyOptions| match options.validate() {
+            Err(Error::Options(problem)) => problem,
+            other => panic!("{other:?}"),
+        };
+        assert!(GOOD.validate().is_ok());
+        let fanout = "it must be from 2 to 1000";
+        assert!(problem(PolicyOptions { fanout: 1, ..GOOD }).contains(fanout));
+        assert!(problem(PolicyOptions { fanout: 1001, layout: Layout::Tiered, ..GOOD }).contains(fanout));
+        assert!(PolicyOptions { fanout: 0, layout: Layout::SingleLevel, ..GOOD }.validate().is_ok());
+        assert!(problem(PolicyOptions { level_zero_runs: 0, ..GOOD }).contains("level 0 at 0 runs"));
+        assert!(problem(PolicyOptions { table_bytes: 0, ..GOOD }).contains("tables of 0 bytes"));
+        assert!(problem(PolicyOptions { table_bytes: u64::MAX, ..GOOD }).contains("bytes"));
+    }
+
+    #[test]
+    fn what_no_valid_options_gave_is_refused() {
+        let bytes = GOOD.encode();
+        for length in 0..bytes.len() {
+            assert_eq!(PolicyOptions::decode(&bytes[..length]), None);
+        }
+        let with = |index: usize, byte| {
+            let mut bytes = bytes.clone();
+            bytes[index] = byte;
+            PolicyOptions::decode(&bytes)
+        };
+        assert_eq!(with(0, 2), None, "another version");
+        assert_eq!(with(1, 4), None, "another layout");
+        assert_eq!(with(2, 1), None, "a fanout of 1");
+        assert_eq!(with(3, 0), None, "no runs in level 0");
+        assert_eq!(PolicyOptions::decode(&[bytes.as_slice(), &[0]].concat()), None, "more bytes");
+        assert_eq!(with(2, 11), Some(PolicyOptions { fanout: 11, ..GOOD }));
+    }
+
+    proptest! {
+        #[test]
+        fn options_come_back(options in any_options()) {
+            let bytes = options.encode();
+            prop_assert!(bytes.len() <= 24);
+            prop_assert_eq!(PolicyOptions::decode(&bytes), Some(options));
+        }
+
+        #[test]
+        fn nonsense_is_no_panic(bytes: Vec<u8>) {
+            if let Some(options) = PolicyOptions::decode(&bytes) {
+                prop_assert!(options.validate().is_ok());
+            }
+        }
+    }
+}

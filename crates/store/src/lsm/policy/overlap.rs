@@ -1,0 +1,42 @@
+//! The data movement of levels that are one run: the table is merged whose merge rewrites least for what it
+//! brings down.
+
+use super::job::into_run;
+use super::{Busy, Job, PolicyOptions};
+use crate::lsm::levels::{KeyInterval, Levels, bytes_of, overlapping};
+use crate::lsm::table::Table;
+use crate::sync::Arc;
+
+/// Bytes that are rewritten for each one that is brought down.
+pub(super) fn cost(leaving_bytes: u64, below: &[Arc<Table>]) -> f64 {
+    bytes_of(below) as f64 / leaving_bytes.max(1) as f64
+}
+
+/// Merges a table of a level into the next one. `None` if a level has several runs, or no table is free.
+pub(super) fn least_overlap(
+    options: &PolicyOptions,
+    levels: &Levels,
+    busy: &Busy,
+    level: usize,
+) -> Option<Job> {
+    let [run] = levels.level(level) else { return None };
+    let next = levels.level(level + 1).last().map_or(&[][..], Vec::as_slice);
+    let mut best: Option<(f64, &Arc<Table>)> = None;
+    for table in run {
+        let below = overlapping(next, KeyInterval::of(table));
+        let cost = cost(table.summary.bytes, below);
+        if best.is_none_or(|(least, _)| cost < least) && is_free(busy, level + 1, table, below) {
+            best = Some((cost, table));
+        }
+    }
+    let (_, table) = best?;
+    into_run(options, levels, busy, level, vec![vec![Arc::clone(table)]], level + 1)
+}
+
+/// Whether no running job is at a table, or what it is merged with.
+fn is_free(busy: &Busy, to: usize, table: &Arc<Table>, below: &[Arc<Table>]) -> bool {
+    let whole = KeyInterval::over(std::iter::once(table).chain(below));
+    !busy.has(table)
+        && !below.iter().any(|table| busy.has(table))
+        && whole.is_some_and(|whole| !busy.writes(to, whole))
+}

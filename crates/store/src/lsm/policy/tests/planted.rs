@@ -1,0 +1,120 @@
+//! Policies with planted bugs: the [histories](super::histories) must find them.
+
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+
+use super::super::{Busy, Debt, Job, Layout, Policy, PolicyOptions};
+use super::histories::{any_history, run};
+use crate::lsm::levels::{Levels, Run, Target};
+
+/// Histories in which a bug must show.
+const HISTORIES: usize = 500;
+
+#[derive(Clone, Copy, Debug)]
+enum Bug {
+    /// Jobs are picked as if none were running.
+    ForgetsBusy,
+    /// Jobs keep away from each other's tables, but not from each other's levels and keys.
+    ForgetsLevels,
+    /// The oldest run of level 0 stays when newer ones go.
+    SkipsOldest,
+    /// Tables are moved although they overlap others.
+    AlwaysMoves,
+    /// Runs are put behind those of the next level.
+    BehindOthers,
+    /// What is merged is put back into its level, for ever.
+    NeverEnds,
+}
+
+struct Planted {
+    policy: Box<dyn Policy>,
+    bug: Bug,
+}
+
+impl Policy for Planted {
+    fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
+        match self.bug {
+            Bug::ForgetsBusy => return self.policy.pick(levels, &Busy::default()),
+            Bug::ForgetsLevels => {
+                let free = |run: &Run| run.iter().filter(|table| !busy.has(table)).cloned().collect();
+                let free_runs = |level| levels.level(level).iter().map(free).collect();
+                let free = Levels::new((0..levels.depth()).map(free_runs).collect());
+                return self.policy.pick(&free, &Busy::default());
+            }
+            _ => {}
+        }
+        let mut job = self.policy.pick(levels, busy)?;
+        match self.bug {
+            Bug::SkipsOldest if job.from == 0 && job.leaving.len() > 1 => drop(job.leaving.pop()),
+            Bug::AlwaysMoves if job.from > 0 => {
+                job.moves = true;
+                job.below.clear();
+            }
+            Bug::BehindOthers if matches!(job.to, Target::NewRun(_)) => {
+                job.to = Target::OldestRun(job.to.level());
+            }
+            Bug::NeverEnds if job.from == 0 => job.to = Target::NewRun(0),
+            _ => {}
+        }
+        Some(job)
+    }
+
+    fn debt(&self, levels: &Levels) -> Debt {
+        self.policy.debt(levels)
+    }
+}
+
+/// What histories of a layout find.
+fn problems(layout: Layout, bug: Bug, checks_jobs: bool) -> Vec<String> {
+    let mut runner = TestRunner::deterministic();
+    let history = any_history();
+    let one = |_| {
+        let (options, steps, seed) = history.new_tree(&mut runner).unwrap().current();
+        let planted = |options: PolicyOptions| -> Box<dyn Policy> {
+            Box::new(Planted { policy: PolicyOptions { layout, ..options }.policy(), bug })
+        };
+        let options = PolicyOptions { layout, ..options };
+        run((options, steps, seed), planted, checks_jobs).err()
+    };
+    (0..HISTORIES).filter_map(one).collect()
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    for (layout, bug, what) in [
+        (Layout::Leveled, Bug::ForgetsBusy, "the same input"),
+        (Layout::Tiered, Bug::ForgetsBusy, "the same input"),
+        (Layout::LazyLeveled, Bug::ForgetsBusy, "the same input"),
+        (Layout::SingleLevel, Bug::ForgetsBusy, "the same input"),
+        (Layout::Leveled, Bug::ForgetsLevels, "the same keys"),
+        (Layout::Tiered, Bug::ForgetsLevels, "the same keys"),
+        (Layout::LazyLeveled, Bug::ForgetsLevels, "the same keys"),
+        (Layout::Leveled, Bug::SkipsOldest, "lies before a newer one"),
+        (Layout::SingleLevel, Bug::SkipsOldest, "lies before a newer one"),
+        (Layout::Leveled, Bug::AlwaysMoves, "overlap in a run"),
+        (Layout::Tiered, Bug::BehindOthers, "overlap in a run"),
+        (Layout::Tiered, Bug::NeverEnds, "come to rest"),
+    ] {
+        let problems = problems(layout, bug, true);
+        let found = problems.iter().filter(|problem| problem.contains(what)).count();
+        println!("{layout:?} {bug:?}: {found} of {HISTORIES} histories find \"{what}\"");
+        assert!(found > 0, "{layout:?} {bug:?}: {:?}", problems.first());
+    }
+}
+
+/// What these bugs do to a tree is found, too, if nobody looks at the jobs.
+#[test]
+fn the_order_of_runs_shows_planted_bugs() {
+    for (layout, bug, what) in [
+        (Layout::Tiered, Bug::ForgetsLevels, "lies before a newer one"),
+        (Layout::LazyLeveled, Bug::ForgetsLevels, "lies before a newer one"),
+        (Layout::Leveled, Bug::ForgetsLevels, "overlap in a run"),
+        (Layout::Leveled, Bug::ForgetsBusy, "a table went twice"),
+        (Layout::Tiered, Bug::ForgetsBusy, "a table went twice"),
+    ] {
+        let problems = problems(layout, bug, false);
+        let found = problems.iter().filter(|problem| problem.contains(what)).count();
+        println!("{layout:?} {bug:?}: {found} of {HISTORIES} histories find \"{what}\"");
+        assert!(found > 0, "{layout:?} {bug:?}: {:?}", problems.first());
+    }
+}

@@ -1,0 +1,59 @@
+//! Levels that collect runs (universal compaction).
+//!
+//! - Trigger: a level has F runs, level 0 as many as are merged at once. The level with most in proportion is
+//!   the first.
+//! - Granularity and movement: all runs of the level become one run of the next. Runs that do not overlap are
+//!   moved without being rewritten.
+
+use super::job::into_new_run;
+use super::{Busy, Debt, Job, Policy, PolicyOptions, graded};
+use crate::lsm::levels::Levels;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tiered(pub PolicyOptions);
+
+/// How full a level that collects runs is.
+pub(super) fn fill(options: &PolicyOptions, levels: &Levels, level: usize) -> f64 {
+    levels.level(level).len() as f64 / options.runs_max(level) as f64
+}
+
+/// Those of these levels that have as many runs as are merged at once, and no running job; the fullest first.
+pub(super) fn due(
+    options: &PolicyOptions,
+    levels: &Levels,
+    busy: &Busy,
+    among: std::ops::Range<usize>,
+) -> Vec<usize> {
+    let mut due: Vec<(usize, f64)> = among
+        .filter(|level| !busy.is_source(*level))
+        .map(|level| (level, fill(options, levels, level)))
+        .filter(|(_, fill)| *fill >= 1.0)
+        .collect();
+    due.sort_by(|one, other| other.1.total_cmp(&one.1));
+    due.into_iter().map(|(level, _)| level).collect()
+}
+
+/// What is deferred in these levels, whose runs are written once more in the next.
+pub(super) fn debt(options: &PolicyOptions, levels: &Levels, among: std::ops::Range<usize>) -> Debt {
+    let mut debt = Debt { bytes: 0, fraction: graded(0.0) };
+    for level in among {
+        let fill = fill(options, levels, level);
+        debt.fraction = debt.fraction.max(graded(fill));
+        if fill >= 1.0 {
+            debt.bytes += levels.bytes(level);
+        }
+    }
+    debt
+}
+
+impl Policy for Tiered {
+    fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
+        let due = due(&self.0, levels, busy, 0..levels.depth());
+        due.into_iter().find_map(|level| into_new_run(&self.0, levels, busy, level))
+    }
+
+    fn debt(&self, levels: &Levels) -> Debt {
+        debt(&self.0, levels, 0..levels.depth())
+    }
+}
