@@ -5,7 +5,15 @@ use std::cell::Cell;
 use crate::IndexKind;
 
 thread_local! {
-    static KIND: Cell<IndexKind> = const { Cell::new(IndexKind::BTree) };
+    static KIND: Cell<IndexKind> = Cell::new(first());
+}
+
+/// With `FLASHGRAIN_TREES=lsm` all tests are played with LSM-trees.
+fn first() -> IndexKind {
+    match std::env::var("FLASHGRAIN_TREES").as_deref() {
+        Ok("lsm") => IndexKind::Lsm,
+        _ => IndexKind::BTree,
+    }
 }
 
 /// As long as this lives, trees that are made on this thread without a kind have the given one.
