@@ -3,18 +3,18 @@
 //! | kind | its parameters in the catalog |
 //! | --- | --- |
 //! | B+-tree | size class of the nodes, u16; root page, u64; both little-endian |
-//! | LSM-tree | the same, with the root page of its manifest |
+//! | LSM-tree | the same, of its blocks and the root page of its manifest, and its [numbers](Decided) |
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Weak};
 
 use crate::Error;
 use crate::btree::BTree;
-use crate::class::CLASSES;
+use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
 use crate::index::{Horizon, Index, IndexKind, Indexes, Parameters, Tree, TreeId};
 use crate::log::Timestamp;
-use crate::lsm::{Lsm, Shared};
+use crate::lsm::{Decided, Lsm, LsmOptions, Shared};
 use crate::poison::Poison;
 use crate::pool::Pool;
 use crate::versioned::{AllIndexes, History, InPlace};
@@ -28,11 +28,24 @@ pub(crate) struct Factory {
     lsm: Arc<Shared>,
 }
 
-/// Parameters of a B+-tree, as the catalog stores them.
+/// A tree that is to be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Plan {
+    pub kind: IndexKind,
+    /// Size class of the nodes, or of the blocks of an LSM-tree.
+    pub class: u16,
+    /// Of an LSM-tree.
+    pub lsm: LsmOptions,
+}
+
+/// What the parameters of every kind begin with.
 struct Nodes {
     class: u16,
     root: PageId,
 }
+
+/// Bytes of [`Nodes`].
+const NODES_BYTES: usize = 10;
 
 impl Nodes {
     fn encode(&self) -> Parameters {
@@ -44,7 +57,7 @@ impl Nodes {
 
     fn decode(id: TreeId, parameters: &[u8]) -> Result<Self, Error> {
         let class = parameters.first_chunk().map(|class| u16::from_le_bytes(*class));
-        let root = parameters.get(2..).and_then(|root| <[u8; 8]>::try_from(root).ok());
+        let root = parameters.get(2..NODES_BYTES).and_then(|root| <[u8; 8]>::try_from(root).ok());
         match (class, root) {
             (Some(class), Some(root)) if usize::from(class) < CLASSES => {
                 Ok(Self { class, root: PageId(u64::from_le_bytes(root)) })
@@ -57,6 +70,17 @@ impl Nodes {
             }),
         }
     }
+}
+
+/// The numbers of an LSM-tree.
+fn decided(id: TreeId, parameters: &[u8]) -> Result<Decided, Error> {
+    let numbers = parameters.get(NODES_BYTES..).unwrap_or_default();
+    Decided::decode(numbers).ok_or_else(|| Error::Corrupt {
+        what: format!("the catalog's entry of tree {}", id.0),
+        offset_bytes: NODES_BYTES as u64,
+        expected: "numbers that LSM-trees have".into(),
+        got: format!("{numbers:02x?}"),
+    })
 }
 
 impl Factory {
@@ -95,22 +119,25 @@ impl Factory {
         Arc::clone(&self.all) as _
     }
 
-    /// Creates an index without records, with nodes of this size class, and returns its parameters for the
-    /// catalog.
+    /// Creates an index without records and returns its parameters for the catalog.
     ///
     /// # Errors
-    /// The pool's.
-    pub fn create(&self, kind: IndexKind, class: u16) -> Result<Parameters, Error> {
+    /// The pool's; [`Error::Options`] for numbers that no LSM-tree has.
+    pub fn create(&self, plan: Plan) -> Result<Parameters, Error> {
+        let Plan { kind, class, lsm } = plan;
         match kind {
             IndexKind::BTree => {
                 let root = BTree::create(&self.pool, class.into(), false)?.root();
                 Ok(Nodes { class, root }.encode())
             }
             #[cfg(feature = "testing")]
-            IndexKind::AppendOnly => self.create(IndexKind::BTree, class),
+            IndexKind::AppendOnly => self.create(Plan { kind: IndexKind::BTree, ..plan }),
             IndexKind::Lsm => {
+                let decided = self.lsm.decide(lsm)?;
                 let root = Lsm::create(&self.pool)?;
-                Ok(Nodes { class, root }.encode())
+                let mut parameters = Nodes { class, root }.encode();
+                parameters.extend_from_slice(&decided.encode());
+                Ok(parameters)
             }
         }
     }
@@ -120,7 +147,20 @@ impl Factory {
     /// # Errors
     /// [`Error::Corrupt`] for parameters that no index has; the pool's.
     pub fn create_like(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Parameters, Error> {
-        self.create(kind, Nodes::decode(id, parameters)?.class)
+        self.create(self.plan(id, kind, parameters)?)
+    }
+
+    /// How an index was made.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for parameters that no index has.
+    pub fn plan(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Plan, Error> {
+        let class = Nodes::decode(id, parameters)?.class;
+        let lsm = match kind {
+            IndexKind::Lsm => decided(id, parameters)?.given(),
+            _ => LsmOptions::default(),
+        };
+        Ok(Plan { kind, class, lsm })
     }
 
     /// The index of which the catalog says this.
@@ -142,7 +182,12 @@ impl Factory {
                 index
             }
             IndexKind::Lsm => {
-                let index: Arc<dyn Index> = Lsm::open(id, &self.lsm, root)?;
+                let index: Arc<dyn Index> = Lsm::open(
+                    id,
+                    &self.lsm,
+                    root,
+                    (decided(id, parameters)?, class_bytes(class.into()) as usize),
+                )?;
                 self.all.add(id, &index);
                 index
             }

@@ -51,6 +51,7 @@ pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
 pub use index::IndexKind;
 pub use io_context::Traffic;
 pub use log::Durability;
+pub use lsm::{LsmLayout, LsmLevelStats, LsmOptions, LsmStats};
 pub use task::JoinHandle;
 pub use txn::ThrottleReason;
 pub use worker::CpuCosts;

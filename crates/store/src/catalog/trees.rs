@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, HashMap};
 use super::Entry;
 use crate::Error;
 use crate::btree::{BTree, Change, Scan};
-use crate::factory::Factory;
+use crate::factory::{Factory, Plan};
 use crate::header::PageId;
-use crate::index::{Direction, IndexKind, Parameters, Piece, Tree, TreeId};
+use crate::index::{Direction, Parameters, Piece, Tree, TreeId};
 
 const OWN_KEYS: u8 = 0xff;
 
@@ -245,8 +245,16 @@ impl Trees {
     ///
     /// # Errors
     /// The pool's.
-    pub fn make(&self, kind: IndexKind, class: u16) -> Result<Parameters, Error> {
-        self.factory.create(kind, class)
+    pub fn make(&self, plan: Plan) -> Result<Parameters, Error> {
+        self.factory.create(plan)
+    }
+
+    /// How a tree was made.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for parameters that no tree has.
+    pub fn plan(&self, entry: &Entry) -> Result<Plan, Error> {
+        self.factory.plan(entry.id, entry.kind, &entry.parameters)
     }
 
     /// Like [`make`](Self::make), for a tree whose creation the log replays. It gets new pages, because those

@@ -8,7 +8,6 @@ use super::core::Core;
 use super::prepared::Prepared;
 use super::scan::TreeScan;
 use super::site::Made;
-use super::tree::TreeOptions;
 use super::{Builder, Db};
 use crate::catalog::NamedTree;
 use crate::checkpoint::slots;
@@ -121,7 +120,7 @@ impl Core {
         target: &Db,
         sum: &mut Backup,
     ) -> Result<(), Error> {
-        let options = TreeOptions { kind: tree.entry.kind, node_bytes: Some(self.node_bytes(tree)) };
+        let options = self.options_of(tree);
         let copy = target.tree_with(&tree.name, &options)?;
         let mut scan = TreeScan::new(self, tree, at, Direction::Forward, &[], None);
         let mut loader = target.core.loader(&copy.state)?;

@@ -19,6 +19,7 @@ use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{NAME_BYTES_MAX, NamedTree};
 use crate::class::class_bytes;
 use crate::engine::{Engine, NewTree, OverflowValue};
+use crate::factory::Plan;
 use crate::index::{Prior, Version, Write, Written, each_brought, waiting};
 use crate::io_context;
 use crate::layout::Layout;
@@ -343,6 +344,12 @@ impl Core {
         tree.tree.index.limits().key_bytes
     }
 
+    /// How a tree is kept.
+    pub fn options_of(&self, tree: &NamedTree) -> TreeOptions {
+        let plan = self.engine.trees().plan(&tree.entry).unwrap_or_default();
+        TreeOptions { kind: tree.entry.kind, node_bytes: Some(self.node_bytes(tree)), lsm: plan.lsm }
+    }
+
     pub fn node_bytes(&self, tree: &NamedTree) -> u32 {
         tree.tree.index.limits().node_bytes as u32
     }
@@ -369,8 +376,9 @@ impl Core {
     pub fn trees(&self, names: &[&str], options: &TreeOptions) -> Result<Vec<Arc<NamedTree>>, Error> {
         self.check_open()?;
         names.iter().try_for_each(|name| check_name(name))?;
-        let (kind, trees) = (options.kind, self.engine.trees());
+        let trees = self.engine.trees();
         let class = class_of(options.node_bytes.unwrap_or(self.layout.node_bytes));
+        let plan = Plan { kind: options.kind, class, lsm: options.lsm };
         loop {
             let found: Vec<_> = names.iter().map(|name| trees.named(name)).collect();
             let missing: BTreeSet<&str> = names
@@ -385,7 +393,7 @@ impl Core {
             if self.read_only {
                 return Err(Error::ReadOnly);
             }
-            let new: Vec<_> = missing.into_iter().map(|name| NewTree { name, kind, class }).collect();
+            let new: Vec<_> = missing.into_iter().map(|name| NewTree { name, plan }).collect();
             match self.engine.create_trees(&new) {
                 // Somebody was faster.
                 Err(Error::Exists { .. }) => {}

@@ -18,19 +18,21 @@ use crate::Error;
 use crate::catalog::NamedTree;
 use crate::index::IndexKind;
 use crate::layout::check_node_bytes;
+use crate::lsm::{LsmOptions, LsmStats};
 
 /// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeOptions {
     pub(crate) kind: IndexKind,
     pub(crate) node_bytes: Option<u32>,
+    pub(crate) lsm: LsmOptions,
 }
 
 impl TreeOptions {
     /// A B+-tree with nodes of the size that the store's layout decided on.
     pub fn new() -> Self {
         #[cfg(feature = "testing")]
-        return Self { kind: crate::testing::kind_of_trees(), node_bytes: None };
+        return Self { kind: crate::testing::kind_of_trees(), ..Self::default() };
         #[cfg(not(feature = "testing"))]
         Self::default()
     }
@@ -41,7 +43,13 @@ impl TreeOptions {
         self
     }
 
-    /// The size of the nodes: a power of two from 4 to 64 KiB. Small nodes suit random look-ups on flash,
+    /// The numbers of an LSM-tree; of no meaning for others.
+    pub fn lsm(mut self, options: LsmOptions) -> Self {
+        self.lsm = options;
+        self
+    }
+
+    /// The size of the nodes, or of an LSM-tree's blocks: a power of two from 4 to 64 KiB. Small nodes suit random look-ups on flash,
     /// large ones scans and disks.
     pub fn node_bytes(mut self, bytes: u32) -> Self {
         self.node_bytes = Some(bytes);
@@ -91,7 +99,12 @@ impl Tree {
 
     /// The options in force, node size included.
     pub fn options(&self) -> TreeOptions {
-        TreeOptions { kind: self.state.entry.kind, node_bytes: Some(self.core().node_bytes(&self.state)) }
+        self.core().options_of(&self.state)
+    }
+
+    /// Levels, debt and what was done since the store was opened, if it is an LSM-tree.
+    pub fn lsm_stats(&self) -> Option<LsmStats> {
+        self.state.tree.index.lsm_stats()
     }
 
     /// The longest key that it takes: a quarter of a node, less a few bytes.

@@ -26,7 +26,8 @@ use std::collections::HashSet;
 use crate::Error;
 use crate::catalog::{Entry, NamedTree, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
-use crate::index::{IndexKind, Tree, TreeId};
+use crate::factory::Plan;
+use crate::index::{Tree, TreeId};
 use crate::task::{Executor, yield_now};
 use crate::txn::{Operation, Transactions};
 pub(crate) use open::{Given, Recovery};
@@ -43,8 +44,7 @@ const OVERFLOW_TRIES: u32 = 3;
 /// A tree that is to be made.
 pub(crate) struct NewTree<'a> {
     pub name: &'a str,
-    pub kind: IndexKind,
-    pub class: u16,
+    pub plan: Plan,
 }
 
 /// See the module.
@@ -161,10 +161,10 @@ impl Engine {
             }
             let (mut record, mut entries) = (Vec::new(), Vec::new());
             for (id, new) in (trees.next_id().0..).zip(wanted) {
-                let parameters = trees.make(new.kind, new.class).inspect_err(|_| {
+                let parameters = trees.make(new.plan).inspect_err(|_| {
                     entries.iter().for_each(|(_, entry)| trees.give_up(entry));
                 })?;
-                let entry = Entry { id: TreeId(id), kind: new.kind, parameters };
+                let entry = Entry { id: TreeId(id), kind: new.plan.kind, parameters };
                 let (tree, name, bytes) = (entry.id, new.name.as_bytes(), entry.encode());
                 Operation::CreateTree { tree, name, entry: &bytes }.encode(&mut record);
                 entries.push((new.name, entry));

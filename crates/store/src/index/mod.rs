@@ -37,6 +37,7 @@ use std::task::Poll;
 use crate::Error;
 use crate::header::PageId;
 use crate::log::{LogRecord, Timestamp};
+use crate::lsm::LsmStats;
 pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
 pub(crate) use hint::{KeySlot, LeafHint};
@@ -224,6 +225,11 @@ pub(crate) trait Index: Send + Sync {
         _overflow_is_gone: &dyn Fn(&[u8]),
     ) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// Its state, if it is an LSM-tree.
+    fn lsm_stats(&self) -> Option<LsmStats> {
+        None
     }
 
     /// Looks at every part of it: shows the number of each page to `page`, and every version of a record to

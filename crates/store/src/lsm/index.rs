@@ -7,11 +7,11 @@ use super::cursor::{Cursor, MemtableCursor, RunCursor};
 use super::levels::Target;
 use super::memtable::Memtable;
 use super::scan::LsmScan;
+use super::stats::LsmStats;
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use super::versions::KeyVersions;
 use crate::Error;
-use crate::class::class_bytes;
 use crate::header::PageId;
 use crate::index::{
     Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied, SeeVersion, Snapshots,
@@ -95,7 +95,7 @@ impl Index for Lsm {
     }
 
     fn limits(&self) -> Limits {
-        let quarter = class_bytes(0) as usize / 4;
+        let quarter = self.options.table.block_bytes / 4;
         Limits { key_bytes: quarter, value_bytes: quarter, node_bytes: self.options.table.block_bytes }
     }
 
@@ -151,6 +151,13 @@ impl Index for Lsm {
         Ok(())
     }
 
+    fn lsm_stats(&self) -> Option<LsmStats> {
+        let parts = self.parts().clone();
+        let debt = self.options.policy.debt(&parts.levels);
+        let memtables = parts.memtables().filter(|table| table.first().is_some()).count();
+        Some(self.counters.stats(memtables, &parts.levels, debt))
+    }
+
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
         // No table comes or goes meanwhile.
         let _turn = self.changes.take();
@@ -177,7 +184,8 @@ impl Index for Lsm {
     fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         self.is_cleared.store(true, Ordering::SeqCst);
         // Nobody flushes or compacts any more.
-        let (_flushes, _compactions) = (self.flushes.take(), self.compactions.take());
+        let _flushes = self.flushes.take();
+        self.jobs.wait();
         let in_memory: Vec<_> = {
             let mut parts = self.parts_mut();
             parts.replace(Memtable::none());

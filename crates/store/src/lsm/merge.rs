@@ -4,9 +4,9 @@ use std::ops::Bound;
 use std::panic::resume_unwind;
 
 use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
-use super::levels::{Edit, Run, Target};
+use super::levels::{Edit, Levels, Run, Target, bytes_of};
 use super::memtable::Memtable;
-use super::policy::{Busy, Job};
+use super::policy::Job;
 use super::retention::Retention;
 use super::table::{Made, Table, TableWriter};
 use super::table_cursor::Reading;
@@ -53,29 +53,35 @@ impl Lsm {
                 return;
             }
             if !own.has_room_to_flush() {
-                let turn = own.compactions.take();
+                own.send_jobs();
                 // The flush finds out whether there is room.
-                let _tried = own.compact(&turn);
+                own.jobs.wait();
             }
             // What could not be written stays where it is, in memory and in the log, and is tried again.
             let _tried = own.flush(&turn);
         });
     }
 
-    /// Compacts in the background.
-    fn send_compaction(&self) {
-        if self.is_compaction_sent.swap(true, Ordering::SeqCst) {
-            return;
+    /// Has the jobs run that are due, in the background.
+    fn send_jobs(&self) {
+        let batch_bytes = self.options.batch_bytes();
+        let levels = || Arc::clone(&self.parts().levels);
+        while !self.is_cleared.load(Ordering::SeqCst)
+            && let Some((job, ticket, levels)) =
+                self.jobs.begin(self.options.policy.as_ref(), batch_bytes, levels)
+        {
+            let Some(own) = self.this.upgrade() else { return };
+            self.shared.executor.spawn(move || {
+                let running = own.jobs.running(ticket);
+                let done = own.run(job, levels);
+                drop(running);
+                own.sweep();
+                // A job that found no room, or could not read, is tried again after the next flush.
+                if done.is_ok() {
+                    own.send_jobs();
+                }
+            });
         }
-        let Some(own) = self.this.upgrade() else { return };
-        self.shared.executor.spawn(move || {
-            let turn = own.compactions.take();
-            own.is_compaction_sent.store(false, Ordering::SeqCst);
-            if !own.is_cleared.load(Ordering::SeqCst) {
-                // The next flush tries again.
-                let _tried = own.compact(&turn);
-            }
-        });
     }
 
     /// Whether there would be room for the compaction that follows on a flush: without that there would never
@@ -93,47 +99,43 @@ impl Lsm {
             let parts = self.parts().clone();
             let Some(oldest) = parts.frozen.last() else { return Ok(()) };
             if !self.has_room_to_flush() {
-                self.send_compaction();
+                self.send_jobs();
                 return Err(Error::Full { why: "what is left is needed to merge tables".into() });
             }
             let cursor = MemtableCursor::new(oldest, Direction::Forward, Bound::Unbounded);
             let merged = Merged::new(vec![Box::new(cursor)], Direction::Forward);
             let older: Vec<Run> = parts.levels.runs().cloned().collect();
             let Output { made, gone } = self.merge(merged, &older, None)?;
+            self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+            self.counters.wrote(0, 0, written_bytes(&made));
             self.install(made, Vec::new(), Target::NewRun(0), Some(oldest))?;
             self.give_up(&gone);
-            self.send_compaction();
+            self.send_jobs();
         }
     }
 
-    /// Merges runs as long as the policy says so.
-    fn compact(&self, _turn: &Turn<'_>) -> Result<(), Error> {
-        loop {
-            if self.is_cleared.load(Ordering::SeqCst) {
-                return Ok(());
-            }
-            let levels = Arc::clone(&self.parts().levels);
-            let Some(job) = self.options.policy.pick(&levels, &Busy::default()) else {
-                self.sweep();
-                return Ok(());
-            };
-            if job.moves {
-                drop(levels);
-                self.move_tables(&job)?;
-                continue;
-            }
-            let removed: Vec<Arc<Table>> = job.tables().cloned().collect();
-            let is_input = |table: &Arc<Table>| removed.iter().any(|other| Arc::ptr_eq(table, other));
-            // What is in the order behind the first input, and no input, may be older than some.
-            let behind = levels.runs().skip_while(|run| !run.iter().any(is_input));
-            let older: Vec<Run> =
-                behind.map(|run| run.iter().filter(|table| !is_input(table)).cloned().collect()).collect();
-            drop(levels);
-            let Output { made, gone } = self.merge_in_parts(job.inputs().cloned().collect(), older)?;
-            self.install(made, removed, job.to, None)?;
-            self.give_up(&gone);
-            self.sweep();
+    /// Does a job that was picked with these levels.
+    fn run(&self, job: Job, levels: Arc<Levels>) -> Result<(), Error> {
+        if self.is_cleared.load(Ordering::SeqCst) {
+            return Ok(());
         }
+        if job.moves {
+            return self.move_tables(&job);
+        }
+        let removed: Vec<Arc<Table>> = job.tables().cloned().collect();
+        let is_input = |table: &Arc<Table>| removed.iter().any(|other| Arc::ptr_eq(table, other));
+        // What is in the order behind the first input, and no input, may be older than some. Other jobs only
+        // bring such versions further down meanwhile.
+        let behind = levels.runs().skip_while(|run| !run.iter().any(is_input));
+        let older: Vec<Run> =
+            behind.map(|run| run.iter().filter(|table| !is_input(table)).cloned().collect()).collect();
+        drop(levels);
+        let Output { made, gone } = self.merge_in_parts(job.inputs().cloned().collect(), older)?;
+        self.counters.merges.fetch_add(1, Ordering::Relaxed);
+        self.counters.wrote(job.to.level(), bytes_of(job.tables()), written_bytes(&made));
+        self.install(made, removed, job.to, None)?;
+        self.give_up(&gone);
+        Ok(())
     }
 
     /// Merges runs of tables, several ranges of keys at a time.
@@ -267,6 +269,7 @@ impl Lsm {
         let before = Arc::clone(&self.parts().levels);
         let levels = self.manifest.store(&[], |_| before.with(&job.moved()))?;
         self.parts_mut().levels = Arc::new(levels);
+        self.counters.moved_tables.fetch_add(job.tables().count() as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -283,6 +286,10 @@ impl Lsm {
             }
         }
     }
+}
+
+fn written_bytes(made: &[Made]) -> u64 {
+    made.iter().map(|made| made.summary.bytes).sum()
 }
 
 /// Takes out of a key's versions those that nobody will see. The references of overflow values among them go

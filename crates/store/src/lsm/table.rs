@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 
 use super::block::{Block, BlockBuilder, Content, Record, order};
 use super::filter;
+use super::stats::Counters;
 use crate::Error;
 use crate::hash::hash;
 use crate::header::PageId;
@@ -25,6 +26,7 @@ use crate::index::Version;
 use crate::log::Timestamp;
 use crate::pool::{BlockId, Pool};
 use crate::segment::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::varint;
 
 /// Seed of the keys' hashes in filters.
@@ -268,6 +270,10 @@ struct Partition {
     fences: Block,
 }
 
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
 /// A record that was found.
 pub(super) struct FoundRecord {
     pub version: Version,
@@ -394,7 +400,13 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] if the table is damaged.
-    pub fn find(&self, pool: &Pool, key: &[u8], at: Timestamp) -> Result<Option<FoundRecord>, Error> {
+    pub fn find(
+        &self,
+        pool: &Pool,
+        counters: &Counters,
+        key: &[u8],
+        at: Timestamp,
+    ) -> Result<Option<FoundRecord>, Error> {
         if !self.covers(key) {
             return Ok(None);
         }
@@ -402,7 +414,12 @@ impl Table {
         let is_before = |fence: &Fence| order((&fence.key, fence.timestamp), (key, at)).is_lt();
         let Some(fence) = top.get(top.partition_point(is_before)) else { return Ok(None) };
         let partition = self.partition(pool, fence.place)?;
+        let has_filter = !partition.filter.is_empty();
+        if has_filter {
+            count(&counters.filter_looked);
+        }
         if !filter::may_have(&partition.filter, hash(FILTER_SEED, key)) {
+            count(&counters.filter_kept_out);
             return Ok(None);
         }
         let damaged = || self.damaged("fence pointers", fence.place);
@@ -413,6 +430,9 @@ impl Table {
         let place = Place::take(&mut partition.fences.value(&pointer)).ok_or_else(damaged)?;
         let block = self.block(pool, place)?;
         let record = block.find(key, at).map_err(|()| self.damaged("records", place))?;
+        if record.is_none() && has_filter {
+            count(&counters.filter_passed_in_vain);
+        }
         Ok(record.map(|record| FoundRecord { version: record.version, record, block }))
     }
 

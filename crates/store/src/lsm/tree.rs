@@ -13,16 +13,18 @@
 //!
 //! Who may change what: memtables, commits, as long as these are active. Which memtables are frozen, and the
 //! levels: the holder of the manifest's turn. A flush holds the turn of flushes, as the oldest memtable comes
-//! first, and a compaction that of compactions, while they write tables.
+//! first. Compactions are [jobs](super::jobs) that keep away from each other's tables.
 
 use std::ops::Bound;
 use std::task::Poll;
 
 use super::cursor::{Cursor, MemtableCursor, Merged, Reader, RunCursor};
+use super::jobs::Jobs;
 use super::levels::{self, Entry, Levels};
 use super::manifest::Manifest;
 use super::memtable::{Full, Memtable};
-use super::options::Options;
+use super::options::{Decided, LsmOptions, Options};
+use super::stats::Counters;
 use super::table::Table;
 use super::table_cursor::Reading;
 use super::turn::Turns;
@@ -53,6 +55,14 @@ impl Shared {
         Arc::new(Self { pool, segments, executor, horizon: OnceLock::new() })
     }
 
+    /// The numbers of a new tree.
+    ///
+    /// # Errors
+    /// [`Error::Options`] says what is wrong with what is given.
+    pub fn decide(&self, given: LsmOptions) -> Result<Decided, Error> {
+        Decided::of(given, self.pool.pages.budget_bytes(), self.segments.owned.segment_bytes())
+    }
+
     /// From now on merges leave out what nobody will see. Only the first call of this has an effect.
     pub fn set_horizon(&self, horizon: Weak<dyn Horizon>) {
         let _first_stays = self.horizon.set(horizon);
@@ -74,13 +84,13 @@ pub(crate) struct Lsm {
     pub(super) shared: Arc<Shared>,
     pub(super) manifest: Manifest,
     pub(super) options: Options,
+    pub(super) counters: Counters,
     parts: RwLock<Parts>,
     pub(super) flushes: Turns,
-    pub(super) compactions: Turns,
+    pub(super) jobs: Jobs,
     pub(super) changes: Turns,
-    /// Whether a task that flushes was sent out, and one that compacts.
+    /// Whether a task that flushes was sent out.
     pub(super) is_flush_sent: AtomicBool,
-    pub(super) is_compaction_sent: AtomicBool,
     /// Whether its pages are others' by now.
     pub(super) is_cleared: AtomicBool,
     /// See [`Lsm::last_cut`].
@@ -149,8 +159,18 @@ impl Lsm {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] if the manifest is damaged.
-    pub fn open(id: TreeId, shared: &Arc<Shared>, root: PageId) -> Result<Arc<Self>, Error> {
-        let options = Options::of(shared.pool.pages.budget_bytes(), shared.segments.owned.segment_bytes());
+    pub fn open(
+        id: TreeId,
+        shared: &Arc<Shared>,
+        root: PageId,
+        (decided, block_bytes): (Decided, usize),
+    ) -> Result<Arc<Self>, Error> {
+        let options = Options::new(
+            decided,
+            block_bytes,
+            shared.pool.pages.budget_bytes(),
+            shared.segments.owned.segment_bytes(),
+        );
         let manifest = Manifest::open(&shared.pool, root);
         let bytes = manifest.load()?;
         let mut open = |entry: Entry| -> Result<Table, Error> {
@@ -175,12 +195,12 @@ impl Lsm {
             shared: Arc::clone(shared),
             manifest,
             options,
+            counters: Counters::default(),
             parts: RwLock::new(parts),
             flushes: Turns::default(),
-            compactions: Turns::default(),
+            jobs: Jobs::default(),
             changes: Turns::default(),
             is_flush_sent: AtomicBool::new(false),
-            is_compaction_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
             last_cut: AtomicU64::new(0),
             is_stuck: AtomicBool::new(false),
@@ -230,7 +250,7 @@ impl Lsm {
                 self.read_ahead(key, at);
                 return Ok(Poll::Pending);
             }
-            if let Some(found) = table.find(&self.shared.pool, key, at)? {
+            if let Some(found) = table.find(&self.shared.pool, &self.counters, key, at)? {
                 into.extend_from_slice(found.value());
                 return Ok(Poll::Ready(Some(found.version)));
             }

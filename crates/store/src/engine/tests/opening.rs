@@ -10,6 +10,7 @@ use crate::Error;
 use crate::checkpoint::{Superblock, slots};
 use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::error::ErrorKind;
+use crate::factory::Plan;
 use crate::layout::{Layout, Placement, SyncMethod};
 
 #[test]
@@ -119,11 +120,15 @@ fn trees_come_and_go_and_their_names_are_used_again() {
     harness.run(move || {
         worked.drop_trees(&["apples"]).unwrap();
         assert!(matches!(worked.drop_trees(&["apples"]), Err(Error::NoTree { .. })));
-        worked.create_trees(&[NewTree { name: "apples", kind: crate::IndexKind::BTree, class: 0 }]).unwrap();
+        worked
+            .create_trees(&[NewTree { name: "apples", plan: Plan { class: 0, ..Plan::default() } }])
+            .unwrap();
         let again =
-            worked.create_trees(&[NewTree { name: "apples", kind: crate::IndexKind::BTree, class: 0 }]);
+            worked.create_trees(&[NewTree { name: "apples", plan: Plan { class: 0, ..Plan::default() } }]);
         assert!(matches!(again, Err(Error::Exists { .. })));
-        worked.create_trees(&[NewTree { name: "plums", kind: crate::IndexKind::BTree, class: 2 }]).unwrap();
+        worked
+            .create_trees(&[NewTree { name: "plums", plan: Plan { class: 2, ..Plan::default() } }])
+            .unwrap();
     });
     let names = |engine: &Engine| -> Vec<_> {
         engine

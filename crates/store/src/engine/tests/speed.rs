@@ -7,8 +7,8 @@ use flashgrain_device::MemoryDevice;
 
 use super::world::layout;
 use crate::Durability;
-use crate::IndexKind;
 use crate::engine::{Engine, Given, NewTree};
+use crate::factory::Plan;
 use crate::index::{Write, Written};
 use crate::io_context::Devices;
 use crate::layout::{Layout, LogExtent, SyncMethod};
@@ -62,7 +62,7 @@ fn opening_and_recovery() {
     };
     let (workers, given) = start();
     let engine = Engine::create(given, large, StoreId([1; 16])).unwrap();
-    engine.create_trees(&[NewTree { name: "t", kind: IndexKind::BTree, class: 0 }]).unwrap();
+    engine.create_trees(&[NewTree { name: "t", plan: Plan { class: 0, ..Plan::default() } }]).unwrap();
     (0..records).for_each(|number| put(&engine, number, Durability::None));
     engine.close().unwrap();
     println!(

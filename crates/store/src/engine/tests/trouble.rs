@@ -10,7 +10,7 @@ use crate::Error;
 use crate::btree::overflow::kept;
 use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::error::ErrorKind;
-use crate::index::IndexKind;
+use crate::factory::Plan;
 use crate::index::{Write, Written};
 use crate::layout::{Layout, SyncMethod};
 use crate::log::Durability;
@@ -89,7 +89,8 @@ fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
         let own = Arc::clone(&engine);
         let content = harness.run(move || {
             let content = values(&own);
-            own.create_trees(&[NewTree { name: "plums", kind: IndexKind::BTree, class: 0 }]).unwrap();
+            own.create_trees(&[NewTree { name: "plums", plan: Plan { class: 0, ..Plan::default() } }])
+                .unwrap();
             (0..4).try_for_each(|key| put(&own, "plums", &[key], &long(key))).unwrap();
             content
         });
@@ -134,7 +135,7 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         own.checkpoint()?;
         // The checkpoint has its pages, but not the commit.
         put_written(&own, "apples", b"written", &written[0])?;
-        own.create_trees(&[NewTree { name: "plums", kind: IndexKind::BTree, class: 0 }])?;
+        own.create_trees(&[NewTree { name: "plums", plan: Plan { class: 0, ..Plan::default() } }])?;
         put(&own, "plums", b"a", b"small")?;
         // In the log, but its pages are part of the next checkpoint.
         put(&own, "apples", b"replaced", &long(3))?;
@@ -143,7 +144,7 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         put(&own, "apples", &7_u32.to_be_bytes(), b"once more")?;
         own.drop_trees(&["plums"])?;
         put(&own, "apples", &17_u32.to_be_bytes(), b"once more")?;
-        own.create_trees(&[NewTree { name: "cherries", kind: IndexKind::BTree, class: 0 }])?;
+        own.create_trees(&[NewTree { name: "cherries", plan: Plan { class: 0, ..Plan::default() } }])?;
         put(&own, "cherries", b"last", b"small")?;
         Ok(values(&own))
     };
@@ -197,7 +198,7 @@ fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
     let engine = harness.run(move || Engine::create(given, small, StoreId([5; 16])).unwrap());
     let own = Arc::clone(&engine);
     let (content, asked, ended) = harness.run(move || {
-        own.create_trees(&[NewTree { name: "apples", kind: IndexKind::BTree, class: 0 }]).unwrap();
+        own.create_trees(&[NewTree { name: "apples", plan: Plan { class: 0, ..Plan::default() } }]).unwrap();
         // Of many pages, and so few that the log does not ask for a checkpoint before.
         let fill = |from: u8| {
             (from..from + 10).try_for_each(|key| put(&own, "apples", &[key], &long(key).repeat(10)))

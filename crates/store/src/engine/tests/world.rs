@@ -11,7 +11,7 @@ use crate::Error;
 use crate::btree::overflow::kept;
 use crate::catalog::NamedTree;
 use crate::engine::{Engine, Given, NewTree, OverflowValue};
-use crate::index::IndexKind;
+use crate::factory::Plan;
 use crate::index::{Write, Written};
 use crate::io_context::Devices;
 use crate::layout::{Layout, LogExtent, Placement, SyncMethod};
@@ -92,7 +92,7 @@ pub fn create(harness: &mut Harness, given: Given, sync_method: SyncMethod) -> R
 pub fn make_trees(engine: &Engine) -> Result<(), Error> {
     for (name, class) in TREES.into_iter().zip([0, 1]) {
         if engine.trees().named(name).is_none() {
-            engine.create_trees(&[NewTree { name, kind: IndexKind::BTree, class }])?;
+            engine.create_trees(&[NewTree { name, plan: Plan { class, ..Plan::default() } }])?;
         }
     }
     Ok(())

@@ -33,7 +33,6 @@ struct Claim {
     last_key: Vec<u8>,
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the tree still runs one job at a time"))]
 impl Busy {
     /// A job that was picked begins to run.
     pub fn begin(&mut self, job: &Job) -> Ticket {

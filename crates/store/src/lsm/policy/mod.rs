@@ -31,9 +31,10 @@ mod single;
 mod tests;
 mod tiered;
 
-pub(super) use busy::Busy;
+pub(super) use busy::{Busy, Ticket};
 pub(super) use job::Job;
-pub(super) use options::{Layout, PolicyOptions};
+pub use options::LsmLayout;
+pub(super) use options::PolicyOptions;
 
 use super::levels::Levels;
 

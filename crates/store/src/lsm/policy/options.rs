@@ -9,7 +9,7 @@ use crate::{Error, varint};
 
 /// How runs are arranged in the levels below level 0, which has the tables of flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::lsm) enum Layout {
+pub enum LsmLayout {
     /// Each level is one run, F times as large as the one above it; tables are merged into the next level one
     /// by one (RocksDB's default).
     Leveled,
@@ -24,7 +24,7 @@ pub(in crate::lsm) enum Layout {
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lsm) struct PolicyOptions {
-    pub layout: Layout,
+    pub layout: LsmLayout,
     /// F. A single level has none.
     pub fanout: u32,
     /// Runs of level 0 that are merged at once.
@@ -41,8 +41,9 @@ pub(super) const FANOUT_MAX: u32 = 1000;
 pub(super) const LEVEL_ZERO_RUNS_MAX: u32 = 1000;
 const TABLE_BYTES_MAX: u64 = 1 << 40;
 
-impl Layout {
-    pub const ALL: [Self; 4] = [Self::Leveled, Self::Tiered, Self::LazyLeveled, Self::SingleLevel];
+impl LsmLayout {
+    pub(in crate::lsm) const ALL: [Self; 4] =
+        [Self::Leveled, Self::Tiered, Self::LazyLeveled, Self::SingleLevel];
 }
 
 impl PolicyOptions {
@@ -50,7 +51,7 @@ impl PolicyOptions {
     /// [`Error::Options`] says what is wrong with them.
     pub fn validate(&self) -> Result<(), Error> {
         let Self { layout, fanout, level_zero_runs, table_bytes } = *self;
-        let problem = if layout != Layout::SingleLevel && !(FANOUT_MIN..=FANOUT_MAX).contains(&fanout) {
+        let problem = if layout != LsmLayout::SingleLevel && !(FANOUT_MIN..=FANOUT_MAX).contains(&fanout) {
             format!("a fanout of {fanout}: it must be from {FANOUT_MIN} to {FANOUT_MAX}")
         } else if !(1..=LEVEL_ZERO_RUNS_MAX).contains(&level_zero_runs) {
             format!(
@@ -65,10 +66,9 @@ impl PolicyOptions {
     }
 
     /// As at most 24 bytes.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the catalog will keep them"))]
     pub fn encode(&self) -> Vec<u8> {
         let Self { layout, fanout, level_zero_runs, table_bytes } = *self;
-        let layout = Layout::ALL.iter().position(|other| *other == layout).unwrap_or_default();
+        let layout = LsmLayout::ALL.iter().position(|other| *other == layout).unwrap_or_default();
         let mut bytes = Vec::new();
         for number in [VERSION, layout as u64, fanout.into(), level_zero_runs.into(), table_bytes] {
             varint::put(number, &mut bytes);
@@ -76,26 +76,24 @@ impl PolicyOptions {
         bytes
     }
 
-    /// What was encoded; `None` for what no valid options gave.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the catalog will keep them"))]
-    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
-        let rest = &mut bytes;
+    /// What was encoded, from the front of these bytes; `None` for what no valid options gave.
+    pub fn take(rest: &mut &[u8]) -> Option<Self> {
         let mut number = || varint::take(rest);
         let (version, layout) = (number()?, number()?);
-        let layout = *Layout::ALL.get(usize::try_from(layout).ok()?)?;
+        let layout = *LsmLayout::ALL.get(usize::try_from(layout).ok()?)?;
         let mut small = || u32::try_from(number()?).ok();
         let (fanout, level_zero_runs) = (small()?, small()?);
         let options = Self { layout, fanout, level_zero_runs, table_bytes: number()? };
-        (version == VERSION && rest.is_empty() && options.validate().is_ok()).then_some(options)
+        (version == VERSION && options.validate().is_ok()).then_some(options)
     }
 
     /// What picks the jobs.
     pub fn policy(self) -> Box<dyn Policy> {
         match self.layout {
-            Layout::Leveled => Box::new(Leveled(self)),
-            Layout::Tiered => Box::new(Tiered(self)),
-            Layout::LazyLeveled => Box::new(LazyLeveled(self)),
-            Layout::SingleLevel => Box::new(SingleLevel(self)),
+            LsmLayout::Leveled => Box::new(Leveled(self)),
+            LsmLayout::Tiered => Box::new(Tiered(self)),
+            LsmLayout::LazyLeveled => Box::new(LazyLeveled(self)),
+            LsmLayout::SingleLevel => Box::new(SingleLevel(self)),
         }
     }
 
@@ -123,10 +121,10 @@ mod tests {
     use super::*;
 
     const GOOD: PolicyOptions =
-        PolicyOptions { layout: Layout::Leveled, fanout: 10, level_zero_runs: 4, table_bytes: 64 << 20 };
+        PolicyOptions { layout: LsmLayout::Leveled, fanout: 10, level_zero_runs: 4, table_bytes: 64 << 20 };
 
     fn any_options() -> impl Strategy<Value = PolicyOptions> {
-        let layout = proptest::sample::select(&Layout::ALL);
+        let layout = proptest::sample::select(&LsmLayout::ALL);
         let numbers = (FANOUT_MIN..=FANOUT_MAX, 1..=LEVEL_ZERO_RUNS_MAX, 1..=TABLE_BYTES_MAX);
         (layout, numbers).prop_map(|(layout, (fanout, level_zero_runs, table_bytes))| PolicyOptions {
             layout,
@@ -145,8 +143,8 @@ mod tests {
         assert!(GOOD.validate().is_ok());
         let fanout = "it must be from 2 to 1000";
         assert!(problem(PolicyOptions { fanout: 1, ..GOOD }).contains(fanout));
-        assert!(problem(PolicyOptions { fanout: 1001, layout: Layout::Tiered, ..GOOD }).contains(fanout));
-        assert!(PolicyOptions { fanout: 0, layout: Layout::SingleLevel, ..GOOD }.validate().is_ok());
+        assert!(problem(PolicyOptions { fanout: 1001, layout: LsmLayout::Tiered, ..GOOD }).contains(fanout));
+        assert!(PolicyOptions { fanout: 0, layout: LsmLayout::SingleLevel, ..GOOD }.validate().is_ok());
         assert!(problem(PolicyOptions { level_zero_runs: 0, ..GOOD }).contains("level 0 at 0 runs"));
         assert!(problem(PolicyOptions { table_bytes: 0, ..GOOD }).contains("tables of 0 bytes"));
         assert!(problem(PolicyOptions { table_bytes: u64::MAX, ..GOOD }).contains("bytes"));
@@ -156,18 +154,22 @@ mod tests {
     fn what_no_valid_options_gave_is_refused() {
         let bytes = GOOD.encode();
         for length in 0..bytes.len() {
-            assert_eq!(PolicyOptions::decode(&bytes[..length]), None);
+            assert_eq!(PolicyOptions::take(&mut &bytes[..length]), None);
         }
         let with = |index: usize, byte| {
             let mut bytes = bytes.clone();
             bytes[index] = byte;
-            PolicyOptions::decode(&bytes)
+            PolicyOptions::take(&mut bytes.as_slice())
         };
         assert_eq!(with(0, 2), None, "another version");
         assert_eq!(with(1, 4), None, "another layout");
         assert_eq!(with(2, 1), None, "a fanout of 1");
         assert_eq!(with(3, 0), None, "no runs in level 0");
-        assert_eq!(PolicyOptions::decode(&[bytes.as_slice(), &[0]].concat()), None, "more bytes");
+        assert_eq!(
+            PolicyOptions::take(&mut [bytes.as_slice(), &[0]].concat().as_slice()),
+            Some(GOOD),
+            "more bytes"
+        );
         assert_eq!(with(2, 11), Some(PolicyOptions { fanout: 11, ..GOOD }));
     }
 
@@ -176,12 +178,12 @@ mod tests {
         fn options_come_back(options in any_options()) {
             let bytes = options.encode();
             prop_assert!(bytes.len() <= 24);
-            prop_assert_eq!(PolicyOptions::decode(&bytes), Some(options));
+            prop_assert_eq!(PolicyOptions::take(&mut bytes.as_slice()), Some(options));
         }
 
         #[test]
         fn nonsense_is_no_panic(bytes: Vec<u8>) {
-            if let Some(options) = PolicyOptions::decode(&bytes) {
+            if let Some(options) = PolicyOptions::take(&mut bytes.as_slice()) {
                 prop_assert!(options.validate().is_ok());
             }
         }

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::super::{Layout, PolicyOptions};
+use super::super::{LsmLayout, PolicyOptions};
 use super::model::{Model, RECORD_BYTES};
 use super::shapes::check_shape;
 
@@ -13,7 +13,7 @@ const FLUSHES: u32 = 1000;
 
 /// Fills a tree with random keys, a flush being a table; how often each record was written, and the levels
 /// below level 0.
-fn fill(layout: Layout, fanout: u32) -> (f64, f64) {
+fn fill(layout: LsmLayout, fanout: u32) -> (f64, f64) {
     let table_bytes = TABLE_RECORDS as u64 * RECORD_BYTES;
     let options = PolicyOptions { layout, fanout, level_zero_runs: LEVEL_ZERO_RUNS, table_bytes };
     let policy = options.policy();
@@ -41,21 +41,21 @@ fn fill(layout: Layout, fanout: u32) -> (f64, f64) {
 fn writes_are_as_many_as_the_formulas_say() {
     let batches = f64::from(FLUSHES / LEVEL_ZERO_RUNS);
     for (layout, fanout) in [
-        (Layout::Leveled, 4),
-        (Layout::Leveled, 8),
-        (Layout::Tiered, 4),
-        (Layout::Tiered, 8),
-        (Layout::LazyLeveled, 4),
-        (Layout::LazyLeveled, 8),
-        (Layout::SingleLevel, 0),
+        (LsmLayout::Leveled, 4),
+        (LsmLayout::Leveled, 8),
+        (LsmLayout::Tiered, 4),
+        (LsmLayout::Tiered, 8),
+        (LsmLayout::LazyLeveled, 4),
+        (LsmLayout::LazyLeveled, 8),
+        (LsmLayout::SingleLevel, 0),
     ] {
         let (written, levels) = fill(layout, fanout);
         let fanout_half = f64::from(fanout) / 2.0;
         let (formula, factor) = match layout {
-            Layout::Leveled => (1.0 + 2.0 + (levels - 1.0) * (1.0 + fanout_half), 1.5),
-            Layout::Tiered => (1.0 + batches.log(f64::from(fanout)), 1.3),
-            Layout::LazyLeveled => (1.0 + (levels - 1.0) + fanout_half, 1.5),
-            Layout::SingleLevel => (1.0 + batches / 2.0, 1.1),
+            LsmLayout::Leveled => (1.0 + 2.0 + (levels - 1.0) * (1.0 + fanout_half), 1.5),
+            LsmLayout::Tiered => (1.0 + batches.log(f64::from(fanout)), 1.3),
+            LsmLayout::LazyLeveled => (1.0 + (levels - 1.0) + fanout_half, 1.5),
+            LsmLayout::SingleLevel => (1.0 + batches / 2.0, 1.1),
         };
         println!("{layout:?} F {fanout}: {levels} levels, written {written:.2} times, formula {formula:.2}");
         assert!(written < formula * factor && written > formula / factor);

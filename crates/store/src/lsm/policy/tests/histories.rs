@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Layout, Policy, PolicyOptions};
+use super::super::{LsmLayout, Policy, PolicyOptions};
 use super::model::{Checked, Model, RECORD_BYTES};
 use super::shapes::check_shape;
 
@@ -27,7 +27,7 @@ pub(super) enum Step {
 }
 
 fn any_options() -> impl Strategy<Value = PolicyOptions> {
-    let layout = proptest::sample::select(&Layout::ALL);
+    let layout = proptest::sample::select(&LsmLayout::ALL);
     let table_bytes = RECORD_BYTES * TABLE_RECORDS as u64;
     (layout, 2_u32..5, 1_u32..5).prop_map(move |(layout, fanout, level_zero_runs)| PolicyOptions {
         layout,

@@ -3,7 +3,7 @@
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-use super::super::{Busy, Debt, Job, Layout, Policy, PolicyOptions};
+use super::super::{Busy, Debt, Job, LsmLayout, Policy, PolicyOptions};
 use super::histories::{any_history, run};
 use crate::lsm::levels::{Levels, Run, Target};
 
@@ -65,7 +65,7 @@ impl Policy for Planted {
 }
 
 /// What histories of a layout find.
-fn problems(layout: Layout, bug: Bug, checks_jobs: bool) -> Vec<String> {
+fn problems(layout: LsmLayout, bug: Bug, checks_jobs: bool) -> Vec<String> {
     let mut runner = TestRunner::deterministic();
     let history = any_history();
     let one = |_| {
@@ -82,18 +82,18 @@ fn problems(layout: Layout, bug: Bug, checks_jobs: bool) -> Vec<String> {
 #[test]
 fn planted_bugs_are_found() {
     for (layout, bug, what) in [
-        (Layout::Leveled, Bug::ForgetsBusy, "the same input"),
-        (Layout::Tiered, Bug::ForgetsBusy, "the same input"),
-        (Layout::LazyLeveled, Bug::ForgetsBusy, "the same input"),
-        (Layout::SingleLevel, Bug::ForgetsBusy, "the same input"),
-        (Layout::Leveled, Bug::ForgetsLevels, "the same keys"),
-        (Layout::Tiered, Bug::ForgetsLevels, "the same keys"),
-        (Layout::LazyLeveled, Bug::ForgetsLevels, "the same keys"),
-        (Layout::Leveled, Bug::SkipsOldest, "lies before a newer one"),
-        (Layout::SingleLevel, Bug::SkipsOldest, "lies before a newer one"),
-        (Layout::Leveled, Bug::AlwaysMoves, "overlap in a run"),
-        (Layout::Tiered, Bug::BehindOthers, "overlap in a run"),
-        (Layout::Tiered, Bug::NeverEnds, "come to rest"),
+        (LsmLayout::Leveled, Bug::ForgetsBusy, "the same input"),
+        (LsmLayout::Tiered, Bug::ForgetsBusy, "the same input"),
+        (LsmLayout::LazyLeveled, Bug::ForgetsBusy, "the same input"),
+        (LsmLayout::SingleLevel, Bug::ForgetsBusy, "the same input"),
+        (LsmLayout::Leveled, Bug::ForgetsLevels, "the same keys"),
+        (LsmLayout::Tiered, Bug::ForgetsLevels, "the same keys"),
+        (LsmLayout::LazyLeveled, Bug::ForgetsLevels, "the same keys"),
+        (LsmLayout::Leveled, Bug::SkipsOldest, "lies before a newer one"),
+        (LsmLayout::SingleLevel, Bug::SkipsOldest, "lies before a newer one"),
+        (LsmLayout::Leveled, Bug::AlwaysMoves, "overlap in a run"),
+        (LsmLayout::Tiered, Bug::BehindOthers, "overlap in a run"),
+        (LsmLayout::Tiered, Bug::NeverEnds, "come to rest"),
     ] {
         let problems = problems(layout, bug, true);
         let found = problems.iter().filter(|problem| problem.contains(what)).count();
@@ -106,11 +106,11 @@ fn planted_bugs_are_found() {
 #[test]
 fn the_order_of_runs_shows_planted_bugs() {
     for (layout, bug, what) in [
-        (Layout::Tiered, Bug::ForgetsLevels, "lies before a newer one"),
-        (Layout::LazyLeveled, Bug::ForgetsLevels, "lies before a newer one"),
-        (Layout::Leveled, Bug::ForgetsLevels, "overlap in a run"),
-        (Layout::Leveled, Bug::ForgetsBusy, "a table went twice"),
-        (Layout::Tiered, Bug::ForgetsBusy, "a table went twice"),
+        (LsmLayout::Tiered, Bug::ForgetsLevels, "lies before a newer one"),
+        (LsmLayout::LazyLeveled, Bug::ForgetsLevels, "lies before a newer one"),
+        (LsmLayout::Leveled, Bug::ForgetsLevels, "overlap in a run"),
+        (LsmLayout::Leveled, Bug::ForgetsBusy, "a table went twice"),
+        (LsmLayout::Tiered, Bug::ForgetsBusy, "a table went twice"),
     ] {
         let problems = problems(layout, bug, false);
         let found = problems.iter().filter(|problem| problem.contains(what)).count();

@@ -1,6 +1,6 @@
 //! What levels look like when a policy has come to rest.
 
-use super::super::{Layout, PolicyOptions};
+use super::super::{LsmLayout, PolicyOptions};
 use super::model::{Checked, Model, RECORD_BYTES};
 use crate::lsm::levels::Levels;
 
@@ -16,7 +16,7 @@ pub(super) fn check_shape(options: &PolicyOptions, levels: &Levels) -> Checked {
     }
     let is_full = |level: usize| count(level) >= options.fanout as usize;
     match options.layout {
-        Layout::Leveled => {
+        LsmLayout::Leveled => {
             if (1..=last).any(|level| count(level) > 1) {
                 return wrong("a level of several runs");
             }
@@ -24,9 +24,9 @@ pub(super) fn check_shape(options: &PolicyOptions, levels: &Levels) -> Checked {
                 return wrong("a level above its capacity");
             }
         }
-        Layout::Tiered if (1..=last).any(is_full) => return wrong("a full level"),
-        Layout::Tiered => {}
-        Layout::LazyLeveled => {
+        LsmLayout::Tiered if (1..=last).any(is_full) => return wrong("a full level"),
+        LsmLayout::Tiered => {}
+        LsmLayout::LazyLeveled => {
             if (1..last).any(is_full) {
                 return wrong("a full level");
             }
@@ -34,7 +34,7 @@ pub(super) fn check_shape(options: &PolicyOptions, levels: &Levels) -> Checked {
                 return wrong("a last level that is not one run within its capacity");
             }
         }
-        Layout::SingleLevel => {
+        LsmLayout::SingleLevel => {
             if (1..last).any(|level| count(level) > 0) || count(last) > 1 {
                 return wrong("more than one run below level 0");
             }
@@ -43,14 +43,14 @@ pub(super) fn check_shape(options: &PolicyOptions, levels: &Levels) -> Checked {
     Ok(())
 }
 
-fn options(layout: Layout, fanout: u32, level_zero_runs: u32, table_records: u64) -> PolicyOptions {
+fn options(layout: LsmLayout, fanout: u32, level_zero_runs: u32, table_records: u64) -> PolicyOptions {
     PolicyOptions { layout, fanout, level_zero_runs, table_bytes: table_records * RECORD_BYTES }
 }
 
 /// Keys in ascending order are never rewritten where levels are runs of whole tables.
 #[test]
 fn what_overlaps_nothing_is_moved() {
-    for layout in Layout::ALL {
+    for layout in LsmLayout::ALL {
         let options = options(layout, 3, 2, 10);
         let policy = options.policy();
         let mut model = Model::new(&*policy, 10);
@@ -67,7 +67,7 @@ fn what_overlaps_nothing_is_moved() {
 /// Small tables become larger ones, even where they do not overlap.
 #[test]
 fn small_tables_are_merged() {
-    let policy = options(Layout::Leveled, 4, 4, 100).policy();
+    let policy = options(LsmLayout::Leveled, 4, 4, 100).policy();
     let mut model = Model::new(&*policy, 100);
     for flush in 0..40 {
         model.flush((flush * 10..flush * 10 + 10).map(|key| (key, false))).unwrap();
@@ -79,7 +79,7 @@ fn small_tables_are_merged() {
 /// A tree of which everything is deleted gets empty without further writes.
 #[test]
 fn deletes_reach_the_bottom() {
-    let options = options(Layout::Leveled, 4, 4, 50);
+    let options = options(LsmLayout::Leveled, 4, 4, 50);
     let policy = options.policy();
     let mut model = Model::new(&*policy, 50);
     for flush in 0..64_u32 {
@@ -95,7 +95,7 @@ fn deletes_reach_the_bottom() {
 /// A few tombstones over all keys are no reason to rewrite a level.
 #[test]
 fn few_deletes_wait() {
-    let options = options(Layout::Leveled, 4, 4, 50);
+    let options = options(LsmLayout::Leveled, 4, 4, 50);
     let policy = options.policy();
     let mut model = Model::new(&*policy, 50);
     for flush in 0..8_u32 {
@@ -111,7 +111,7 @@ fn few_deletes_wait() {
 /// Tables in a single level are merged part by part.
 #[test]
 fn a_single_level_is_merged_in_parts() {
-    let options = options(Layout::SingleLevel, 0, 2, 10);
+    let options = options(LsmLayout::SingleLevel, 0, 2, 10);
     let policy = options.policy();
     let mut model = Model::new(&*policy, 10);
     // Each flush has 40 tables over all keys.
@@ -133,7 +133,7 @@ fn a_single_level_is_merged_in_parts() {
 /// Level 0 at twice its trigger begins to slow writers, at five times it stops them.
 #[test]
 fn debt_is_graded_by_level_zero_and_counts_bytes() {
-    for layout in Layout::ALL {
+    for layout in LsmLayout::ALL {
         let policy = options(layout, 4, 2, 10).policy();
         let mut model = Model::new(&*policy, 10);
         assert!(model.policy.debt(&model.levels).fraction < 0.0);

@@ -1,0 +1,84 @@
+//! The jobs of a tree that are running.
+
+use super::levels::Levels;
+use super::policy::{Busy, Job, Policy, Ticket};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::task::{Waker, park, waker};
+
+/// Most jobs of a tree at a time.
+const JOBS_MAX: u64 = 4;
+
+/// One more job runs for each so many bytes of debt, in batches of level 0.
+const BATCHES_PER_JOB: u64 = 4;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Jobs(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    busy: Busy,
+    waiting: Vec<Waker>,
+}
+
+/// A job that is running, until this is dropped.
+pub(super) struct Running<'a> {
+    jobs: &'a Jobs,
+    ticket: Ticket,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = self.jobs.state();
+            state.busy.end(self.ticket);
+            std::mem::take(&mut state.waiting)
+        };
+        waiting.iter().for_each(Waker::wake);
+    }
+}
+
+impl Jobs {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job, which is running from now on, if one is due. How many may run follows from the debt, of
+    /// which a batch of level 0 has so many bytes. `levels` gives the present ones.
+    pub fn begin(
+        &self,
+        policy: &dyn Policy,
+        batch_bytes: u64,
+        levels: impl FnOnce() -> Arc<Levels>,
+    ) -> Option<(Job, Ticket, Arc<Levels>)> {
+        let mut state = self.state();
+        // Under the lock: the tables of a job that has ended are in them.
+        let levels = levels();
+        let more = policy.debt(&levels).bytes / (BATCHES_PER_JOB * batch_bytes).max(1);
+        if state.busy.len() as u64 >= (1 + more).min(JOBS_MAX) {
+            return None;
+        }
+        let job = policy.pick(&levels, &state.busy)?;
+        let ticket = state.busy.begin(&job);
+        Some((job, ticket, levels))
+    }
+
+    /// The job runs until the result is dropped.
+    pub fn running(&self, ticket: Ticket) -> Running<'_> {
+        Running { jobs: self, ticket }
+    }
+
+    /// Waits until no job is running.
+    pub fn wait(&self) {
+        loop {
+            {
+                let mut state = self.state();
+                if state.busy.len() == 0 {
+                    return;
+                }
+                state.waiting.push(waker());
+            }
+            park();
+        }
+    }
+}
