@@ -49,8 +49,8 @@ impl TreeOptions {
         self
     }
 
-    /// The size of the nodes, or of an LSM-tree's blocks: a power of two from 4 to 64 KiB. Small nodes suit random look-ups on flash,
-    /// large ones scans and disks.
+    /// The size of the nodes, or of an LSM-tree's blocks: a power of two from 4 to 64 KiB. Small nodes suit
+    /// random look-ups on flash, large ones scans and disks.
     pub fn node_bytes(mut self, bytes: u32) -> Self {
         self.node_bytes = Some(bytes);
         self

@@ -8,8 +8,8 @@ use crate::{Error, varint};
 const MEMTABLE_DIVISOR: u64 = 8;
 const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
 
-/// The fanout where the workload is not known. RocksDB takes 10: more to rewrite for each byte that comes down a
-/// level, and one level less only in stores of a thousand memtables and more.
+/// The fanout where the workload is not known. RocksDB takes 10: more to rewrite for each byte that comes
+/// down a level, and one level less only in stores of a thousand memtables and more.
 const FANOUT: u32 = 8;
 const LEVEL_ZERO_RUNS: u32 = 4;
 const FILTER_TENTHS: u32 = 100;
