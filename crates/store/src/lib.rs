@@ -48,10 +48,10 @@ pub use db::{
 pub use error::{Error, ErrorKind};
 pub use flashgrain_settings::layout::{Decision, Setting};
 pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
-pub use index::IndexKind;
+pub use index::{IndexKind, LsmLevelStats, LsmStats};
 pub use io_context::Traffic;
 pub use log::Durability;
-pub use lsm::{LsmLayout, LsmLevelStats, LsmOptions, LsmStats};
+pub use lsm::{LsmLayout, LsmOptions};
 pub use task::JoinHandle;
 pub use txn::ThrottleReason;
 pub use worker::CpuCosts;

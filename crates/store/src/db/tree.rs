@@ -16,9 +16,9 @@ use super::source::Range;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::NamedTree;
-use crate::index::IndexKind;
+use crate::index::{IndexKind, LsmStats};
 use crate::layout::check_node_bytes;
-use crate::lsm::{LsmOptions, LsmStats};
+use crate::lsm::LsmOptions;
 
 /// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,15 +7,14 @@ use super::cursor::{Cursor, MemtableCursor, RunCursor};
 use super::levels::Target;
 use super::memtable::Memtable;
 use super::scan::LsmScan;
-use super::stats::LsmStats;
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use super::versions::KeyVersions;
 use crate::Error;
 use crate::header::PageId;
 use crate::index::{
-    Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied, SeeVersion, Snapshots,
-    Steps, Version, Write, Written,
+    Census, Commit, Direction, Found, Index, Limits, LsmStats, May, Newest, Prior, Reapplied, SeeVersion,
+    Snapshots, Steps, Version, Write, Written,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;

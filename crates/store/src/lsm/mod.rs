@@ -34,5 +34,4 @@ mod versions;
 pub(crate) use options::Decided;
 pub use options::LsmOptions;
 pub use policy::LsmLayout;
-pub use stats::{LsmLevelStats, LsmStats};
 pub(crate) use tree::{Lsm, Shared};
