@@ -124,3 +124,49 @@ fn a_store_is_compacted() {
     assert_eq!(db(&folder, "get store key --tree kept"), "value\n");
     assert!(db(&folder, "check store").contains("2 trees, 2 records"));
 }
+
+#[test]
+fn a_tree_is_converted_and_keeps_its_records() {
+    let folder = store();
+    let lines: String = (0..3000).map(|key| format!("key{key:05}\tvalue {key}\n")).collect();
+    let mut load = command(&folder, "load store --tree fruit");
+    load.write_stdin(lines).assert().success();
+    let before = db(&folder, "scan store --tree fruit");
+    let said = db(&folder, "convert store fruit --kind lsm --layout tiered --fanout 5");
+    assert_eq!(said, "the tree `fruit` is an LSM-tree of 3000 records now\n");
+    assert_eq!(db(&folder, "scan store --tree fruit"), before);
+    assert_eq!(db(&folder, "get store key00007 --tree fruit"), "value 7\n");
+    let rows: Value = serde_json::from_str(&db(&folder, "trees store --json")).unwrap();
+    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["kind"]), (1, &"LSM-tree".into()));
+    let stats: Value = serde_json::from_str(&db(&folder, "stats store --json")).unwrap();
+    assert_eq!(stats["trees"][0]["lsm"]["levels"][0]["records"], 3000);
+    let stats = db(&folder, "stats store");
+    assert!(stats.contains("LSM-tree  fruit") && stats.contains("level 0"), "{stats}");
+    assert!(db(&folder, "check store").contains("1 trees, 3000 records"));
+    db(&folder, "convert store fruit --kind btree --node-size 16KiB");
+    assert_eq!(db(&folder, "scan store --tree fruit --reverse").lines().count(), 3000);
+    let rows: Value = serde_json::from_str(&db(&folder, "trees store --json")).unwrap();
+    assert_eq!((&rows[0]["kind"], &rows[0]["node_bytes"]), (&"B+-tree".into(), &16384.into()));
+}
+
+#[test]
+fn what_cannot_be_a_tree_is_refused_and_nothing_changes() {
+    let folder = store();
+    db(&folder, "put store key value --tree fruit");
+    for (options, code, why) in [
+        ("convert store fruit", 2, "--kind lsm"),
+        ("convert store fruit --fanout 5", 2, "add `--kind lsm`"),
+        ("convert store fruit --kind lsm --fanout 1", 2, "a fanout of 1"),
+        ("convert store fruit --kind lsm --filter-bits 99", 2, "give 0 to 30"),
+        ("convert store nuts --kind lsm", 1, "no tree `nuts`"),
+    ] {
+        fails(&mut command(&folder, options), code, &[why]);
+    }
+    let mut load = command(&folder, "load store --tree fruit --kind lsm");
+    fails(load.write_stdin("a\tb\n"), 2, &["there is a tree `fruit` already"]);
+    assert_eq!(db(&folder, "scan store --tree fruit"), "key\tvalue\n");
+    let mut load = command(&folder, "load store --tree nuts --kind lsm");
+    load.write_stdin("a\tb\n").assert().success();
+    assert_eq!(db(&folder, "get store a --tree nuts"), "b\n");
+    assert!(db(&folder, "trees store").contains("LSM-tree"));
+}

@@ -43,6 +43,11 @@ impl TreeOptions {
         self
     }
 
+    /// The structure.
+    pub fn index_kind(&self) -> IndexKind {
+        self.kind
+    }
+
     /// The numbers of an LSM-tree; of no meaning for others.
     pub fn lsm(mut self, options: LsmOptions) -> Self {
         self.lsm = options;

@@ -60,6 +60,10 @@ impl Shared {
     /// # Errors
     /// [`Error::Options`] says what is wrong with what is given.
     pub fn decide(&self, given: LsmOptions) -> Result<Decided, Error> {
+        if self.segments.owned.is_in_place() {
+            let why = "pages stay in their places, and leave no segments to the tables of LSM-trees";
+            return Err(Error::Options(format!("{why}: create the store without that, or use a B+-tree")));
+        }
         Decided::of(given, self.pool.pages.budget_bytes(), self.segments.owned.segment_bytes())
     }
 

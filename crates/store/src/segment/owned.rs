@@ -170,6 +170,11 @@ impl OwnedSegments {
         self.upkeep.may_grow() || self.parts.space.is_room_for_owner(bytes)
     }
 
+    /// Whether pages stay where they are, so that there is nothing to take.
+    pub fn is_in_place(&self) -> bool {
+        self.is_in_place
+    }
+
     /// Bytes of most segments.
     pub fn segment_bytes(&self) -> u64 {
         self.segment_bytes

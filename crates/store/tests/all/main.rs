@@ -13,6 +13,7 @@ mod earlier_versions;
 mod format;
 mod full;
 mod handles;
+mod lsm;
 mod many_keys;
 mod model;
 mod overflow_values;

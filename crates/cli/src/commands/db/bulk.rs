@@ -13,9 +13,11 @@ use flashgrain_profile::Error as ProfileError;
 use flashgrain_report::unit;
 use serde_json::json;
 
+use super::kind::KindOptions;
 use super::members::{Members, parse_members};
 use super::options::{StoreOptions, TreeOptions, with_tree};
 use super::records::{Form, Reader, Record};
+use crate::exit::Usage;
 use crate::interrupt::Interrupt;
 use crate::output::{Context, print, print_json};
 
@@ -23,6 +25,8 @@ use crate::output::{Context, print, print_json};
 pub struct LoadArguments {
     #[command(flatten)]
     tree: TreeOptions,
+    #[command(flatten)]
+    kind: KindOptions,
     /// A file with a line for each record, as `scan` prints them. They need not be sorted; of those with the
     /// same key the last one counts. `-` reads standard input.
     #[arg(value_name = "FILE", default_value = "-")]
@@ -69,7 +73,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> {
     let interrupt = context.interrupt.watch()?;
-    let options = &arguments.tree;
+    let (options, kind) = (&arguments.tree, arguments.kind.options()?);
     let lines: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
@@ -78,7 +82,13 @@ pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> 
     };
     let db = options.store.open(context)?;
     let mut reader = Reader::new(lines, arguments.format, options.notation, arguments.raw);
-    with_tree(&db, &options.tree, |tree| load_all(tree, &mut reader, context, interrupt))?;
+    if arguments.kind.is_given() && db.existing_tree(&options.tree).is_ok() {
+        let name = &options.tree;
+        let why =
+            format!("there is a tree `{name}` already: `flashgrain db convert` keeps it in another way");
+        return Err(Usage(why).into());
+    }
+    with_tree(&db, (&options.tree, &kind), |tree| load_all(tree, &mut reader, context, interrupt))?;
     db.close()?;
     if arguments.json {
         return print_json(&json!({ "lines": reader.count }));

@@ -1,9 +1,10 @@
 //! Output about a store.
 
-use flashgrain::{Db, Decision, Stats};
+use flashgrain::{Db, Decision, LsmStats, Stats, TreeOptions};
 use flashgrain_report::unit;
 use serde_json::json;
 
+use super::kind::name_of;
 use crate::output::{print, print_json};
 
 /// How the layout of a new store was decided.
@@ -56,19 +57,47 @@ pub fn stats(db: &Db, as_json: bool) -> anyhow::Result<()> {
     let stats = db.stats();
     let mut trees = Vec::new();
     for name in db.tree_names() {
-        let options = db.existing_tree(&name)?.options();
-        trees.push((name, options));
+        let tree = db.existing_tree(&name)?;
+        trees.push((name, tree.options(), tree.lsm_stats()));
     }
     if as_json {
-        let row = |(name, options): &(String, flashgrain::TreeOptions)| json!({ "name": name, "node_bytes": options.size_of_nodes() });
+        let row = |(name, options, lsm): &(String, TreeOptions, Option<LsmStats>)| {
+            let kind = name_of(options.index_kind());
+            json!({ "name": name, "kind": kind, "node_bytes": options.size_of_nodes(), "lsm": lsm })
+        };
         return print_json(&json!({ "trees": trees.iter().map(row).collect::<Vec<_>>(), "stats": stats }));
     }
     let mut text = String::new();
-    for (name, options) in &trees {
+    for (name, options, lsm) in &trees {
         let node = options.size_of_nodes().map_or(String::new(), |bytes| unit::bytes(f64::from(bytes)));
-        text += &format!("tree      {name}, nodes of {node}\n");
+        match lsm {
+            None => text += &format!("tree      {name}, nodes of {node}\n"),
+            Some(lsm) => {
+                text += &format!("LSM-tree  {name}, blocks of {node}\n");
+                text += &levels(lsm);
+            }
+        }
     }
     Ok(print(&(text + &numbers(&stats)))?)
+}
+
+/// A line for each level of an LSM-tree, and one for what is deferred.
+fn levels(lsm: &LsmStats) -> String {
+    let mut text = String::new();
+    for (number, level) in lsm.levels.iter().enumerate() {
+        text += &format!(
+            "  level {number} {} in {} tables of {} runs, {} versions, {} of them removals\n",
+            unit::bytes(level.bytes as f64),
+            unit::count(level.tables as f64),
+            unit::count(level.runs as f64),
+            unit::count(level.records as f64),
+            unit::count(level.tombstones as f64),
+        );
+    }
+    if lsm.debt_bytes > 0 {
+        text += &format!("  merges that are due write about {}\n", unit::bytes(lsm.debt_bytes as f64));
+    }
+    text
 }
 
 fn numbers(stats: &Stats) -> String {

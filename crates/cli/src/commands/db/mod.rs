@@ -3,8 +3,10 @@
 mod bulk;
 mod bytes;
 mod compact;
+mod convert;
 mod delete;
 mod facts;
+mod kind;
 mod members;
 mod options;
 mod records;
@@ -50,6 +52,8 @@ enum Action {
     Drop(trees::DropArguments),
     /// Give a tree another name.
     Rename(trees::RenameArguments),
+    /// Keep a tree in another way: as a B+-tree or LSM-tree, with nodes of another size.
+    Convert(convert::ConvertArguments),
     /// Give many keys their values, a line each; makes the tree if there is none of that name.
     Load(bulk::LoadArguments),
     /// Copy the store, as it is now, to another place. The copy is a store: to restore it, open it, copy its
@@ -164,6 +168,7 @@ pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
         Action::Trees(arguments) => trees::list(arguments, context),
         Action::Drop(arguments) => trees::drop_tree(arguments, context),
         Action::Rename(arguments) => trees::rename(arguments, context),
+        Action::Convert(arguments) => convert::convert(arguments, context),
         Action::Load(arguments) => bulk::load(arguments, context),
         Action::Backup(arguments) => bulk::backup(arguments, context),
         Action::Compact(arguments) => compact::compact(arguments, context),
@@ -229,7 +234,7 @@ fn put(arguments: &PutArguments, context: &Context) -> anyhow::Result<()> {
     let options = &arguments.key.tree;
     let (key, value) = (arguments.key.key()?, arguments.value.open(options.notation)?);
     let db = options.store.open(context)?;
-    with_tree(&db, &options.tree, |tree| value.insert(tree, &key))?;
+    with_tree(&db, (&options.tree, &flashgrain::TreeOptions::new()), |tree| value.insert(tree, &key))?;
     Ok(db.close()?)
 }
 

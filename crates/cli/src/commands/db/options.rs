@@ -92,9 +92,13 @@ pub fn with_shortages(db: Db, context: &Context) -> Db {
 
 /// Has `work` done on a tree, which is made if it is missing. If nothing comes of that, it is not left behind
 /// empty.
-pub fn with_tree<T>(db: &Db, name: &str, work: impl FnOnce(&Tree) -> anyhow::Result<T>) -> anyhow::Result<T> {
+pub fn with_tree<T>(
+    db: &Db,
+    (name, options): (&str, &flashgrain::TreeOptions),
+    work: impl FnOnce(&Tree) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let is_new = db.existing_tree(name).is_err();
-    let tree = db.tree(name)?;
+    let tree = db.tree_with(name, options)?;
     let result = work(&tree);
     if result.is_err() && is_new && tree.iter()?.next().is_none() {
         drop(tree);

@@ -1,10 +1,11 @@
 //! The trees of a store as such: their content, their names, and their removal.
 
 use clap::Args;
-use flashgrain::Check;
+use flashgrain::{Check, IndexKind};
 use flashgrain_report::unit;
 use serde_json::json;
 
+use super::kind::name_of;
 use super::options::{LookArguments, StoreOptions};
 use crate::output::{Context, print, print_json};
 
@@ -47,12 +48,14 @@ pub fn list(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> 
     let mut rows = Vec::new();
     for name in db.tree_names() {
         let tree = db.existing_tree(&name)?;
-        rows.push((name, tree.options().size_of_nodes().unwrap_or(0), tree.check()?));
+        let options = tree.options();
+        rows.push((name, options.index_kind(), options.size_of_nodes().unwrap_or(0), tree.check()?));
     }
     if arguments.json {
-        let row = |(name, node_bytes, check): &(String, u32, Check)| {
+        let row = |(name, kind, node_bytes, check): &(String, IndexKind, u32, Check)| {
             json!({
                 "name": name,
+                "kind": name_of(*kind),
                 "node_bytes": node_bytes,
                 "records": check.records,
                 "used_bytes": check.used_bytes + check.overflow_value_bytes,
@@ -65,12 +68,15 @@ pub fn list(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> 
         return print_json(&rows.iter().map(row).collect::<Vec<_>>());
     }
     let width = rows.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0).max("tree".len());
-    let mut text =
-        format!("{:<width$}  {:>12}  {:>10}  {:>10}  {:>8}\n", "tree", "records", "in use", "in nodes", "of");
-    for (name, node_bytes, check) in &rows {
+    let mut text = format!(
+        "{:<width$}  {:<8}  {:>12}  {:>10}  {:>10}  {:>8}\n",
+        "tree", "kind", "records", "in use", "in nodes", "of"
+    );
+    for (name, kind, node_bytes, check) in &rows {
         let bytes = |bytes: u64| unit::bytes(bytes as f64);
         text += &format!(
-            "{name:<width$}  {:>12}  {:>10}  {:>10}  {:>8}\n",
+            "{name:<width$}  {:<8}  {:>12}  {:>10}  {:>10}  {:>8}\n",
+            name_of(*kind),
             unit::count(check.records as f64),
             bytes(check.used_bytes + check.overflow_value_bytes),
             bytes(check.node_bytes),

@@ -1,0 +1,103 @@
+//! How a new tree is kept.
+
+use clap::{Args, ValueEnum};
+use flashgrain::{IndexKind, LsmLayout, LsmOptions, TreeOptions};
+
+use crate::exit::Usage;
+use crate::units::parse_positive_bytes;
+
+/// The structure of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Records in the leaves of a tree: good for look-ups and scans.
+    Btree,
+    /// Writes are sorted in memory and merged later: good where most operations write.
+    Lsm,
+}
+
+/// How the runs of an LSM-tree are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Layout {
+    /// One run for each level: good for look-ups.
+    Leveled,
+    /// Several runs for each level: good for writes.
+    Tiered,
+    /// Tiered, with one run in the last level.
+    LazyLeveled,
+    /// One run has all, and what is new is merged into it.
+    SingleLevel,
+}
+
+/// See the module.
+#[derive(Debug, Args)]
+pub struct KindOptions {
+    /// Structure of the tree; a B+-tree unless given.
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+    /// Size of its nodes, or of an LSM-tree's blocks: a power of two from 4 to 64 KiB.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    node_size: Option<u64>,
+    /// How the runs of an LSM-tree are arranged in levels.
+    #[arg(long, value_enum)]
+    layout: Option<Layout>,
+    /// How many times as large each level of an LSM-tree is as the one above it.
+    #[arg(long, value_name = "COUNT")]
+    fanout: Option<u32>,
+    /// Bits of an LSM-tree's filters for each key; 0 for none.
+    #[arg(long, value_name = "BITS")]
+    filter_bits: Option<f64>,
+}
+
+impl KindOptions {
+    /// Whether anything is asked for.
+    pub fn is_given(&self) -> bool {
+        self.kind.is_some() || self.node_size.is_some() || self.is_of_lsm()
+    }
+
+    fn is_of_lsm(&self) -> bool {
+        self.layout.is_some() || self.fanout.is_some() || self.filter_bits.is_some()
+    }
+
+    /// As the store takes them.
+    pub fn options(&self) -> Result<TreeOptions, Usage> {
+        if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
+            let why = "`--layout`, `--fanout` and `--filter-bits` are of LSM-trees: add `--kind lsm`";
+            return Err(Usage(why.into()));
+        }
+        let kind = match self.kind {
+            Some(Kind::Lsm) => IndexKind::Lsm,
+            _ => IndexKind::BTree,
+        };
+        let mut lsm = LsmOptions::new();
+        if let Some(layout) = self.layout {
+            lsm = lsm.layout(match layout {
+                Layout::Leveled => LsmLayout::Leveled,
+                Layout::Tiered => LsmLayout::Tiered,
+                Layout::LazyLeveled => LsmLayout::LazyLeveled,
+                Layout::SingleLevel => LsmLayout::SingleLevel,
+            });
+        }
+        if let Some(fanout) = self.fanout {
+            lsm = lsm.fanout(fanout);
+        }
+        if let Some(bits) = self.filter_bits {
+            if !(0.0..=30.0).contains(&bits) {
+                return Err(Usage(format!("{bits} bits of a filter for each key: give 0 to 30")));
+            }
+            lsm = lsm.filter_bits_per_key(bits);
+        }
+        let options = TreeOptions::new().kind(kind).lsm(lsm);
+        Ok(match self.node_size {
+            Some(bytes) => options.node_bytes(u32::try_from(bytes).unwrap_or(u32::MAX)),
+            None => options,
+        })
+    }
+}
+
+/// The structure of a tree, in a word.
+pub fn name_of(kind: IndexKind) -> &'static str {
+    match kind {
+        IndexKind::Lsm => "LSM-tree",
+        _ => "B+-tree",
+    }
+}

@@ -1,0 +1,150 @@
+//! LSM-trees as users see them.
+
+use std::sync::Arc;
+
+use flashgrain::{
+    Db, ErrorKind, IndexKind, LsmLayout, LsmOptions, LsmStats, Placement, Readable, Tree, TreeOptions,
+};
+use flashgrain_device::MemoryDevice;
+
+const LAYOUTS: [LsmLayout; 4] =
+    [LsmLayout::Leveled, LsmLayout::Tiered, LsmLayout::LazyLeveled, LsmLayout::SingleLevel];
+
+fn small_db() -> Db {
+    Db::in_memory(4 << 20).unwrap()
+}
+
+fn options(lsm: LsmOptions) -> TreeOptions {
+    TreeOptions::new().kind(IndexKind::Lsm).lsm(lsm)
+}
+
+fn value(key: u64, round: u64) -> Vec<u8> {
+    vec![(key * 31 + round) as u8; 60 + (key % 50) as usize]
+}
+
+/// Stats once merges that are under way have ended.
+fn at_rest(tree: &Tree) -> LsmStats {
+    loop {
+        let before = tree.lsm_stats().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let after = tree.lsm_stats().unwrap();
+        if before == after {
+            return after;
+        }
+    }
+}
+
+/// Writes each key several times, and looks at all of it.
+fn fill_and_look(db: &Db, tree: &Tree) {
+    const KEYS: u64 = 20_000;
+    const ROUNDS: u64 = 5;
+    for round in 0..ROUNDS {
+        let mut batch = db.batch();
+        for number in 0..KEYS {
+            // Every key once, in an order that is none.
+            let key = number * 7919 % KEYS;
+            if round == ROUNDS - 1 && key % 3 == 0 {
+                batch.remove(tree, key.to_be_bytes()).unwrap();
+            } else {
+                batch.insert(tree, key.to_be_bytes(), value(key, round)).unwrap();
+            }
+            if batch.len() == 100 {
+                std::mem::replace(&mut batch, db.batch()).commit().unwrap();
+            }
+        }
+        batch.commit().unwrap();
+    }
+    let expected = |key: u64| (key % 3 != 0).then(|| value(key, ROUNDS - 1));
+    for key in (0..KEYS).step_by(37) {
+        assert_eq!(tree.get(key.to_be_bytes()).unwrap().map(Vec::from), expected(key), "{key}");
+    }
+    let all: Vec<_> = tree.iter().unwrap().map(|record| record.unwrap().0.to_vec()).collect();
+    let there = (0..KEYS).filter(|key| key % 3 != 0).map(|key| key.to_be_bytes().to_vec());
+    assert_eq!(all, there.collect::<Vec<_>>());
+    let backward: Vec<_> = tree.iter().unwrap().rev().map(|record| record.unwrap().0.to_vec()).collect();
+    assert!(backward.iter().rev().eq(&all));
+}
+
+#[test]
+fn every_layout_is_a_sorted_map_of_its_shape() {
+    for layout in LAYOUTS {
+        let device = Arc::new(MemoryDevice::new(256 << 20, 0).unwrap());
+        let builder = || Db::builder().device(device.clone()).cache_bytes(1 << 20).workers(2);
+        let db = builder().create().unwrap();
+        let lsm = LsmOptions::new().layout(layout).fanout(3).level_zero_runs(2);
+        let tree = db.tree_with("t", &options(lsm)).unwrap();
+        fill_and_look(&db, &tree);
+        let stats = at_rest(&tree);
+        assert!(stats.flushes > 4 && stats.merges > 1, "{layout:?}: {stats:?}");
+        let runs: Vec<u64> = stats.levels.iter().map(|level| level.runs).collect();
+        let most = match layout {
+            LsmLayout::Leveled | LsmLayout::SingleLevel => 1,
+            _ => 3,
+        };
+        assert!(runs.iter().skip(1).all(|runs| *runs <= most), "{layout:?}: {runs:?}");
+        assert!(layout != LsmLayout::SingleLevel || runs.len() <= 2, "{runs:?}");
+        db.check().unwrap();
+        let (of_tree, records) = (tree.options(), tree.iter().unwrap().count());
+        drop(tree);
+        db.close().unwrap();
+        let db = builder().open().unwrap();
+        let tree = db.existing_tree("t").unwrap();
+        assert_eq!((tree.options(), tree.iter().unwrap().count()), (of_tree, records));
+    }
+}
+
+#[test]
+fn filters_keep_look_ups_of_missing_keys_from_reading() {
+    let db = small_db();
+    let tree = db.tree_with("t", &options(LsmOptions::new())).unwrap();
+    tree.load((0..50_000_u64).map(|key| ((2 * key).to_be_bytes(), value(key, 0)))).unwrap();
+    let snapshot = db.snapshot().unwrap();
+    at_rest(&tree);
+    for key in (1..50_000_u64).step_by(2) {
+        assert!(snapshot.get(&tree, key.to_be_bytes()).unwrap().is_none());
+    }
+    let stats = tree.lsm_stats().unwrap();
+    let passed = stats.filter_passed_in_vain as f64 / stats.filter_looked as f64;
+    assert!(stats.filter_looked > 10_000 && passed < 0.01, "{stats:?}");
+    assert!(stats.filter_kept_out >= stats.filter_looked * 98 / 100, "{stats:?}");
+}
+
+#[test]
+fn one_transaction_writes_to_trees_of_both_kinds_or_to_none() {
+    let db = small_db();
+    let lsm = db.tree_with("lsm", &options(LsmOptions::new())).unwrap();
+    let btree = db.tree_with("btree", &TreeOptions::new().kind(IndexKind::BTree)).unwrap();
+    db.transaction(|tx| {
+        tx.insert(&lsm, "k", "1")?;
+        tx.insert(&btree, "k", "1")
+    })
+    .unwrap();
+    let mut loses = db.begin().unwrap();
+    assert_eq!(loses.get(&lsm, "k").unwrap().unwrap(), "1");
+    lsm.insert("k", "2").unwrap();
+    loses.insert(&btree, "k", "3").unwrap();
+    loses.insert(&lsm, "k", "3").unwrap();
+    assert_eq!(loses.commit().unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!((lsm.get("k").unwrap().unwrap(), btree.get("k").unwrap().unwrap()), ("2".into(), "1".into()));
+}
+
+#[test]
+fn options_that_no_tree_has_are_refused_and_make_none() {
+    let db = small_db();
+    for (lsm, why) in [
+        (LsmOptions::new().fanout(1), "a fanout of 1"),
+        (LsmOptions::new().level_zero_runs(0), "level 0 at 0 runs"),
+        (LsmOptions::new().table_bytes(0), "tables of 0 bytes"),
+        (LsmOptions::new().filter_bits_per_key(99.0), "99 bits of a filter"),
+    ] {
+        let error = db.tree_with("t", &options(lsm)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument);
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    assert!(db.tree_names().is_empty());
+    let device = Arc::new(MemoryDevice::new(64 << 20, 0).unwrap());
+    let db =
+        Db::builder().device(device).cache_bytes(4 << 20).placement(Placement::InPlace).create().unwrap();
+    let error = db.tree_with("t", &options(LsmOptions::new())).unwrap_err();
+    assert!(error.to_string().contains("use a B+-tree"), "{error}");
+}
