@@ -1,6 +1,7 @@
 //! LSM-trees as users see them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flashgrain::{
     Db, ErrorKind, IndexKind, LsmLayout, LsmOptions, LsmStats, Placement, Readable, Tree, TreeOptions,
@@ -23,10 +24,10 @@ fn value(key: u64, round: u64) -> Vec<u8> {
 }
 
 /// Stats once merges that are under way have ended.
-fn at_rest(tree: &Tree) -> LsmStats {
+fn at_rest(db: &Db, tree: &Tree) -> LsmStats {
     loop {
         let before = tree.lsm_stats().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        db.sleep_until(db.now() + Duration::from_millis(50)).unwrap();
         let after = tree.lsm_stats().unwrap();
         if before == after {
             return after;
@@ -43,7 +44,7 @@ fn fill_and_look(db: &Db, tree: &Tree) {
         for number in 0..KEYS {
             // Every key once, in an order that is none.
             let key = number * 7919 % KEYS;
-            if round == ROUNDS - 1 && key % 3 == 0 {
+            if round == ROUNDS - 1 && key.is_multiple_of(3) {
                 batch.remove(tree, key.to_be_bytes()).unwrap();
             } else {
                 batch.insert(tree, key.to_be_bytes(), value(key, round)).unwrap();
@@ -54,12 +55,12 @@ fn fill_and_look(db: &Db, tree: &Tree) {
         }
         batch.commit().unwrap();
     }
-    let expected = |key: u64| (key % 3 != 0).then(|| value(key, ROUNDS - 1));
+    let expected = |key: u64| (!key.is_multiple_of(3)).then(|| value(key, ROUNDS - 1));
     for key in (0..KEYS).step_by(37) {
         assert_eq!(tree.get(key.to_be_bytes()).unwrap().map(Vec::from), expected(key), "{key}");
     }
     let all: Vec<_> = tree.iter().unwrap().map(|record| record.unwrap().0.to_vec()).collect();
-    let there = (0..KEYS).filter(|key| key % 3 != 0).map(|key| key.to_be_bytes().to_vec());
+    let there = (0..KEYS).filter(|key| !key.is_multiple_of(3)).map(|key| key.to_be_bytes().to_vec());
     assert_eq!(all, there.collect::<Vec<_>>());
     let backward: Vec<_> = tree.iter().unwrap().rev().map(|record| record.unwrap().0.to_vec()).collect();
     assert!(backward.iter().rev().eq(&all));
@@ -74,7 +75,7 @@ fn every_layout_is_a_sorted_map_of_its_shape() {
         let lsm = LsmOptions::new().layout(layout).fanout(3).level_zero_runs(2);
         let tree = db.tree_with("t", &options(lsm)).unwrap();
         fill_and_look(&db, &tree);
-        let stats = at_rest(&tree);
+        let stats = at_rest(&db, &tree);
         assert!(stats.flushes > 4 && stats.merges > 1, "{layout:?}: {stats:?}");
         let runs: Vec<u64> = stats.levels.iter().map(|level| level.runs).collect();
         let most = match layout {
@@ -99,7 +100,7 @@ fn filters_keep_look_ups_of_missing_keys_from_reading() {
     let tree = db.tree_with("t", &options(LsmOptions::new())).unwrap();
     tree.load((0..50_000_u64).map(|key| ((2 * key).to_be_bytes(), value(key, 0)))).unwrap();
     let snapshot = db.snapshot().unwrap();
-    at_rest(&tree);
+    at_rest(&db, &tree);
     for key in (1..50_000_u64).step_by(2) {
         assert!(snapshot.get(&tree, key.to_be_bytes()).unwrap().is_none());
     }
