@@ -111,12 +111,14 @@ pub struct SpaceStats {
     pub free_segments: u64,
     /// Those that are free as soon as a checkpoint is complete.
     pub pending_segments: u64,
-    /// Bytes of all segments but the log's.
+    /// Bytes of all segments but the log's and those of LSM-trees.
     pub segments_bytes: u64,
     /// Bytes of those that are free.
     pub free_bytes: u64,
     /// Bytes of the log's ring, wherever it is.
     pub log_bytes: u64,
+    /// Bytes of the segments that the tables of LSM-trees have.
+    pub owned_bytes: u64,
     /// Bytes of the images of all pages.
     pub live_bytes: u64,
 }
@@ -272,6 +274,7 @@ impl Stats {
                 segments_bytes: usage.bytes,
                 free_bytes: usage.free_bytes,
                 log_bytes: engine.parts().log.place().bytes,
+                owned_bytes: usage.owned_bytes,
                 live_bytes: usage.live_bytes,
             },
             log: LogStats {

@@ -112,6 +112,9 @@ fn numbers(stats: &Stats) -> String {
         bytes(space.segment_bytes),
         unit::share(space.live_bytes as f64 / used.max(1) as f64)
     );
+    if space.owned_bytes > 0 {
+        text += &format!("tables    {} of LSM-trees\n", bytes(space.owned_bytes));
+    }
     if let Some(share) = cache.hit_share() {
         let (hits, misses) = (unit::count(cache.hits as f64), unit::count(cache.misses as f64));
         text += &format!("cache     {hits} hits, {misses} misses: {} hits\n", unit::share(share));
