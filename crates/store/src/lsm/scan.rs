@@ -11,8 +11,10 @@ use crate::index::{Direction, Piece, Steps};
 use crate::log::Timestamp;
 use crate::sync::Arc;
 
-/// Bytes of records that a step of a scan yields.
-const STEP_BYTES: usize = 32 << 10;
+/// Bytes of records that the first step of a scan yields, and twice as many each further one, up to the most: a
+/// short scan reads little more than it gives.
+const STEP_BYTES_FIRST: usize = 4 << 10;
+const STEP_BYTES_MAX: usize = 64 << 10;
 
 /// A scan over memtables and tables.
 pub(super) struct LsmScan {
@@ -24,6 +26,7 @@ pub(super) struct LsmScan {
     /// Where it has come to, as long as memtables and tables are the same.
     under_way: Option<(Parts, Merged)>,
     has_ended: bool,
+    step_bytes: usize,
 }
 
 impl LsmScan {
@@ -35,7 +38,7 @@ impl LsmScan {
         at: Timestamp,
     ) -> Self {
         let has_ended = upper.as_ref().is_some_and(|upper| *upper <= lower);
-        Self { tree, direction, lower, upper, at, under_way: None, has_ended }
+        Self { tree, direction, lower, upper, at, under_way: None, has_ended, step_bytes: STEP_BYTES_FIRST }
     }
 
     fn is_within(&self, key: &[u8]) -> bool {
@@ -84,7 +87,7 @@ impl Steps for LsmScan {
         let mut versions = KeyVersions::default();
         // Records of a scan backward, which the piece has the other way round.
         let (mut backward, mut bytes) = (Vec::new(), 0);
-        while bytes < STEP_BYTES {
+        while bytes < self.step_bytes {
             if !merged.next_key(&mut versions)? || !self.is_within(versions.key()) {
                 self.has_ended = true;
                 break;
@@ -99,6 +102,7 @@ impl Steps for LsmScan {
                 }
             }
         }
+        self.step_bytes = (2 * self.step_bytes).min(STEP_BYTES_MAX);
         if !self.has_ended {
             match self.direction {
                 Direction::Forward => self.lower = [versions.key(), &[0]].concat(),

@@ -11,9 +11,9 @@ use crate::log::Timestamp;
 use crate::sync::Arc;
 use crate::task::JoinHandle;
 
-/// Blocks that a scan reads one by one, and keeps in memory, before it reads the rest of the partition at
-/// once.
-const BLOCKS_ALONE: usize = 4;
+/// Blocks that a scan reads one by one, and keeps in memory, before it reads as many as it has read so far at
+/// once, and the next partition while it uses those of one.
+const BLOCKS_ALONE: usize = 16;
 
 /// What to do with blocks that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +153,17 @@ impl TableCursor {
         if let Some(block) = number(self).and_then(|number| self.together.get(number)) {
             return Ok(block.clone());
         }
-        self.together = self.table.read_blocks(self.places.get(self.block..).unwrap_or_default())?;
+        let most = match self.reader.reading {
+            Reading::Once => usize::MAX,
+            // As many again as the scan has used so far.
+            Reading::Kept => self.blocks_read,
+        };
+        let rest = self.places.get(self.block..).unwrap_or_default();
+        self.together = self.table.read_blocks(rest.get(..most).unwrap_or(rest))?;
         self.together_from = self.block;
-        self.read_ahead();
+        if most >= self.places.len() {
+            self.read_ahead();
+        }
         self.together.first().cloned().ok_or_else(|| self.table.damaged_at(Some(place)))
     }
 
