@@ -49,6 +49,11 @@ const STATES_PER_MOVING_LIFE: u64 = 1500;
 /// A campaign, and how many of its seeds are played in turn with others.
 type Turn = (Box<dyn Campaign>, u64);
 
+/// With LSM-trees.
+fn lsm(campaign: impl Campaign + 'static, seeds: u64) -> Turn {
+    (Box::new(OfKind::new(IndexKind::Lsm, campaign)), seeds)
+}
+
 /// The campaigns that should find a bug, the cheapest first.
 fn campaigns(bug: Bug) -> Vec<Turn> {
     let choices = || Choices { subsets: 2, tears: 3 };
@@ -74,6 +79,15 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],
         Finder::AppendOnly => vec![(Box::new(OfKind::new(IndexKind::AppendOnly, crashes())), 1)],
+        Finder::Lsm => vec![
+            lsm(Counting, 1),
+            lsm(Tokens, 2),
+            lsm(Histories, 2),
+            lsm(crashes(), 1),
+            lsm(Errors { habits: None }, 10),
+            lsm(Lives::default(), 1),
+        ],
+        Finder::LsmDecay => vec![lsm(Decay::default(), 1)],
         Finder::Model => vec![counting(), tokens(), listing(), crash(), lives()],
         _ => vec![crash(), lives()],
     }

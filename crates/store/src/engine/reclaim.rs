@@ -33,9 +33,9 @@ impl Engine {
                 return Ok(None);
             }
             let known = self.referred_to()?;
-            // A value that is given up and freed meanwhile has its pages among the candidates, though their
-            // numbers may be other pages' by now.
-            if self.parts().pool.frees.count() != Some(frees) {
+            // A merge of an LSM-tree may have given up a value meanwhile. Its pages are among the candidates,
+            // though they are being freed, and their numbers may be other pages' by now.
+            if self.overflow_values.is_freeing() || self.parts().pool.frees.count() != Some(frees) {
                 return Ok(None);
             }
             let mut freed = 0;

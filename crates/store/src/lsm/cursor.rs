@@ -117,7 +117,9 @@ impl RunCursor {
             (Bound::Unbounded, Direction::Forward) => 0,
             (Bound::Unbounded, Direction::Backward) => run.len().saturating_sub(1),
             (Bound::Included(key) | Bound::Excluded(key), Direction::Forward) => {
-                run.partition_point(|table| table.summary.last_key.as_slice() < key)
+                let ends_at = |last: &[u8]| last == key && planted!(ScanSkipsLastKeyOfTable);
+                let is_before = |last: &[u8]| last < key || ends_at(last);
+                run.partition_point(|table| is_before(&table.summary.last_key))
             }
             (Bound::Included(key) | Bound::Excluded(key), Direction::Backward) => {
                 run.partition_point(|table| table.summary.first_key.as_slice() <= key).wrapping_sub(1)

@@ -6,6 +6,7 @@ use std::task::Poll;
 use super::cursor::{Cursor, MemtableCursor, RunCursor};
 use super::levels::Target;
 use super::memtable::Memtable;
+use super::merge::Output;
 use super::scan::LsmScan;
 use super::table_cursor::Reading;
 use super::tree::Lsm;
@@ -70,7 +71,7 @@ impl Index for Lsm {
             })
         };
         // A version that is there is given up when its table is merged, and its overflow value with it.
-        if newest_at(record.timestamp)? == Some(record.timestamp) {
+        if newest_at(record.timestamp)? == Some(record.timestamp) && !planted!(ReplayedVersionDoubled) {
             return Ok(Reapplied::default());
         }
         if newest_at(Timestamp(u64::MAX))? > Some(record.timestamp) {
@@ -103,7 +104,11 @@ impl Index for Lsm {
     }
 
     fn replay_from(&self) -> Option<LogRecord> {
-        self.parts().memtables().filter_map(|table| table.first()).min()
+        let parts = self.parts();
+        if !parts.frozen.is_empty() && planted!(FrozenMemtableNotReplayed) {
+            return parts.active.first();
+        }
+        parts.memtables().filter_map(|table| table.first()).min()
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
@@ -190,7 +195,7 @@ impl Index for Lsm {
             parts.replace(Memtable::none());
             parts.frozen.drain(..).collect()
         };
-        for table in in_memory {
+        for table in in_memory.into_iter().filter(|_| !planted!(DroppedMemtableLeaks)) {
             let cursor = MemtableCursor::new(&table, Direction::Forward, Bound::Unbounded);
             overflow_values(Box::new(cursor))?.iter().try_for_each(|reference| free_overflow(reference))?;
         }
@@ -202,7 +207,7 @@ impl Index for Lsm {
             let run = vec![Arc::clone(&table)];
             let cursor = RunCursor::new(run, &reader, Direction::Forward, Bound::Unbounded)?;
             let references = overflow_values(Box::new(cursor))?;
-            self.install(Vec::new(), vec![table], Target::NewRun(0), None)?;
+            self.install(Output::default(), vec![table], Target::NewRun(0), None)?;
             references.iter().try_for_each(|reference| free_overflow(reference))?;
         }
         self.sweep();

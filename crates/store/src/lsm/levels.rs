@@ -148,6 +148,7 @@ impl Levels {
                     run.sort_by(|one, other| one.summary.first_key.cmp(&other.summary.first_key));
                     debug_assert!(is_run(run), "tables of a run overlap after a change of level {level}");
                 }
+                (_, Some(_)) if planted!(NewRunBehindOlder) => runs.push(edit.added.clone()),
                 _ => runs.insert(0, edit.added.clone()),
             }
         }

@@ -205,8 +205,12 @@ impl Memtable {
         let bytes = LINKS + levels as u32 * WORD_BYTES + key_bytes + padded(value.len() as u32);
         let link = self.take(bytes / WORD_BYTES).ok_or(Full)?;
         // Before it is seen: a checkpoint that misses it replays the log from there.
-        self.first_lsn.fetch_min(record.start.0, Ordering::Relaxed);
-        self.first_timestamp.fetch_min(record.timestamp.0, Ordering::Relaxed);
+        let is_noted =
+            self.first().is_some_and(|first| first > record && planted!(FirstPutTakenForFirstCommit));
+        if !is_noted {
+            self.first_lsn.fetch_min(record.start.0, Ordering::Relaxed);
+            self.first_timestamp.fetch_min(record.timestamp.0, Ordering::Relaxed);
+        }
         let Some(node) = self.node(link) else { return Err(Full) };
         let Node { page, offset } = node;
         page.set_halves(offset + LENGTHS, key.len() as u16, levels as u16);

@@ -31,7 +31,7 @@ const PARTS_MAX: usize = 8;
 
 /// What a merge has made: tables, and references of the overflow values that it left out.
 #[derive(Default)]
-struct Output {
+pub(super) struct Output {
     made: Vec<Made>,
     gone: Vec<Vec<u8>>,
 }
@@ -97,19 +97,25 @@ impl Lsm {
     pub(super) fn flush(&self, _turn: &Turn<'_>) -> Result<(), Error> {
         loop {
             let parts = self.parts().clone();
-            let Some(oldest) = parts.frozen.last() else { return Ok(()) };
+            let oldest = match parts.frozen.as_slice() {
+                [newest, _, ..] if planted!(NewestMemtableFlushedFirst) => Some(newest),
+                frozen => frozen.last(),
+            };
+            let Some(oldest) = oldest else { return Ok(()) };
             if !self.has_room_to_flush() {
                 self.send_jobs();
                 return Err(Error::Full { why: "what is left is needed to merge tables".into() });
             }
+            if planted!(MemtableForgottenEarly) {
+                self.parts_mut().frozen.pop();
+            }
             let cursor = MemtableCursor::new(oldest, Direction::Forward, Bound::Unbounded);
             let merged = Merged::new(vec![Box::new(cursor)], Direction::Forward);
             let older: Vec<Run> = parts.levels.runs().cloned().collect();
-            let Output { made, gone } = self.merge(merged, &older, None)?;
+            let output = self.merge(merged, &older, None)?;
             self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-            self.counters.wrote(0, 0, written_bytes(&made));
-            self.install(made, Vec::new(), Target::NewRun(0), Some(oldest))?;
-            self.give_up(&gone);
+            self.counters.wrote(0, 0, written_bytes(&output.made));
+            self.install(output, Vec::new(), Target::NewRun(0), Some(oldest))?;
             self.send_jobs();
         }
     }
@@ -130,12 +136,10 @@ impl Lsm {
         let older: Vec<Run> =
             behind.map(|run| run.iter().filter(|table| !is_input(table)).cloned().collect()).collect();
         drop(levels);
-        let Output { made, gone } = self.merge_in_parts(job.inputs().cloned().collect(), older)?;
+        let output = self.merge_in_parts(job.inputs().cloned().collect(), older)?;
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
-        self.counters.wrote(job.to.level(), bytes_of(job.tables()), written_bytes(&made));
-        self.install(made, removed, job.to, None)?;
-        self.give_up(&gone);
-        Ok(())
+        self.counters.wrote(job.to.level(), bytes_of(job.tables()), written_bytes(&output.made));
+        self.install(output, removed, job.to, None)
     }
 
     /// Merges runs of tables, several ranges of keys at a time.
@@ -230,15 +234,18 @@ impl Lsm {
     }
 
     fn give_up(&self, gone: &[Vec<u8>]) {
-        if let Some(horizon) = self.shared.horizon() {
+        if let Some(horizon) = self.shared.horizon()
+            && (gone.is_empty() || !planted!(LeftOutOverflowLeaks))
+        {
             gone.iter().for_each(|reference| horizon.overflow_is_gone(reference));
         }
     }
 
-    /// Makes new tables part of the tree in place of others, and of a memtable of which they have all.
+    /// Makes new tables part of the tree in place of others, and of a memtable of which they have all, and
+    /// gives up the overflow values that they left out.
     pub(super) fn install(
         &self,
-        made: Vec<Made>,
+        Output { made, gone }: Output,
         removed: Vec<Arc<Table>>,
         to: Target,
         flushed: Option<&Arc<Memtable>>,
@@ -259,7 +266,11 @@ impl Lsm {
             parts.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed));
         }
         drop(parts);
-        self.left().extend(removed);
+        if removed.is_empty() || !planted!(MergedTablesLeak) {
+            self.left().extend(removed);
+        }
+        // Still in turn, so that a walk misses no value that is not being given up yet.
+        self.give_up(&gone);
         Ok(())
     }
 
@@ -275,16 +286,16 @@ impl Lsm {
 
     /// Gives back the segments of tables that have left the levels and that nobody reads any more.
     pub(super) fn sweep(&self) {
+        // They stay listed until they are given back, so that a walk knows them; and nobody else sweeps them,
+        // as they have a reader here.
         let unread: Vec<Arc<Table>> = {
-            let mut left = self.left();
-            left.extract_if(.., |table| Arc::strong_count(table) == 1).collect()
+            let left = self.left();
+            left.iter().filter(|table| Arc::strong_count(table) == 1).cloned().collect()
         };
-        for table in unread {
-            if table.pages.iter().try_for_each(|page| self.shared.pool.free_unread(*page)).is_err() {
-                // Nobody refers to what is left of it.
-                return;
-            }
-        }
+        let mut pages = unread.iter().flat_map(|table| &table.pages);
+        // After an error nobody refers to what is left of them.
+        let _given_back = pages.try_for_each(|page| self.shared.pool.free_unread(*page));
+        self.left().retain(|table| !unread.iter().any(|swept| Arc::ptr_eq(table, swept)));
     }
 }
 
@@ -303,7 +314,7 @@ fn leave_out(horizon: &dyn Horizon, versions: &mut KeyVersions, older: &[Run], g
         let first = run.partition_point(|table| table.summary.last_key.as_slice() < versions.key());
         run.get(first).is_some_and(|table| table.covers(versions.key()))
     };
-    let is_oldest = !older.iter().any(covers);
+    let is_oldest = !older.iter().any(covers) || planted!(TombstoneDroppedOverOlder);
     // The timestamp first: see `Retention`.
     let visible = horizon.visible();
     let retention = Retention { snapshots: horizon.snapshots(), visible };

@@ -21,8 +21,10 @@ impl Retention<'_> {
             let timestamp = own.version.timestamp();
             let hidden_from = newer.replace(timestamp);
             // A snapshot sees a version from its own commit on until the next one's.
-            hidden_from
-                .is_some_and(|until| until <= self.visible && !self.snapshots.any_within(timestamp, until))
+            hidden_from.is_some_and(|until| {
+                until <= self.visible
+                    && (!self.snapshots.any_within(timestamp, until) || planted!(VersionDroppedUnderSnapshot))
+            })
         });
         let mut gone: Vec<Held> = gone.collect();
         while is_oldest

@@ -53,6 +53,7 @@ impl LsmScan {
         let mut seen = versions.all.iter().filter(|held| held.version.timestamp() <= self.at);
         let newest = match self.direction {
             Direction::Forward => seen.next(),
+            Direction::Backward if planted!(BackwardScanShowsOldest) => seen.next(),
             Direction::Backward => seen.next_back(),
         };
         newest.filter(|held| !held.version.is_tombstone())

@@ -172,7 +172,8 @@ impl<'a> TableWriter<'a> {
         let place = self.append(&block)?;
         let mut value = Vec::new();
         place.put(&mut value);
-        self.fences.push(&self.summary.last_key, self.last_version, &value);
+        let fence = if planted!(FenceHasNoVersion) { Version::from_bits(0) } else { self.last_version };
+        self.fences.push(&self.summary.last_key, fence, &value);
         let filter_bytes = filter::bytes_max(self.hashes.len(), self.options.filter_bits_per_key);
         // With as much as the next data block will add.
         let bytes = LENGTH_BYTES + filter_bytes + self.fences.len_bytes();
@@ -295,7 +296,9 @@ impl Table {
 
     /// Whether a key may be in it.
     pub fn covers(&self, key: &[u8]) -> bool {
-        self.summary.first_key.as_slice() <= key && key <= self.summary.last_key.as_slice()
+        let last = self.summary.last_key.as_slice();
+        self.summary.first_key.as_slice() <= key
+            && (key < last || key == last && !planted!(LastKeyNotCovered))
     }
 
     fn segment(&self, place: Place) -> Result<&OwnedSegment, Error> {
@@ -306,7 +309,8 @@ impl Table {
     /// The content of a block, from memory if it is there.
     fn content(&self, pool: &Pool, place: Place) -> Result<Content, Error> {
         let segment = self.segment(place)?;
-        let id = BlockId { opening: segment.opening().0, start: place.block.start };
+        let opening = if planted!(OpeningNotInBlockId) { 0 } else { segment.opening().0 };
+        let id = BlockId { opening, start: place.block.start };
         Ok(pool.block_or(id, &|| segment.read(place.block))?.map_or_else(Content::from, Content::from))
     }
 

@@ -250,6 +250,9 @@ impl Lsm {
         for run in parts.levels.runs() {
             let table = run.get(run.partition_point(|table| table.summary.last_key.as_slice() < key));
             let Some(table) = table.filter(|table| table.covers(key)) else { continue };
+            if may == May::NotWait && planted!(UnreadTableSkipped) {
+                continue;
+            }
             if may == May::NotWait {
                 self.read_ahead(key, at);
                 return Ok(Poll::Pending);

@@ -442,7 +442,7 @@ impl OwnedSegment {
             return Err(self.damaged(block.start, expected, format!("{length} bytes")));
         }
         let should_be = self.0.checksum(block.start, content);
-        if checksum != should_be {
+        if checksum != should_be && !planted!(TableChecksumIgnored) {
             let [expected, got] = [should_be, checksum].map(|sum| format!("checksum {sum:08x}"));
             return Err(self.damaged(block.start, expected, got));
         }

@@ -30,6 +30,10 @@ pub enum Finder {
     Isolation,
     /// Recovery from what a power cut leaves of trees that only add versions.
     AppendOnly,
+    /// Comparison with a model, histories, failing requests and recovery, of LSM-trees.
+    Lsm,
+    /// Bits that flip, and writes and reads that go astray, of LSM-trees.
+    LsmDecay,
 }
 
 macro_rules! bugs {
@@ -275,6 +279,50 @@ bugs! {
     ReplacedOverflowLeaks: "replaced-overflow-leaks", Model;
     /// The last page of an overflow value says that it is longer than it is.
     OverflowLengthPadded: "overflow-length-padded", Model;
+
+    // LSM-trees.
+    /// A merge drops a tombstone although older versions lie below: removed records come back.
+    TombstoneDroppedOverOlder: "tombstone-dropped-over-older", Lsm;
+    /// A merge drops a version that a snapshot sees.
+    VersionDroppedUnderSnapshot: "version-dropped-under-snapshot", Lsm;
+    /// A flushed memtable becomes the oldest run, not the newest one: old values come back.
+    NewRunBehindOlder: "new-run-behind-older", Lsm;
+    /// A memtable is forgotten when its flush begins: until the end of it records are missing.
+    MemtableForgottenEarly: "memtable-forgotten-early", Lsm;
+    /// A checkpoint's replay start does not ask frozen memtables: what is in them is gone after a crash.
+    FrozenMemtableNotReplayed: "frozen-memtable-not-replayed", Lsm;
+    /// Of several frozen memtables the newest is flushed first: old values come back.
+    NewestMemtableFlushedFirst: "newest-memtable-flushed-first", Lsm;
+    /// The commit of a memtable that was applied first is taken for the first one in the log: earlier ones
+    /// are gone after a crash.
+    FirstPutTakenForFirstCommit: "first-put-taken-for-first-commit", Lsm;
+    /// The segments of merged tables are never given back.
+    MergedTablesLeak: "merged-tables-leak", Lsm;
+    /// The overflow values of versions that a merge drops are never given back.
+    LeftOutOverflowLeaks: "left-out-overflow-leaks", Lsm;
+    /// Replay adds versions that tables have already: their overflow values are given back twice.
+    ReplayedVersionDoubled: "replayed-version-doubled", Lsm;
+    /// A look-up that may not wait skips tables that it would have to read: it finds an older version, or
+    /// none.
+    UnreadTableSkipped: "unread-table-skipped", Lsm;
+    /// Fence pointers have keys without versions: of a key with versions in several blocks, only those in the
+    /// first are found.
+    FenceHasNoVersion: "fence-has-no-version", Lsm;
+    /// The checksums of tables' blocks are not verified: flipped bits become data.
+    TableChecksumIgnored: "table-checksum-ignored", LsmDecay;
+    /// Blocks in memory are told apart by their places in a segment alone: reads find those of other
+    /// segments.
+    OpeningNotInBlockId: "opening-not-in-block-id", Lsm;
+    /// A scan backward shows the oldest version of each key.
+    BackwardScanShowsOldest: "backward-scan-shows-oldest", Lsm;
+    /// A scan that begins at the last key of a table begins behind the table.
+    ScanSkipsLastKeyOfTable: "scan-skips-last-key-of-table", Lsm;
+    /// The last key of a table is not looked for in it.
+    LastKeyNotCovered: "last-key-not-covered", Lsm;
+    /// The pages of a manifest that was replaced are never given back.
+    OldManifestLeaks: "old-manifest-leaks", Lsm;
+    /// The overflow values in the memtables of a dropped tree are never given back.
+    DroppedMemtableLeaks: "dropped-memtable-leaks", Lsm;
 }
 
 impl Bug {
