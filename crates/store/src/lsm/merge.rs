@@ -121,7 +121,7 @@ impl Lsm {
     }
 
     /// Does a job that was picked with these levels.
-    fn run(&self, job: Job, levels: Arc<Levels>) -> Result<(), Error> {
+    fn run(self: &Arc<Self>, job: Job, levels: Arc<Levels>) -> Result<(), Error> {
         if self.is_cleared.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -143,12 +143,11 @@ impl Lsm {
     }
 
     /// Merges runs of tables, several ranges of keys at a time.
-    fn merge_in_parts(&self, inputs: Vec<Run>, older: Vec<Run>) -> Result<Output, Error> {
+    fn merge_in_parts(self: &Arc<Self>, inputs: Vec<Run>, older: Vec<Run>) -> Result<Output, Error> {
         let ranges = self.ranges(&inputs);
         let (inputs, older) = (Arc::new(inputs), Arc::new(older));
-        let Some(own) = self.this.upgrade() else { return Ok(Output::default()) };
         let part = |range: KeyRange| {
-            let (own, inputs, older) = (Arc::clone(&own), Arc::clone(&inputs), Arc::clone(&older));
+            let (own, inputs, older) = (Arc::clone(self), Arc::clone(&inputs), Arc::clone(&older));
             self.shared.executor.run_for(move || own.merge_range(&inputs, &older, &range))
         };
         let parts: Vec<_> = ranges.into_iter().map(part).collect();

@@ -58,7 +58,8 @@ impl LsmOptions {
     /// Bits of the filters for each key, up to 30; with 0 there are no filters.
     pub fn filter_bits_per_key(mut self, bits: f64) -> Self {
         // What is no number of bits is refused when the tree is created.
-        self.filter_tenths = Some((bits * 10.0).round() as u32);
+        let is_number = bits.is_finite() && bits >= 0.0;
+        self.filter_tenths = Some(if is_number { (bits * 10.0).round() as u32 } else { u32::MAX });
         self
     }
 }
@@ -87,8 +88,8 @@ impl Decided {
         policy.validate()?;
         let filter_tenths = given.filter_tenths.unwrap_or(FILTER_TENTHS);
         if filter_tenths > FILTER_TENTHS_MAX {
-            let (got, most) = (f64::from(filter_tenths) / 10.0, FILTER_TENTHS_MAX / 10);
-            return Err(Error::Options(format!("{got} bits of a filter for each key: at most {most} help")));
+            let most = FILTER_TENTHS_MAX / 10;
+            return Err(Error::Options(format!("a filter must have from 0 to {most} bits for each key")));
         }
         Ok(Self { policy, filter_tenths })
     }
@@ -168,7 +169,9 @@ mod tests {
         let rounded = Decided::of(given.table_bytes(3_000_000), 64 << 20, 1 << 20).unwrap();
         assert_eq!(rounded.given(), given.level_zero_runs(4).table_bytes(3 << 20));
         let problem = |given| Decided::of(given, 64 << 20, 1 << 20).unwrap_err().to_string();
-        assert!(problem(given.filter_bits_per_key(31.0)).contains("31 bits of a filter"));
+        for bits in [30.1, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(problem(given.filter_bits_per_key(bits)).contains("from 0 to 30 bits"), "{bits}");
+        }
         assert!(problem(given.fanout(1)).contains("a fanout of 1"));
         assert!(problem(given.table_bytes(0)).contains("tables of 0 bytes"));
         assert!(problem(given.table_bytes(u64::MAX)).contains("tables of"));

@@ -136,7 +136,7 @@ fn options_that_no_tree_has_are_refused_and_make_none() {
         (LsmOptions::new().fanout(1), "a fanout of 1"),
         (LsmOptions::new().level_zero_runs(0), "level 0 at 0 runs"),
         (LsmOptions::new().table_bytes(0), "tables of 0 bytes"),
-        (LsmOptions::new().filter_bits_per_key(99.0), "99 bits of a filter"),
+        (LsmOptions::new().filter_bits_per_key(99.0), "from 0 to 30 bits"),
     ] {
         let error = db.tree_with("t", &options(lsm)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Argument);
