@@ -86,9 +86,11 @@ impl Given {
         }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.executor.clone())?;
         segments.reclaim.begin_epoch(pool.epoch());
+        let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
+        let device_bytes = self.growth_segments.map_or_else(|| segments.usage().bytes, |_| limit_bytes);
         let factory = Factory::new(
             &pool,
-            Shared::new(&pool, &segments, &self.executor),
+            Shared::new(&pool, &segments, &self.executor, layout.log_bytes_max, device_bytes),
             &poison,
             self.options.cache_bytes / OLD_VERSIONS_DIVISOR,
         );

@@ -35,6 +35,8 @@ mod version;
 use std::sync::Arc;
 use std::task::Poll;
 
+use flashgrain_device::Nanos;
+
 use crate::Error;
 use crate::header::PageId;
 use crate::log::{LogRecord, Timestamp};
@@ -212,6 +214,12 @@ pub(crate) trait Index: Send + Sync {
     /// possible.
     fn debt(&self) -> f64 {
         0.0
+    }
+
+    /// How long who writes so many bytes of keys and values has to wait first, so that deferred work does not
+    /// grow too fast.
+    fn pace(&self, _bytes: u64, _now: &dyn Fn() -> Nanos) -> Nanos {
+        Nanos(0)
     }
 
     /// Gives up versions that no snapshot needs, and tells `overflow_is_gone` of the overflow values among

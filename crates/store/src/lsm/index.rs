@@ -3,6 +3,8 @@
 use std::ops::Bound;
 use std::task::Poll;
 
+use flashgrain_device::Nanos;
+
 use super::cursor::{Cursor, MemtableCursor, RunCursor};
 use super::levels::Target;
 use super::memtable::Memtable;
@@ -32,6 +34,9 @@ impl Index for Lsm {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<Found>, Error> {
+        if self.options.level_zero_by_reads {
+            self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        }
         let start = into.len();
         let Poll::Ready(found) = self.newest(key, at.unwrap_or(Timestamp(u64::MAX)), may, into)? else {
             return Ok(Poll::Pending);
@@ -56,6 +61,9 @@ impl Index for Lsm {
         _values: &[u8],
         commit: &Commit<'_>,
     ) -> Result<(), Error> {
+        if self.options.level_zero_by_reads {
+            self.counters.puts.fetch_add(writes.len() as u64, Ordering::Relaxed);
+        }
         for written in writes {
             self.put(written.key, written.write, commit.record);
             preempt!();
@@ -90,6 +98,7 @@ impl Index for Lsm {
         _ahead: u32,
         at: Timestamp,
     ) -> Box<dyn Steps> {
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
         let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
         Box::new(LsmScan::new(self, direction, (lower, upper), at))
     }
@@ -142,7 +151,12 @@ impl Index for Lsm {
     fn debt(&self) -> f64 {
         let parts = self.parts();
         let of_memory = (parts.frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0);
-        of_memory.max(self.options.policy.debt(&parts.levels).fraction)
+        let of_merges = self.options.policy.debt(&parts.levels).fraction;
+        of_memory.max(self.controller.left_to_others(of_merges))
+    }
+
+    fn pace(&self, bytes: u64, now: &dyn Fn() -> Nanos) -> Nanos {
+        self.controller.pace(bytes, now)
     }
 
     fn settle(

@@ -1,12 +1,10 @@
 //! The jobs of a tree that are running.
 
 use super::levels::Levels;
-use super::policy::{Busy, Job, Policy, Ticket};
+use super::options::Options;
+use super::policy::{Busy, Job, Ticket};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::{Waker, park, waker};
-
-/// Most jobs of a tree at a time.
-const JOBS_MAX: u64 = 4;
 
 /// One more job runs for each so many bytes of debt, in batches of level 0.
 const BATCHES_PER_JOB: u64 = 4;
@@ -43,22 +41,21 @@ impl Jobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job, which is running from now on, if one is due. How many may run follows from the debt, of
-    /// which a batch of level 0 has so many bytes. `levels` gives the present ones.
+    /// The next job, which is running from now on, if one is due. How many may run follows from the debt.
+    /// `levels` gives the present ones.
     pub fn begin(
         &self,
-        policy: &dyn Policy,
-        batch_bytes: u64,
+        options: &Options,
         levels: impl FnOnce() -> Arc<Levels>,
     ) -> Option<(Job, Ticket, Arc<Levels>)> {
         let mut state = self.state();
         // Under the lock: the tables of a job that has ended are in them.
         let levels = levels();
-        let more = policy.debt(&levels).bytes / (BATCHES_PER_JOB * batch_bytes).max(1);
-        if state.busy.len() as u64 >= (1 + more).min(JOBS_MAX) {
+        let more = options.policy.debt(&levels).bytes / (BATCHES_PER_JOB * options.batch_bytes()).max(1);
+        if state.busy.len() as u64 >= (1 + more).min(options.jobs.into()) {
             return None;
         }
-        let job = policy.pick(&levels, &state.busy)?;
+        let job = options.policy.pick(&levels, &state.busy)?;
         let ticket = state.busy.begin(&job);
         Some((job, ticket, levels))
     }

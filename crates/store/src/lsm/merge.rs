@@ -26,9 +26,6 @@ const KEYS_PER_PAUSE: usize = 64;
 /// A part of a compaction has at least so many tables' bytes to read.
 const TABLES_PER_PART: u64 = 2;
 
-/// Parts of a compaction at a time.
-const PARTS_MAX: usize = 8;
-
 /// What a merge has made: tables, and references of the overflow values that it left out.
 #[derive(Default)]
 pub(super) struct Output {
@@ -64,11 +61,9 @@ impl Lsm {
 
     /// Has the jobs run that are due, in the background.
     fn send_jobs(&self) {
-        let batch_bytes = self.options.batch_bytes();
         let levels = || Arc::clone(&self.parts().levels);
         while !self.is_cleared.load(Ordering::SeqCst)
-            && let Some((job, ticket, levels)) =
-                self.jobs.begin(self.options.policy.as_ref(), batch_bytes, levels)
+            && let Some((job, ticket, levels)) = self.jobs.begin(&self.options, levels)
         {
             let Some(own) = self.this.upgrade() else { return };
             self.shared.executor.spawn(move || {
@@ -173,7 +168,7 @@ impl Lsm {
         ends.sort_unstable();
         let bytes: u64 = ends.iter().map(|(_, bytes)| bytes).sum();
         let count = bytes / (TABLES_PER_PART * self.options.table_bytes).max(1);
-        let each = bytes / count.clamp(1, PARTS_MAX as u64);
+        let each = bytes / count.clamp(1, self.options.parts.into());
         let (mut ranges, mut from, mut sum) = (Vec::new(), None, 0);
         for (last_key, bytes) in ends {
             sum += bytes;
@@ -258,9 +253,10 @@ impl Lsm {
             let added = made.iter().zip(numbers).map(table).collect();
             before.with(&Edit { removed: removed.clone(), added, to })
         };
-        let levels = self.manifest.store(&made, with)?;
+        let levels = Arc::new(self.manifest.store(&made, with)?);
+        self.controller.note(self.options.policy.debt(&levels));
         let mut parts = self.parts_mut();
-        parts.levels = Arc::new(levels);
+        parts.levels = levels;
         if let Some(flushed) = flushed {
             parts.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed));
         }

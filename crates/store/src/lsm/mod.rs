@@ -7,7 +7,7 @@
 //! manifest   pages that say which tables there are  levels     the tables, and their order
 //! memtable   versions in memory                     table      records in segments: blocks, fences, filters
 //! block      records with common beginnings         filter     keys that a table certainly does not have
-//! versions   those of one key
+//! versions   those of one key                          throttling  writers wait for merges
 //! turn       one task at a time changes the tables
 //! ```
 
@@ -27,6 +27,7 @@ mod scan;
 mod stats;
 mod table;
 mod table_cursor;
+mod throttling;
 mod tree;
 mod turn;
 mod versions;
@@ -34,4 +35,5 @@ mod versions;
 pub(crate) use options::Decided;
 pub use options::LsmOptions;
 pub use policy::LsmLayout;
+pub use throttling::LsmThrottling;
 pub(crate) use tree::{Lsm, Shared};

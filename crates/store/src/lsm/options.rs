@@ -1,12 +1,16 @@
 //! The numbers of an LSM-tree.
 
-use super::policy::{LsmLayout, Policy, PolicyOptions};
+use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
 use super::table::TableOptions;
+use super::throttling::{Controller, LsmThrottling};
 use crate::{Error, varint};
 
 /// Memtables take this part of the memory; tables are as large, unless their size is given.
 const MEMTABLE_DIVISOR: u64 = 8;
 const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
+
+/// A memtable has at most this part of the memory and of the log, which keep several of them.
+const MEMTABLE_DIVISOR_MIN: u64 = 4;
 
 /// The fanout where the workload is not known. RocksDB takes 10: more to rewrite for each byte that comes
 /// down a level, and one level less only in stores of a thousand memtables and more.
@@ -15,14 +19,30 @@ const LEVEL_ZERO_RUNS: u32 = 4;
 const FILTER_TENTHS: u32 = 100;
 const FILTER_TENTHS_MAX: u32 = 300;
 
+/// Jobs at a time, and parts of one.
+const JOBS: u32 = 4;
+const PARTS: u32 = 8;
+const JOBS_MAX: u32 = 64;
+
+/// RocksDB's rate of delayed writes, unless it is given.
+const DELAYED_BYTES_PER_S: u64 = 16 << 20;
+
 /// How an LSM-tree is kept, as far as one wants to say. Fixed when the tree is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LsmOptions {
     layout: Option<LsmLayout>,
     fanout: Option<u32>,
     level_zero_runs: Option<u32>,
+    level_zero_by_reads: Option<bool>,
+    slowdown_runs: Option<u32>,
+    stop_runs: Option<u32>,
     table_bytes: Option<u64>,
+    memtable_bytes: Option<u64>,
     filter_tenths: Option<u32>,
+    jobs: Option<u32>,
+    parts: Option<u32>,
+    throttling: Option<LsmThrottling>,
+    delayed_bytes_per_s: Option<u64>,
 }
 
 impl LsmOptions {
@@ -43,15 +63,41 @@ impl LsmOptions {
         self
     }
 
-    /// Runs of level 0 that are merged at once: few are good for look-ups and scans, many for writes.
+    /// C: runs of level 0 that are merged at once: few are good for look-ups and scans, many for writes.
     pub fn level_zero_runs(mut self, runs: u32) -> Self {
         self.level_zero_runs = Some(runs);
+        self
+    }
+
+    /// Whether level 0 has runs of memtables of a quarter, and four times as many of them, while writes
+    /// prevail, and large ones while reads do (the paper on RocksDB and 3D XPoint, §VI.B).
+    pub fn level_zero_by_reads(mut self, by_reads: bool) -> Self {
+        self.level_zero_by_reads = Some(by_reads);
+        self
+    }
+
+    /// Runs of level 0 from which on writers are slowed down; twice those that are merged unless given.
+    pub fn slowdown_runs(mut self, runs: u32) -> Self {
+        self.slowdown_runs = Some(runs);
+        self
+    }
+
+    /// Runs of level 0 at which writers are stopped; five times those that are merged unless given.
+    pub fn stop_runs(mut self, runs: u32) -> Self {
+        self.stop_runs = Some(runs);
         self
     }
 
     /// T: bytes of a table, which become as many as whole segments have.
     pub fn table_bytes(mut self, bytes: u64) -> Self {
         self.table_bytes = Some(bytes);
+        self
+    }
+
+    /// Bytes of a memtable, at most a quarter of the cache, of which they are part, and of the log; an eighth
+    /// of the cache of each opening unless given.
+    pub fn memtable_bytes(mut self, bytes: u64) -> Self {
+        self.memtable_bytes = Some(bytes);
         self
     }
 
@@ -62,77 +108,196 @@ impl LsmOptions {
         self.filter_tenths = Some(if is_number { (bits * 10.0).round() as u32 } else { u32::MAX });
         self
     }
+
+    /// Most jobs that merge at a time, from 1 to 64. How many do follows from what is due.
+    pub fn jobs(mut self, jobs: u32) -> Self {
+        self.jobs = Some(jobs);
+        self
+    }
+
+    /// Most ranges of keys into which a job is cut, which are merged at the same time, from 1 to 64.
+    pub fn parts(mut self, parts: u32) -> Self {
+        self.parts = Some(parts);
+        self
+    }
+
+    /// How writers are slowed down where merges do not keep up; [`LsmThrottling::Graded`] unless given.
+    pub fn throttling(mut self, throttling: LsmThrottling) -> Self {
+        self.throttling = Some(throttling);
+        self
+    }
+
+    /// The most bytes of keys and values that writers which are slowed down write in a second, for
+    /// [`LsmThrottling::TwoStage`] and [`LsmThrottling::RocksDb`]; RocksDB's 16 MiB unless given.
+    pub fn delayed_bytes_per_s(mut self, bytes: u64) -> Self {
+        self.delayed_bytes_per_s = Some(bytes);
+        self
+    }
+}
+
+/// What bounds the numbers of a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub cache_bytes: u64,
+    pub log_bytes: u64,
+    pub segment_bytes: u64,
+    /// The most that the store's segments may ever have.
+    pub device_bytes: u64,
 }
 
 /// The numbers of a tree, as the catalog has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decided {
     policy: PolicyOptions,
+    /// 0: by the cache of each opening.
+    memtable_bytes: u64,
     filter_tenths: u32,
+    jobs: u32,
+    parts: u32,
+    throttling: LsmThrottling,
+    delayed_bytes_per_s: u64,
 }
 
 impl Decided {
-    /// What is given, and the rest for a cache and segments of so many bytes.
+    /// What is given, and the rest for this room.
     ///
     /// # Errors
     /// [`Error::Options`] says what is wrong with what is given.
-    pub fn of(given: LsmOptions, cache_bytes: u64, segment_bytes: u64) -> Result<Self, Error> {
-        let wanted_bytes = given.table_bytes.unwrap_or_else(|| memtable_bytes(cache_bytes, segment_bytes));
-        let table_bytes = wanted_bytes.checked_next_multiple_of(segment_bytes).filter(|bytes| *bytes > 0);
+    pub fn of(given: LsmOptions, room: Room) -> Result<Self, Error> {
+        let memtable_bytes = given.memtable_bytes.unwrap_or_else(|| memtable_bytes(room));
+        let wanted_bytes = given.table_bytes.unwrap_or(memtable_bytes);
+        let table_bytes = wanted_bytes.checked_next_multiple_of(room.segment_bytes);
+        let level_zero_runs = given.level_zero_runs.unwrap_or(LEVEL_ZERO_RUNS);
+        let slowdown_runs = given.slowdown_runs.unwrap_or(level_zero_runs.saturating_mul(SLOW_FROM as u32));
+        let stop_runs = given.stop_runs.unwrap_or_else(|| {
+            level_zero_runs.saturating_mul(STOP_AT as u32).max(slowdown_runs.saturating_mul(2))
+        });
         let policy = PolicyOptions {
             layout: given.layout.unwrap_or(LsmLayout::Leveled),
             fanout: given.fanout.unwrap_or(FANOUT),
-            level_zero_runs: given.level_zero_runs.unwrap_or(LEVEL_ZERO_RUNS),
-            table_bytes: table_bytes.unwrap_or(wanted_bytes),
+            level_zero_runs,
+            table_bytes: table_bytes.filter(|bytes| *bytes > 0).unwrap_or(wanted_bytes),
+            slowdown_runs,
+            stop_runs,
+            level_zero_by_reads: given.level_zero_by_reads.unwrap_or(false),
         };
+        let decided = Self {
+            policy,
+            memtable_bytes: given.memtable_bytes.unwrap_or(0),
+            filter_tenths: given.filter_tenths.unwrap_or(FILTER_TENTHS),
+            jobs: given.jobs.unwrap_or(JOBS),
+            parts: given.parts.unwrap_or(PARTS),
+            throttling: given.throttling.unwrap_or_default(),
+            delayed_bytes_per_s: given.delayed_bytes_per_s.unwrap_or(DELAYED_BYTES_PER_S),
+        };
+        decided.check(given, room)?;
         policy.validate()?;
-        let filter_tenths = given.filter_tenths.unwrap_or(FILTER_TENTHS);
-        if filter_tenths > FILTER_TENTHS_MAX {
-            let most = FILTER_TENTHS_MAX / 10;
-            return Err(Error::Options(format!("a filter must have from 0 to {most} bits for each key")));
-        }
-        Ok(Self { policy, filter_tenths })
+        Ok(decided)
+    }
+
+    /// Refuses what the policy does not know.
+    fn check(&self, given: LsmOptions, room: Room) -> Result<(), Error> {
+        let most_bytes = room.cache_bytes.min(room.log_bytes) / MEMTABLE_DIVISOR_MIN;
+        let least_bytes = room.segment_bytes.min(most_bytes);
+        let problem = if self.filter_tenths > FILTER_TENTHS_MAX {
+            format!("a filter must have from 0 to {} bits for each key", FILTER_TENTHS_MAX / 10)
+        } else if !(1..=JOBS_MAX).contains(&self.jobs) {
+            format!("{} jobs at a time: they must be from 1 to {JOBS_MAX}", self.jobs)
+        } else if !(1..=JOBS_MAX).contains(&self.parts) {
+            format!("jobs of {} parts: they must have from 1 to {JOBS_MAX}", self.parts)
+        } else if self.delayed_bytes_per_s == 0 {
+            "a rate of delayed writes of 0 bytes a second: it must be 1 at least".to_owned()
+        } else if given.memtable_bytes.is_some_and(|bytes| !(least_bytes..=most_bytes).contains(&bytes)) {
+            format!(
+                "memtables of {} bytes: they must have from {least_bytes} (a segment) to {most_bytes} bytes, a quarter of the cache of {} and of the log of {}",
+                self.memtable_bytes, room.cache_bytes, room.log_bytes
+            )
+        } else if given.table_bytes.is_some() && self.policy.table_bytes > room.device_bytes / 2 {
+            format!(
+                "tables of {} bytes: they must have at most {}, half of what the store may take, as a merge needs room for what it writes",
+                self.policy.table_bytes,
+                room.device_bytes / 2
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::Options(problem))
     }
 
     /// As options.
     pub fn given(self) -> LsmOptions {
-        let PolicyOptions { layout, fanout, level_zero_runs, table_bytes } = self.policy;
+        let policy = self.policy;
         LsmOptions {
-            layout: Some(layout),
-            fanout: Some(fanout),
-            level_zero_runs: Some(level_zero_runs),
-            table_bytes: Some(table_bytes),
+            layout: Some(policy.layout),
+            fanout: Some(policy.fanout),
+            level_zero_runs: Some(policy.level_zero_runs),
+            level_zero_by_reads: Some(policy.level_zero_by_reads),
+            slowdown_runs: Some(policy.slowdown_runs),
+            stop_runs: Some(policy.stop_runs),
+            table_bytes: Some(policy.table_bytes),
+            memtable_bytes: (self.memtable_bytes > 0).then_some(self.memtable_bytes),
             filter_tenths: Some(self.filter_tenths),
+            jobs: Some(self.jobs),
+            parts: Some(self.parts),
+            throttling: Some(self.throttling),
+            delayed_bytes_per_s: Some(self.delayed_bytes_per_s),
         }
     }
 
     /// For the catalog.
     pub fn encode(self) -> Vec<u8> {
         let mut bytes = self.policy.encode();
-        varint::put(self.filter_tenths.into(), &mut bytes);
+        let throttling = LsmThrottling::ALL.iter().position(|other| *other == self.throttling);
+        for number in [
+            self.memtable_bytes,
+            self.filter_tenths.into(),
+            self.jobs.into(),
+            self.parts.into(),
+            throttling.unwrap_or_default() as u64,
+            self.delayed_bytes_per_s,
+        ] {
+            varint::put(number, &mut bytes);
+        }
         bytes
     }
 
     /// From the catalog; `None` for what was never written.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let policy = PolicyOptions::take(&mut bytes)?;
-        let filter_tenths = u32::try_from(varint::take(&mut bytes)?).ok()?;
-        (bytes.is_empty() && filter_tenths <= FILTER_TENTHS_MAX).then_some(Self { policy, filter_tenths })
+        let mut number = || varint::take(&mut bytes);
+        let small = |number: u64| u32::try_from(number).ok();
+        let decided = Self {
+            policy,
+            memtable_bytes: number()?,
+            filter_tenths: small(number()?)?,
+            jobs: small(number()?)?,
+            parts: small(number()?)?,
+            throttling: *LsmThrottling::ALL.get(usize::try_from(number()?).ok()?)?,
+            delayed_bytes_per_s: number()?,
+        };
+        // What an opening has room for may differ from what there was when the tree was made.
+        let unbounded =
+            Room { cache_bytes: u64::MAX, log_bytes: u64::MAX, segment_bytes: 1, device_bytes: u64::MAX };
+        (bytes.is_empty() && decided.check(decided.given(), unbounded).is_ok()).then_some(decided)
     }
 }
 
 /// Bytes of a memtable, as many as whole segments have: what is left of the last segment of a table is lost.
-fn memtable_bytes(cache_bytes: u64, segment_bytes: u64) -> u64 {
-    (cache_bytes / MEMTABLE_DIVISOR).clamp(1, MEMTABLE_BYTES_MAX).next_multiple_of(segment_bytes)
+fn memtable_bytes(room: Room) -> u64 {
+    (room.cache_bytes / MEMTABLE_DIVISOR).clamp(1, MEMTABLE_BYTES_MAX).next_multiple_of(room.segment_bytes)
 }
 
 /// The numbers that a tree works with.
 pub(super) struct Options {
     pub memtable_bytes: u64,
+    /// Memtables of a quarter are enough while writes prevail.
+    pub level_zero_by_reads: bool,
     /// T: a table takes so many bytes at most, as much as whole segments have, unless one key has more.
     pub table_bytes: u64,
     pub table: TableOptions,
     pub policy: Box<dyn Policy>,
+    pub jobs: u32,
+    pub parts: u32,
     batch_bytes: u64,
 }
 
@@ -142,16 +307,29 @@ impl Options {
         self.batch_bytes
     }
 
-    /// With blocks, a cache and segments of so many bytes.
-    pub fn new(decided: Decided, block_bytes: usize, cache_bytes: u64, segment_bytes: u64) -> Self {
+    /// With blocks of so many bytes, in this room.
+    pub fn new(decided: Decided, block_bytes: usize, room: Room) -> Self {
         let filter_bits_per_key = f64::from(decided.filter_tenths) / 10.0;
+        // The cache may have been larger when the tree was made.
+        let most_bytes = (room.cache_bytes / MEMTABLE_DIVISOR_MIN).max(room.segment_bytes);
         Self {
-            memtable_bytes: memtable_bytes(cache_bytes, segment_bytes),
+            memtable_bytes: match decided.memtable_bytes {
+                0 => memtable_bytes(room),
+                bytes => bytes.min(most_bytes),
+            },
+            level_zero_by_reads: decided.policy.level_zero_by_reads,
             table_bytes: decided.policy.table_bytes,
             table: TableOptions { block_bytes, filter_bits_per_key },
             policy: decided.policy.policy(),
+            jobs: decided.jobs,
+            parts: decided.parts,
             batch_bytes: decided.policy.table_bytes * u64::from(decided.policy.level_zero_runs),
         }
+    }
+
+    /// How writers are slowed down.
+    pub fn controller(decided: Decided) -> Controller {
+        Controller::new(decided.throttling, decided.delayed_bytes_per_s)
     }
 }
 
@@ -159,24 +337,46 @@ impl Options {
 mod tests {
     use super::*;
 
+    const ROOM: Room =
+        Room { cache_bytes: 64 << 20, log_bytes: 64 << 20, segment_bytes: 1 << 20, device_bytes: 1 << 30 };
+
     #[test]
     fn what_is_decided_comes_back_and_nonsense_is_refused() {
         let given = LsmOptions::new().layout(LsmLayout::Tiered).fanout(5).filter_bits_per_key(7.5);
-        let decided = Decided::of(given, 64 << 20, 1 << 20).unwrap();
+        let decided = Decided::of(given, ROOM).unwrap();
         assert_eq!(Decided::decode(&decided.encode()), Some(decided));
-        assert_eq!(decided.given(), given.level_zero_runs(4).table_bytes(8 << 20));
-        assert_eq!(Decided::of(decided.given(), 1 << 20, 1 << 20).unwrap(), decided);
-        let rounded = Decided::of(given.table_bytes(3_000_000), 64 << 20, 1 << 20).unwrap();
-        assert_eq!(rounded.given(), given.level_zero_runs(4).table_bytes(3 << 20));
-        let problem = |given| Decided::of(given, 64 << 20, 1 << 20).unwrap_err().to_string();
+        let with = decided.given();
+        assert_eq!(
+            with,
+            with.layout(LsmLayout::Tiered).fanout(5).filter_bits_per_key(7.5).table_bytes(8 << 20)
+        );
+        assert_eq!(Decided::of(with, Room { cache_bytes: 1 << 20, ..ROOM }).unwrap(), decided);
+        let rounded = Decided::of(given.table_bytes(3_000_000), ROOM).unwrap();
+        assert_eq!(rounded.given(), with.table_bytes(3 << 20));
+        let memtables = Decided::of(given.memtable_bytes(2 << 20), ROOM).unwrap();
+        assert_eq!(memtables.given(), with.memtable_bytes(2 << 20).table_bytes(2 << 20));
+        let bytes = decided.encode();
+        assert!((0..bytes.len()).all(|length| Decided::decode(&bytes[..length]).is_none()));
+        assert!(Decided::decode(&[bytes.as_slice(), &[0]].concat()).is_none());
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_range() {
+        let given = LsmOptions::new();
+        let problem = |given| Decided::of(given, ROOM).unwrap_err().to_string();
         for bits in [30.1, -1.0, f64::NAN, f64::INFINITY] {
             assert!(problem(given.filter_bits_per_key(bits)).contains("from 0 to 30 bits"), "{bits}");
         }
         assert!(problem(given.fanout(1)).contains("a fanout of 1"));
         assert!(problem(given.table_bytes(0)).contains("tables of 0 bytes"));
         assert!(problem(given.table_bytes(u64::MAX)).contains("tables of"));
-        let bytes = decided.encode();
-        assert!((0..bytes.len()).all(|length| Decided::decode(&bytes[..length]).is_none()));
-        assert!(Decided::decode(&[bytes.as_slice(), &[0]].concat()).is_none());
+        assert!(problem(given.table_bytes(600 << 20)).contains("at most 536870912, half of what"));
+        assert!(problem(given.jobs(0)).contains("from 1 to 64"));
+        assert!(problem(given.parts(65)).contains("from 1 to 64"));
+        assert!(problem(given.delayed_bytes_per_s(0)).contains("1 at least"));
+        for bytes in [0, 1000, 17 << 20] {
+            let told = "from 1048576 (a segment) to 16777216 bytes, a quarter of the cache";
+            assert!(problem(given.memtable_bytes(bytes)).contains(told), "{bytes}");
+        }
     }
 }

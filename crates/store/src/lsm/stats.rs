@@ -14,6 +14,9 @@ pub(super) struct Counters {
     pub flushes: AtomicU64,
     pub merges: AtomicU64,
     pub moved_tables: AtomicU64,
+    /// Look-ups and scans, and versions that were put, since it was last asked which prevail.
+    pub reads: AtomicU64,
+    pub puts: AtomicU64,
     pub filter_looked: AtomicU64,
     pub filter_kept_out: AtomicU64,
     pub filter_passed_in_vain: AtomicU64,
@@ -27,6 +30,11 @@ impl Counters {
         let at = level.min(LEVELS - 1);
         self.read_bytes[at].fetch_add(read_bytes, Ordering::Relaxed);
         self.written_bytes[at].fetch_add(written_bytes, Ordering::Relaxed);
+    }
+
+    /// Whether there were more reads than writes since this was asked last.
+    pub fn reads_prevail(&self) -> bool {
+        self.reads.swap(0, Ordering::Relaxed) > self.puts.swap(0, Ordering::Relaxed)
     }
 
     /// With what there is at present.

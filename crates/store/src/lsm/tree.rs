@@ -23,10 +23,12 @@ use super::jobs::Jobs;
 use super::levels::{self, Entry, Levels};
 use super::manifest::Manifest;
 use super::memtable::{Full, Memtable};
-use super::options::{Decided, LsmOptions, Options};
+use super::options::{Decided, LsmOptions, Options, Room};
+use super::policy::SMALL_RUNS;
 use super::stats::Counters;
 use super::table::Table;
 use super::table_cursor::Reading;
+use super::throttling::Controller;
 use super::turn::Turns;
 use crate::Error;
 use crate::header::PageId;
@@ -45,14 +47,28 @@ pub(crate) struct Shared {
     pub(super) pool: Arc<Pool>,
     pub(super) segments: Arc<Segments>,
     pub(super) executor: Executor,
+    room: Room,
     /// Known when transactions are.
     horizon: OnceLock<Weak<dyn Horizon>>,
 }
 
 impl Shared {
-    pub fn new(pool: &Arc<Pool>, segments: &Arc<Segments>, executor: &Executor) -> Arc<Self> {
+    /// With a log of so many bytes at most, and segments of so many.
+    pub fn new(
+        pool: &Arc<Pool>,
+        segments: &Arc<Segments>,
+        executor: &Executor,
+        log_bytes: u64,
+        device_bytes: u64,
+    ) -> Arc<Self> {
         let (pool, segments, executor) = (Arc::clone(pool), Arc::clone(segments), executor.clone());
-        Arc::new(Self { pool, segments, executor, horizon: OnceLock::new() })
+        let room = Room {
+            cache_bytes: pool.pages.budget_bytes(),
+            log_bytes,
+            segment_bytes: segments.owned.segment_bytes(),
+            device_bytes,
+        };
+        Arc::new(Self { pool, segments, executor, room, horizon: OnceLock::new() })
     }
 
     /// The numbers of a new tree.
@@ -64,7 +80,7 @@ impl Shared {
             let why = "pages stay in their places, and leave no segments to the tables of LSM-trees";
             return Err(Error::Options(format!("{why}: create the store without that, or use a B+-tree")));
         }
-        Decided::of(given, self.pool.pages.budget_bytes(), self.segments.owned.segment_bytes())
+        Decided::of(given, self.room)
     }
 
     /// From now on merges leave out what nobody will see. Only the first call of this has an effect.
@@ -89,6 +105,7 @@ pub(crate) struct Lsm {
     pub(super) manifest: Manifest,
     pub(super) options: Options,
     pub(super) counters: Counters,
+    pub(super) controller: Controller,
     parts: RwLock<Parts>,
     pub(super) flushes: Turns,
     pub(super) jobs: Jobs,
@@ -169,12 +186,7 @@ impl Lsm {
         root: PageId,
         (decided, block_bytes): (Decided, usize),
     ) -> Result<Arc<Self>, Error> {
-        let options = Options::new(
-            decided,
-            block_bytes,
-            shared.pool.pages.budget_bytes(),
-            shared.segments.owned.segment_bytes(),
-        );
+        let options = Options::new(decided, block_bytes, shared.room);
         let manifest = Manifest::open(&shared.pool, root);
         let bytes = manifest.load()?;
         let mut open = |entry: Entry| -> Result<Table, Error> {
@@ -200,6 +212,7 @@ impl Lsm {
             manifest,
             options,
             counters: Counters::default(),
+            controller: Options::controller(decided),
             parts: RwLock::new(parts),
             flushes: Turns::default(),
             jobs: Jobs::default(),
@@ -281,9 +294,21 @@ impl Lsm {
         self.parts_mut().replace(Memtable::none());
     }
 
+    /// Bytes of the next memtable. With small ones level 0 has many runs, which is good for writers; with
+    /// large ones few, which is good for readers.
+    fn next_memtable_bytes(&self) -> u64 {
+        let bytes = self.options.memtable_bytes;
+        let reads_prevail = self.counters.reads_prevail();
+        if !self.options.level_zero_by_reads || reads_prevail {
+            return bytes;
+        }
+        let segment_bytes = self.shared.room.segment_bytes;
+        (bytes / u64::from(SMALL_RUNS)).next_multiple_of(segment_bytes).min(bytes)
+    }
+
     /// Freezes a full memtable, unless somebody else has.
     pub(super) fn replace(&self, full: &Arc<Memtable>) {
-        let next = Memtable::new(&self.shared.pool, self.options.memtable_bytes);
+        let next = Memtable::new(&self.shared.pool, self.next_memtable_bytes());
         let mut parts = self.parts_mut();
         if Arc::ptr_eq(&parts.active, full) {
             parts.replace(next);

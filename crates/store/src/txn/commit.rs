@@ -52,6 +52,15 @@ impl Written<'_> {
         }
     }
 
+    /// Of its key and what is kept of its value.
+    fn bytes(&self) -> u64 {
+        let value = match self.write {
+            Write::Put(value) | Write::PutOverflow { reference: value, .. } => value.len(),
+            Write::Remove => 0,
+        };
+        (self.key.len() + value) as u64
+    }
+
     fn grows(&self) -> bool {
         self.write != Write::Remove
     }
@@ -88,6 +97,7 @@ impl Transactions {
     pub fn write(&self, written: Written<'_>, durability: Durability) -> Result<Timestamp, Error> {
         written.check()?;
         let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
+        self.keep_pace(&[written])?;
         let logged = {
             let _held = self.locks.lock(Stripe::of(KeyHash::of(written.tree.id, written.key)));
             preempt!();
@@ -100,6 +110,16 @@ impl Transactions {
             })?
         };
         self.finish(logged, durability)
+    }
+
+    /// Waits as the indexes ask for.
+    fn keep_pace(&self, writes: &[Written<'_>]) -> Result<(), Error> {
+        let mut of_trees = writes.chunk_by(|one, other| one.tree.id == other.tree.id);
+        of_trees.try_for_each(|of_tree| {
+            let Some(Written { tree, .. }) = of_tree.first() else { return Ok(()) };
+            let bytes = of_tree.iter().map(Written::bytes).sum();
+            self.throttle.pace(|now| tree.index.pace(bytes, now))
+        })
     }
 
     /// Commits operations on different keys together. With a snapshot the commit fails if another one has
@@ -120,6 +140,7 @@ impl Transactions {
         writes.iter().try_for_each(Written::check)?;
         let grows = writes.iter().any(Written::grows);
         let admitted = self.throttle.admit(writes.len(), dirtied_bytes(writes), grows, &self.poison)?;
+        self.keep_pace(writes)?;
         let logged = with_memory(|values| {
             let mut priors = vec![Prior::default(); writes.len()];
             if reads.len() + writes.len() <= EARLY_KEYS_MAX {

@@ -245,6 +245,23 @@ impl Throttle {
         Ok(admitted)
     }
 
+    /// Waits as long as an index asks for, whom `wait` asks with the time.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    #[inline]
+    pub fn pace(&self, wait: impl FnOnce(&dyn Fn() -> Nanos) -> Nanos) -> Result<(), Error> {
+        let Some((devices, _)) = self.gauges.get() else { return Ok(()) };
+        let wait = wait(&|| now(devices));
+        if wait == Nanos(0) {
+            return Ok(());
+        }
+        self.reason.store(ThrottleReason::IndexDebt as u8, Ordering::Relaxed);
+        self.delayed.fetch_add(1, Ordering::Relaxed);
+        self.waited_ns.fetch_add(wait.0, Ordering::Relaxed);
+        sleep_until(devices, now(devices) + wait)
+    }
+
     /// Admits overflow values, which take room before their commit does.
     ///
     /// # Errors

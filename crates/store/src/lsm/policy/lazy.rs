@@ -49,7 +49,7 @@ impl Policy for LazyLeveled {
     fn debt(&self, levels: &Levels) -> Debt {
         let last = last_of(levels);
         let mut debt = tiered::debt(&self.0, levels, 0..last);
-        if tiered::fill(&self.0, levels, last - 1) >= 1.0 {
+        if self.0.fill(levels, last - 1) >= 1.0 {
             debt.bytes += levels.bytes(last);
         }
         debt

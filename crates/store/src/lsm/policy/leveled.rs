@@ -9,7 +9,7 @@
 
 use super::job::{are_tombstones, into_run, unify};
 use super::overlap::least_overlap;
-use super::{Busy, Debt, Job, Policy, PolicyOptions, graded};
+use super::{Busy, Debt, Job, Policy, PolicyOptions};
 use crate::lsm::levels::{KeyInterval, Levels, Run, overlapping};
 use crate::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Leveled {
     fn fill(&self, levels: &Levels, busy: &Busy, level: usize) -> f64 {
         match (level, levels.level(level).len()) {
             (0, _) if busy.is_source(0) => 0.0,
-            (0, runs) => runs as f64 / self.0.runs_max(0) as f64,
+            (0, _) => self.0.fill(levels, 0),
             // Another layout left them.
             (_, 2..) => f64::INFINITY,
             _ => {
@@ -75,7 +75,7 @@ impl Leveled {
     fn pending_bytes(&self, levels: &Levels) -> f64 {
         let bytes = |level| levels.bytes(level) as f64;
         let (mut pending, mut carried) = (0.0, 0.0);
-        if levels.level(0).len() >= self.0.runs_max(0) {
+        if self.0.fill(levels, 0) >= 1.0 {
             carried = bytes(0);
             pending = bytes(0) + bytes(1);
         }
@@ -114,7 +114,6 @@ impl Policy for Leveled {
         let pending = self.pending_bytes(levels);
         let graded_bytes =
             (pending / self.0.batch_bytes() - PENDING_SLOW_FROM) / (PENDING_STOP_AT - PENDING_SLOW_FROM);
-        let graded_runs = graded(levels.level(0).len() as f64 / self.0.runs_max(0) as f64);
-        Debt { bytes: pending as u64, fraction: graded_runs.max(graded_bytes) }
+        Debt { bytes: pending as u64, fraction: self.0.graded(levels).max(graded_bytes) }
     }
 }

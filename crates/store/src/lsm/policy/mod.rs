@@ -34,7 +34,7 @@ mod tiered;
 pub(super) use busy::{Busy, Ticket};
 pub(super) use job::Job;
 pub use options::LsmLayout;
-pub(super) use options::PolicyOptions;
+pub(super) use options::{PolicyOptions, SMALL_RUNS};
 
 use super::levels::Levels;
 
@@ -56,11 +56,12 @@ pub(super) struct Debt {
     pub fraction: f64,
 }
 
-/// Writers are slowed from so many times the trigger's runs on, and stopped at so many.
-const SLOW_FROM: f64 = 2.0;
-const STOP_AT: f64 = 5.0;
+/// Writers are slowed from so many times the trigger's runs on, and stopped at so many, unless it is given for
+/// level 0.
+pub(in crate::lsm) const SLOW_FROM: f64 = 2.0;
+pub(in crate::lsm) const STOP_AT: f64 = 5.0;
 
-/// How much writers are slowed down for a level that has so many times its trigger's runs.
+/// How much writers are slowed down for a level below level 0 that has so many times its trigger's runs.
 fn graded(fill: f64) -> f64 {
     (fill - SLOW_FROM) / (STOP_AT - SLOW_FROM)
 }

@@ -5,6 +5,7 @@ use super::lazy::LazyLeveled;
 use super::leveled::Leveled;
 use super::single::SingleLevel;
 use super::tiered::Tiered;
+use crate::lsm::levels::{Levels, Run, bytes_of};
 use crate::{Error, varint};
 
 /// How runs are arranged in the levels below level 0, which has the tables of flushes.
@@ -31,15 +32,28 @@ pub(in crate::lsm) struct PolicyOptions {
     pub level_zero_runs: u32,
     /// T: bytes of a table.
     pub table_bytes: u64,
+    /// Runs of level 0 from which on writers are slowed down, and at which they are stopped.
+    pub slowdown_runs: u32,
+    pub stop_runs: u32,
+    /// Whether level 0 has few large runs or many small ones, as reads or writes prevail.
+    pub level_zero_by_reads: bool,
 }
 
 /// What [`PolicyOptions::encode`] begins with.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+
+/// So many small runs of level 0 are merged at once in place of one large one (24 and 6 in the paper on
+/// RocksDB and 3D XPoint, §VI.B).
+pub(in crate::lsm) const SMALL_RUNS: u32 = 4;
+
+/// A run of less than this part of T is a small one: that of a memtable of a quarter.
+const SMALL_RUN_FRACTION: f64 = 0.4;
 
 pub(super) const FANOUT_MIN: u32 = 2;
 pub(super) const FANOUT_MAX: u32 = 1000;
 pub(super) const LEVEL_ZERO_RUNS_MAX: u32 = 1000;
 const TABLE_BYTES_MAX: u64 = 1 << 40;
+const STOP_RUNS_MAX: u32 = 100 * LEVEL_ZERO_RUNS_MAX;
 
 impl LsmLayout {
     pub(in crate::lsm) const ALL: [Self; 4] =
@@ -47,10 +61,18 @@ impl LsmLayout {
 }
 
 impl PolicyOptions {
+    /// With the rest as usual.
+    #[cfg(test)]
+    pub fn of(layout: LsmLayout, fanout: u32, level_zero_runs: u32, table_bytes: u64) -> Self {
+        let (slowdown_runs, stop_runs) = (2 * level_zero_runs, 5 * level_zero_runs);
+        let level_zero_by_reads = false;
+        Self { layout, fanout, level_zero_runs, table_bytes, slowdown_runs, stop_runs, level_zero_by_reads }
+    }
+
     /// # Errors
     /// [`Error::Options`] says what is wrong with them.
     pub fn validate(&self) -> Result<(), Error> {
-        let Self { layout, fanout, level_zero_runs, table_bytes } = *self;
+        let Self { layout, fanout, level_zero_runs, table_bytes, slowdown_runs, stop_runs, .. } = *self;
         let problem = if layout != LsmLayout::SingleLevel && !(FANOUT_MIN..=FANOUT_MAX).contains(&fanout) {
             format!("a fanout of {fanout}: it must be from {FANOUT_MIN} to {FANOUT_MAX}")
         } else if !(1..=LEVEL_ZERO_RUNS_MAX).contains(&level_zero_runs) {
@@ -59,18 +81,35 @@ impl PolicyOptions {
             )
         } else if !(1..=TABLE_BYTES_MAX).contains(&table_bytes) {
             format!("tables of {table_bytes} bytes: they must have from 1 to {TABLE_BYTES_MAX} bytes")
+        } else if slowdown_runs < level_zero_runs {
+            format!(
+                "slowing writers from {slowdown_runs} runs of level 0 on: it must be from the {level_zero_runs} on at which they are merged"
+            )
+        } else if stop_runs <= slowdown_runs || stop_runs > STOP_RUNS_MAX {
+            format!(
+                "stopping writers at {stop_runs} runs of level 0: it must be from {} to {STOP_RUNS_MAX}, above the {slowdown_runs} from which on they are slowed",
+                slowdown_runs + 1
+            )
         } else {
             return Ok(());
         };
         Err(Error::Options(problem))
     }
 
-    /// As at most 24 bytes.
+    /// As at most 32 bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let Self { layout, fanout, level_zero_runs, table_bytes } = *self;
-        let layout = LsmLayout::ALL.iter().position(|other| *other == layout).unwrap_or_default();
+        let layout = LsmLayout::ALL.iter().position(|other| *other == self.layout).unwrap_or_default();
         let mut bytes = Vec::new();
-        for number in [VERSION, layout as u64, fanout.into(), level_zero_runs.into(), table_bytes] {
+        for number in [
+            VERSION,
+            layout as u64,
+            self.fanout.into(),
+            self.level_zero_runs.into(),
+            self.table_bytes,
+            self.slowdown_runs.into(),
+            self.stop_runs.into(),
+            self.level_zero_by_reads.into(),
+        ] {
             varint::put(number, &mut bytes);
         }
         bytes
@@ -81,9 +120,24 @@ impl PolicyOptions {
         let mut number = || varint::take(rest);
         let (version, layout) = (number()?, number()?);
         let layout = *LsmLayout::ALL.get(usize::try_from(layout).ok()?)?;
-        let mut small = || u32::try_from(number()?).ok();
-        let (fanout, level_zero_runs) = (small()?, small()?);
-        let options = Self { layout, fanout, level_zero_runs, table_bytes: number()? };
+        let small = |number: u64| u32::try_from(number).ok();
+        let (fanout, level_zero_runs) = (small(number()?)?, small(number()?)?);
+        let table_bytes = number()?;
+        let (slowdown_runs, stop_runs) = (small(number()?)?, small(number()?)?);
+        let level_zero_by_reads = match number()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let options = Self {
+            layout,
+            fanout,
+            level_zero_runs,
+            table_bytes,
+            slowdown_runs,
+            stop_runs,
+            level_zero_by_reads,
+        };
         (version == VERSION && options.validate().is_ok()).then_some(options)
     }
 
@@ -108,9 +162,28 @@ impl PolicyOptions {
         self.batch_bytes() * f64::from(self.fanout).powi(level as i32 - 1)
     }
 
-    /// Runs of a level at which they are merged, in a level that collects runs.
-    pub(super) fn runs_max(&self, level: usize) -> usize {
-        if level == 0 { self.level_zero_runs as usize } else { self.fanout as usize }
+    /// How full a level is that collects runs: from 1 on they are merged.
+    pub(super) fn fill(&self, levels: &Levels, level: usize) -> f64 {
+        match level {
+            0 => self.level_zero_count(levels) / f64::from(self.level_zero_runs),
+            _ => levels.level(level).len() as f64 / f64::from(self.fanout),
+        }
+    }
+
+    /// Runs of level 0, of which small ones count as a part of one.
+    fn level_zero_count(&self, levels: &Levels) -> f64 {
+        let small_bytes = SMALL_RUN_FRACTION * self.table_bytes as f64;
+        let weight = |run: &Run| match self.level_zero_by_reads && (bytes_of(run) as f64) < small_bytes {
+            true => 1.0 / f64::from(SMALL_RUNS),
+            false => 1.0,
+        };
+        levels.level(0).iter().map(weight).sum()
+    }
+
+    /// How much writers are slowed down for the runs of level 0: from 0 on, and at 1 they are stopped.
+    pub(super) fn graded(&self, levels: &Levels) -> f64 {
+        let (from, to) = (f64::from(self.slowdown_runs), f64::from(self.stop_runs));
+        (self.level_zero_count(levels) - from) / (to - from)
     }
 }
 
@@ -120,18 +193,33 @@ mod tests {
 
     use super::*;
 
-    const GOOD: PolicyOptions =
-        PolicyOptions { layout: LsmLayout::Leveled, fanout: 10, level_zero_runs: 4, table_bytes: 64 << 20 };
+    const GOOD: PolicyOptions = PolicyOptions {
+        layout: LsmLayout::Leveled,
+        fanout: 10,
+        level_zero_runs: 4,
+        table_bytes: 64 << 20,
+        slowdown_runs: 8,
+        stop_runs: 20,
+        level_zero_by_reads: false,
+    };
 
     fn any_options() -> impl Strategy<Value = PolicyOptions> {
         let layout = proptest::sample::select(&LsmLayout::ALL);
         let numbers = (FANOUT_MIN..=FANOUT_MAX, 1..=LEVEL_ZERO_RUNS_MAX, 1..=TABLE_BYTES_MAX);
-        (layout, numbers).prop_map(|(layout, (fanout, level_zero_runs, table_bytes))| PolicyOptions {
-            layout,
-            fanout,
-            level_zero_runs,
-            table_bytes,
-        })
+        let throttling = (0_u32..9, 1_u32..9, any::<bool>());
+        (layout, numbers, throttling).prop_map(
+            |(layout, (fanout, level_zero_runs, table_bytes), (more, still_more, level_zero_by_reads))| {
+                PolicyOptions {
+                    layout,
+                    fanout,
+                    level_zero_runs,
+                    table_bytes,
+                    slowdown_runs: level_zero_runs + more,
+                    stop_runs: level_zero_runs + more + still_more,
+                    level_zero_by_reads,
+                }
+            },
+        )
     }
 
     #[test]
@@ -148,6 +236,8 @@ mod tests {
         assert!(problem(PolicyOptions { level_zero_runs: 0, ..GOOD }).contains("level 0 at 0 runs"));
         assert!(problem(PolicyOptions { table_bytes: 0, ..GOOD }).contains("tables of 0 bytes"));
         assert!(problem(PolicyOptions { table_bytes: u64::MAX, ..GOOD }).contains("bytes"));
+        assert!(problem(PolicyOptions { slowdown_runs: 3, ..GOOD }).contains("from the 4 on"));
+        assert!(problem(PolicyOptions { stop_runs: 8, ..GOOD }).contains("from 9 to"));
     }
 
     #[test]
@@ -161,7 +251,7 @@ mod tests {
             bytes[index] = byte;
             PolicyOptions::take(&mut bytes.as_slice())
         };
-        assert_eq!(with(0, 2), None, "another version");
+        assert_eq!(with(0, 3), None, "another version");
         assert_eq!(with(1, 4), None, "another layout");
         assert_eq!(with(2, 1), None, "a fanout of 1");
         assert_eq!(with(3, 0), None, "no runs in level 0");
@@ -177,7 +267,7 @@ mod tests {
         #[test]
         fn options_come_back(options in any_options()) {
             let bytes = options.encode();
-            prop_assert!(bytes.len() <= 24);
+            prop_assert!(bytes.len() <= 32);
             prop_assert_eq!(PolicyOptions::take(&mut bytes.as_slice()), Some(options));
         }
 

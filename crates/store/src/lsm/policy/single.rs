@@ -10,7 +10,7 @@
 
 use super::job::{into_run, unify};
 use super::overlap::{cost, least_overlap};
-use super::{Busy, Debt, Job, Policy, PolicyOptions, graded};
+use super::{Busy, Debt, Job, Policy, PolicyOptions};
 use crate::lsm::levels::{KeyInterval, Levels, Run, bytes_of, overlapping};
 
 /// See the module.
@@ -55,7 +55,7 @@ fn window(level_zero: &[Run], tables: std::ops::Range<usize>) -> Vec<Run> {
 impl SingleLevel {
     fn merge_level_zero(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let level_zero = levels.level(0);
-        if level_zero.len() < self.0.runs_max(0) || busy.is_source(0) {
+        if self.0.fill(levels, 0) < 1.0 || busy.is_source(0) {
             return None;
         }
         let to = first_of(levels);
@@ -85,10 +85,9 @@ impl Policy for SingleLevel {
     }
 
     fn debt(&self, levels: &Levels) -> Debt {
-        let fill = levels.level(0).len() as f64 / self.0.runs_max(0) as f64;
-        let is_due = fill >= 1.0;
+        let is_due = self.0.fill(levels, 0) >= 1.0;
         let rewritten = if is_due { levels.bytes(0) + levels.bytes(first_of(levels)) } else { 0 };
         let above_last: u64 = (1..levels.depth().saturating_sub(1)).map(|level| levels.bytes(level)).sum();
-        Debt { bytes: rewritten + above_last, fraction: graded(fill) }
+        Debt { bytes: rewritten + above_last, fraction: self.0.graded(levels) }
     }
 }

@@ -13,11 +13,6 @@ use crate::lsm::levels::Levels;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tiered(pub PolicyOptions);
 
-/// How full a level that collects runs is.
-pub(super) fn fill(options: &PolicyOptions, levels: &Levels, level: usize) -> f64 {
-    levels.level(level).len() as f64 / options.runs_max(level) as f64
-}
-
 /// Those of these levels that have as many runs as are merged at once, and no running job; the fullest first.
 pub(super) fn due(
     options: &PolicyOptions,
@@ -27,7 +22,7 @@ pub(super) fn due(
 ) -> Vec<usize> {
     let mut due: Vec<(usize, f64)> = among
         .filter(|level| !busy.is_source(*level))
-        .map(|level| (level, fill(options, levels, level)))
+        .map(|level| (level, options.fill(levels, level)))
         .filter(|(_, fill)| *fill >= 1.0)
         .collect();
     due.sort_by(|one, other| other.1.total_cmp(&one.1));
@@ -36,10 +31,12 @@ pub(super) fn due(
 
 /// What is deferred in these levels, whose runs are written once more in the next.
 pub(super) fn debt(options: &PolicyOptions, levels: &Levels, among: std::ops::Range<usize>) -> Debt {
-    let mut debt = Debt { bytes: 0, fraction: graded(0.0) };
+    let mut debt = Debt { bytes: 0, fraction: options.graded(levels) };
     for level in among {
-        let fill = fill(options, levels, level);
-        debt.fraction = debt.fraction.max(graded(fill));
+        let fill = options.fill(levels, level);
+        if level > 0 {
+            debt.fraction = debt.fraction.max(graded(fill));
+        }
         if fill >= 1.0 {
             debt.bytes += levels.bytes(level);
         }

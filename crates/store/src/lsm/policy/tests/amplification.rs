@@ -15,7 +15,7 @@ const FLUSHES: u32 = 1000;
 /// below level 0.
 fn fill(layout: LsmLayout, fanout: u32) -> (f64, f64) {
     let table_bytes = TABLE_RECORDS as u64 * RECORD_BYTES;
-    let options = PolicyOptions { layout, fanout, level_zero_runs: LEVEL_ZERO_RUNS, table_bytes };
+    let options = PolicyOptions::of(layout, fanout, LEVEL_ZERO_RUNS, table_bytes);
     let policy = options.policy();
     let mut model = Model::new(&*policy, TABLE_RECORDS);
     model.checks = false;

@@ -29,11 +29,8 @@ pub(super) enum Step {
 fn any_options() -> impl Strategy<Value = PolicyOptions> {
     let layout = proptest::sample::select(&LsmLayout::ALL);
     let table_bytes = RECORD_BYTES * TABLE_RECORDS as u64;
-    (layout, 2_u32..5, 1_u32..5).prop_map(move |(layout, fanout, level_zero_runs)| PolicyOptions {
-        layout,
-        fanout,
-        level_zero_runs,
-        table_bytes,
+    (layout, 2_u32..5, 1_u32..5).prop_map(move |(layout, fanout, level_zero_runs)| {
+        PolicyOptions::of(layout, fanout, level_zero_runs, table_bytes)
     })
 }
 

@@ -44,7 +44,7 @@ pub(super) fn check_shape(options: &PolicyOptions, levels: &Levels) -> Checked {
 }
 
 fn options(layout: LsmLayout, fanout: u32, level_zero_runs: u32, table_records: u64) -> PolicyOptions {
-    PolicyOptions { layout, fanout, level_zero_runs, table_bytes: table_records * RECORD_BYTES }
+    PolicyOptions::of(layout, fanout, level_zero_runs, table_records * RECORD_BYTES)
 }
 
 /// Keys in ascending order are never rewritten where levels are runs of whole tables.
