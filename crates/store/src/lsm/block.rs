@@ -16,7 +16,7 @@ use std::ops::{Deref, Range};
 
 use crate::index::{VERSION_BYTES, Version};
 use crate::log::Timestamp;
-use crate::pool::CachedBlock;
+use crate::pool::BlockShare;
 use crate::sync::Arc;
 use crate::varint;
 
@@ -42,11 +42,18 @@ pub(super) struct Content {
 
 #[derive(Clone)]
 enum Source {
-    Cached(Arc<CachedBlock>),
+    Cached(BlockShare),
     Read(Arc<Vec<u8>>),
 }
 
 impl Content {
+    /// The same as a copy of its own, if it has a share of memory that others may want.
+    pub fn let_go(&mut self) {
+        if matches!(self.of, Source::Cached(_)) {
+            *self = self.to_vec().into();
+        }
+    }
+
     /// A part of it.
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
         let range = self.range.start.checked_add(range.start)?..self.range.start.checked_add(range.end)?;
@@ -67,8 +74,8 @@ impl Deref for Content {
     }
 }
 
-impl From<Arc<CachedBlock>> for Content {
-    fn from(block: Arc<CachedBlock>) -> Self {
+impl From<BlockShare> for Content {
+    fn from(block: BlockShare) -> Self {
         Self { range: 0..block.content().len(), of: Source::Cached(block) }
     }
 }
@@ -170,6 +177,11 @@ impl Block {
         let restarts_bytes = (u32::from_le_bytes(*count) as usize).checked_mul(OFFSET_BYTES)?;
         let records_end = rest.len().checked_sub(restarts_bytes)?;
         Some(Self { bytes, records_end })
+    }
+
+    /// See [`Content::let_go`].
+    pub fn let_go(&mut self) {
+        self.bytes.let_go();
     }
 
     fn restarts(&self) -> usize {

@@ -53,6 +53,9 @@ pub(super) trait Cursor: Send {
     /// # Errors
     /// Those of reading a table.
     fn advance(&mut self) -> Result<(), Error>;
+
+    /// Has no share of memory that others may want, until it goes on: it may be put aside for long.
+    fn let_go(&mut self) {}
 }
 
 /// See [`Cursor`].
@@ -167,6 +170,10 @@ impl Cursor for RunCursor {
         }
         Ok(())
     }
+
+    fn let_go(&mut self) {
+        self.inside.iter_mut().for_each(TableCursor::let_go);
+    }
 }
 
 /// The versions of several sources in order. One that several have is there once.
@@ -183,6 +190,11 @@ impl Merged {
         let mut merged = Self { sources, direction, heap };
         (0..merged.heap.len() / 2).rev().for_each(|at| merged.sift_down(at));
         merged
+    }
+
+    /// See [`Cursor::let_go`].
+    pub fn let_go(&mut self) {
+        self.sources.iter_mut().for_each(|source| source.let_go());
     }
 
     /// Whether the version of one source comes before that of another. Of equal ones either may.

@@ -109,6 +109,7 @@ impl Steps for LsmScan {
                 Direction::Forward => self.lower = [versions.key(), &[0]].concat(),
                 Direction::Backward => self.upper = Some(versions.key().to_vec()),
             }
+            merged.let_go();
             self.under_way = Some((parts, merged));
         }
         backward.iter().rev().for_each(|(key, held, value)| push(piece, key, held, value));

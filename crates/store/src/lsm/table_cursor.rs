@@ -230,6 +230,14 @@ impl TableCursor {
         self.records.get()
     }
 
+    /// Has no share of memory that others may want.
+    pub fn let_go(&mut self) {
+        match &mut self.records {
+            Records::None => {}
+            Records::Forward { block, .. } | Records::Backward { block, .. } => block.let_go(),
+        }
+    }
+
     /// Goes to the next record.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::Error;
 use crate::class::{CLASSES, class_bytes};
 use crate::hash::mix;
 use crate::header::PageId;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::park;
 
@@ -50,19 +50,51 @@ pub(super) fn is_block(id: u64) -> bool {
 }
 
 /// The content of a block, in a frame.
-pub(crate) struct CachedBlock {
+struct CachedBlock {
     frames: Arc<Frames>,
     frame: Frame,
     /// Whether the frame has another user by now.
     is_given_away: bool,
     length: usize,
     id: BlockId,
+    shares: AtomicU32,
 }
 
-impl CachedBlock {
+/// A block stays in memory as long as somebody has a share of it.
+pub(crate) struct BlockShare(Arc<CachedBlock>);
+
+impl BlockShare {
     /// What is in the block.
     #[inline]
     pub fn content(&self) -> &[u8] {
+        self.0.content()
+    }
+
+    fn of(block: &Arc<CachedBlock>) -> Self {
+        block.shares.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(block))
+    }
+}
+
+impl Clone for BlockShare {
+    fn clone(&self) -> Self {
+        Self::of(&self.0)
+    }
+}
+
+impl Drop for BlockShare {
+    fn drop(&mut self) {
+        if self.0.shares.fetch_sub(1, Ordering::Release) == 1 {
+            // The block may leave memory now, and somebody may wait for that.
+            changed();
+            self.0.frames.wake_one();
+        }
+    }
+}
+
+impl CachedBlock {
+    #[inline]
+    fn content(&self) -> &[u8] {
         // SAFETY: the frame has that many bytes, which were written before this was made. Nobody writes them
         // as long as it lives: the frame is nobody else's.
         unsafe { std::slice::from_raw_parts(self.frames.memory(self.frame), self.length) }
@@ -174,29 +206,30 @@ impl Blocks {
     pub fn evict(&self, tag: u64) -> Option<Frame> {
         let mut part = self.part(tag);
         let Entry::Occupied(entry) = part.blocks.entry(tag) else { return None };
-        // Shares are given out under the lock.
-        if Arc::strong_count(entry.get()) > 1 {
+        // Shares are given out under the lock, or by somebody who has one.
+        if entry.get().shares.load(Ordering::Acquire) > 0 {
             return None;
         }
+        // Who has just dropped the last share may be about to forget the block, and gives the frame back.
         Arc::into_inner(entry.remove()).map(CachedBlock::into_frame)
     }
 
-    fn find(&self, id: BlockId) -> Option<Arc<CachedBlock>> {
+    fn find(&self, id: BlockId) -> Option<BlockShare> {
         let tag = id.tag();
-        self.part(tag).blocks.get(&tag).filter(|block| block.id == id).cloned()
+        self.part(tag).blocks.get(&tag).filter(|block| block.id == id).map(BlockShare::of)
     }
 }
 
 impl Pool {
     /// The block, if it is in memory.
     #[inline]
-    pub fn block(&self, id: BlockId) -> Option<Arc<CachedBlock>> {
+    pub fn block(&self, id: BlockId) -> Option<BlockShare> {
         let Some(block) = self.blocks.find(id) else {
             self.pages.count_miss();
             return None;
         };
         self.pages.count_hit();
-        let state = &block.frames.meta(block.frame).state;
+        let state = &block.0.frames.meta(block.0.frame).state;
         if state.load(Ordering::Relaxed) != HOT {
             state.store(HOT, Ordering::Relaxed);
         }
@@ -211,7 +244,7 @@ impl Pool {
         &self,
         id: BlockId,
         read: &dyn Fn() -> Result<Vec<u8>, Error>,
-    ) -> Result<Result<Arc<CachedBlock>, Vec<u8>>, Error> {
+    ) -> Result<Result<BlockShare, Vec<u8>>, Error> {
         loop {
             if let Some(block) = self.block(id) {
                 return Ok(Ok(block));
@@ -227,20 +260,22 @@ impl Pool {
     }
 
     /// Keeps the content of a block that was read, for which it may have to wait; `None` if it finds no
-    /// memory for it.
-    pub fn keep_block(&self, id: BlockId, content: &[u8]) -> Option<Arc<CachedBlock>> {
+    /// memory for it, as when all is in use: the caller may have shares of other blocks.
+    pub fn keep_block(&self, id: BlockId, content: &[u8]) -> Option<BlockShare> {
         let class = (0..CLASSES).find(|class| class_bytes(*class) as usize >= content.len())?;
-        let frame = self.evictor().take_frame(class).ok()?;
+        let frame = self.evictor().take_frame_beside_others(class).ok()??;
         let frames = Arc::clone(self.pages.shared_frames());
         // SAFETY: the frame was taken just now, so that nobody else uses its memory, and is long enough.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), frames.memory(frame), content.len()) };
         let tag = id.tag();
         frames.publish(PageId(tag), frame, HOT);
-        let block = Arc::new(CachedBlock { frames, frame, is_given_away: false, length: content.len(), id });
-        let before = self.blocks.part(tag).blocks.insert(tag, Arc::clone(&block));
-        // Outside of the lock: it may be the last share.
+        let (length, shares) = (content.len(), AtomicU32::new(0));
+        let block = Arc::new(CachedBlock { frames, frame, is_given_away: false, length, id, shares });
+        let share = BlockShare::of(&block);
+        let before = self.blocks.part(tag).blocks.insert(tag, block);
+        // Outside of the lock: it may give its frame back.
         drop(before);
-        Some(block)
+        Some(share)
     }
 }
 
@@ -273,6 +308,23 @@ mod tests {
         assert!(pool.block(BlockId { opening: 8, start: 0 }).is_none());
     }
 
+    /// The frames of the first are all shared: more blocks are not kept, and somebody who waits for a frame
+    /// gets that of a share that is dropped.
+    #[test]
+    fn nobody_waits_for_memory_with_shares_of_it_in_hand() {
+        let pool = pool_over(&Arc::default(), 1 << 20);
+        let kept: Vec<_> = (0..2000).map_while(|start| pool.keep_block(id(start), &content(start))).collect();
+        assert!((100..260).contains(&kept.len()), "{}", kept.len());
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| pool.reserve(0).map(drop));
+            while !pool.pages.frames().is_awaited() {
+                std::thread::yield_now();
+            }
+            drop(kept);
+            waiting.join().unwrap().unwrap();
+        });
+    }
+
     #[test]
     fn a_block_that_is_kept_again_takes_the_place_of_the_first() {
         let pool = pool_over(&Arc::default(), 1 << 20);
@@ -280,7 +332,7 @@ mod tests {
         let second = pool.keep_block(id(0), &content(0)).unwrap();
         assert_eq!(first.content(), second.content());
         drop(first);
-        assert!(Arc::ptr_eq(&second, &pool.block(id(0)).unwrap()));
+        assert!(Arc::ptr_eq(&second.0, &pool.block(id(0)).unwrap().0));
         assert!(pool.keep_block(id(1), &vec![1; 2 << 20]).is_none());
     }
 }

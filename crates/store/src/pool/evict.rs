@@ -389,13 +389,30 @@ impl<'a> Evictor<'a> {
     pub fn take_frame(&self, class: usize) -> Result<Frame, Error> {
         match self.frames().spare(class) {
             Some(frame) => Ok(frame),
-            None => self.wait_for_frame(class),
+            None => loop {
+                if let Some(frame) = self.wait_for_frame(class, true)? {
+                    return Ok(frame);
+                }
+            },
         }
     }
 
+    /// The same for somebody who may have shares of other frames: two who waited for each other's would wait
+    /// for ever. `None` if all frames are in use.
+    ///
+    /// # Errors
+    /// As [`Evictor::take_frame`].
+    pub fn take_frame_beside_others(&self, class: usize) -> Result<Option<Frame>, Error> {
+        match self.frames().spare(class) {
+            Some(frame) => Ok(Some(frame)),
+            None => self.wait_for_frame(class, false),
+        }
+    }
+
+    /// `None` if all frames are in use and it may not wait for their users.
     #[cold]
     #[inline(never)]
-    fn wait_for_frame(&self, class: usize) -> Result<Frame, Error> {
+    fn wait_for_frame(&self, class: usize, may_wait_for_users: bool) -> Result<Option<Frame>, Error> {
         let needed = class_bytes(class) + META_BYTES;
         // A page that was written with a larger cache, or nonsense: there will never be room.
         if needed > self.frames().budget_bytes() {
@@ -408,7 +425,7 @@ impl<'a> Evictor<'a> {
                 drop(place);
                 // Whoever else was woken in vain may find what is left.
                 self.frames().wake_one();
-                return Ok(frame);
+                return Ok(Some(frame));
             }
             if made.freed_bytes > 0 {
                 continue;
@@ -419,6 +436,7 @@ impl<'a> Evictor<'a> {
                 Made { denied: Some(_), .. } => self.images.store().wait_for_room(Lifetime::Changing),
                 // All frames are being loaded, or are reserved.
                 _ if RecordCache::new(self.records, self.frames()).give_up() => continue,
+                _ if !may_wait_for_users => return Ok(None),
                 // To be looked at once more, as one may have become free just before.
                 _ if place.is_none() => {
                     place = Some(self.frames().enter_queue());

@@ -252,6 +252,12 @@ impl Frames {
         self.room.enter(FRAME)
     }
 
+    /// Whether somebody is in the queue.
+    #[cfg(test)]
+    pub fn is_awaited(&self) -> bool {
+        self.room.is_awaited()
+    }
+
     /// Wakes one who waits for a frame, as one may be evicted now.
     pub fn wake_one(&self) {
         self.room.wake_one(FRAME);

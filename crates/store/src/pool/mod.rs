@@ -88,7 +88,7 @@ use crate::sync::{Arc, Weak};
 use crate::task::{Executor, Upkeep};
 use ahead::ReadAhead;
 use blocks::Blocks;
-pub(crate) use blocks::{BlockId, CachedBlock};
+pub(crate) use blocks::{BlockId, BlockShare};
 pub(crate) use changes::Moved;
 use checkpoint::Checkpoints;
 use evict::{Clock, Evictor};

@@ -67,6 +67,12 @@ impl Waiters {
         WaitTicket { waiters: self, number }
     }
 
+    /// Whether somebody is in the queue.
+    #[cfg(test)]
+    pub fn is_awaited(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
     /// Wakes all who wait for `key`, after a change and [`changed`].
     #[inline]
     pub fn wake_all(&self, key: u64) {
