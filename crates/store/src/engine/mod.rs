@@ -261,8 +261,10 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
-        // Frees overflow values that only snapshots saw; after the next start nothing would refer to them. An
-        // error only leaks pages, as a crash would.
+        // What is given up now is freed before the last checkpoint; after the next start nothing would refer
+        // to it. An error only leaks pages, as a crash would.
+        let _tried = self.transactions().stop();
+        // Overflow values that only snapshots saw.
         let _tried = self.transactions().settle();
         self.overflow_values.stop();
         while self.overflow_values.is_freeing() {

@@ -210,6 +210,16 @@ pub(crate) trait Index: Send + Sync {
         Ok(())
     }
 
+    /// Called when the store is closed, before it waits for overflow values that are being freed. An index
+    /// that works in the background puts its changes into pages, ends that work, and gives back what it has
+    /// given up: afterwards only [`Index::before_cut`] changes pages.
+    ///
+    /// # Errors
+    /// As [`Index::before_cut`].
+    fn stop(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Deferred work as a fraction of its upper bound: above 0 writers are slowed down, at 1 as much as
     /// possible.
     fn debt(&self) -> f64 {
@@ -316,6 +326,12 @@ pub(crate) trait Indexes: Send + Sync {
     /// # Errors
     /// The first one's.
     fn before_cut(&self, may: May) -> Result<(), Error>;
+
+    /// [`Index::stop`] of all.
+    ///
+    /// # Errors
+    /// The first one's.
+    fn stop(&self) -> Result<(), Error>;
 
     /// The largest [`Index::debt`].
     fn debt(&self) -> f64;

@@ -148,6 +148,20 @@ impl Index for Lsm {
         flushed
     }
 
+    fn stop(&self) -> Result<(), Error> {
+        let turn = self.flushes.take();
+        if self.is_cleared.load(Ordering::SeqCst) || planted!(MergesGoOnWhenClosed) {
+            return Ok(());
+        }
+        self.freeze();
+        let flushed = self.flush(&turn);
+        // What merges give up from now on would not be freed before the last checkpoint.
+        self.is_stopped.store(true, Ordering::SeqCst);
+        self.jobs.wait();
+        self.sweep();
+        flushed
+    }
+
     fn debt(&self) -> f64 {
         let parts = self.parts();
         let of_memory = (parts.frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0);

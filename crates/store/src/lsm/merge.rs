@@ -62,7 +62,7 @@ impl Lsm {
     /// Has the jobs run that are due, in the background.
     fn send_jobs(&self) {
         let levels = || Arc::clone(&self.parts().levels);
-        while !self.is_cleared.load(Ordering::SeqCst)
+        while self.runs_jobs()
             && let Some((job, ticket, levels)) = self.jobs.begin(&self.options, levels)
         {
             let Some(own) = self.this.upgrade() else { return };
@@ -77,6 +77,11 @@ impl Lsm {
                 }
             });
         }
+    }
+
+    /// Whether jobs may begin, and go on.
+    fn runs_jobs(&self) -> bool {
+        !self.is_cleared.load(Ordering::SeqCst) && !self.is_stopped.load(Ordering::SeqCst)
     }
 
     /// Whether there would be room for the compaction that follows on a flush: without that there would never
@@ -107,7 +112,7 @@ impl Lsm {
             let cursor = MemtableCursor::new(oldest, Direction::Forward, Bound::Unbounded);
             let merged = Merged::new(vec![Box::new(cursor)], Direction::Forward);
             let older: Vec<Run> = parts.levels.runs().cloned().collect();
-            let output = self.merge(merged, &older, None)?;
+            let output = self.merge(merged, &older, None, &|| true)?;
             self.counters.flushes.fetch_add(1, Ordering::Relaxed);
             self.counters.wrote(0, 0, written_bytes(&output.made));
             self.install(output, Vec::new(), Target::NewRun(0), Some(oldest))?;
@@ -117,7 +122,7 @@ impl Lsm {
 
     /// Does a job that was picked with these levels.
     fn run(self: &Arc<Self>, job: Job, levels: Arc<Levels>) -> Result<(), Error> {
-        if self.is_cleared.load(Ordering::SeqCst) {
+        if !self.runs_jobs() {
             return Ok(());
         }
         if job.moves {
@@ -194,12 +199,18 @@ impl Lsm {
             Ok(Box::new(cursor) as Box<dyn Cursor>)
         });
         let merged = Merged::new(sources.collect::<Result<_, Error>>()?, Direction::Forward);
-        self.merge(merged, older, to.as_deref())
+        self.merge(merged, older, to.as_deref(), &|| self.runs_jobs())
     }
 
     /// Writes what is merged as tables, up to a key, without the versions that nobody will see. `older` are
-    /// the runs with versions that may be older.
-    fn merge(&self, mut merged: Merged, older: &[Run], to: Option<&[u8]>) -> Result<Output, Error> {
+    /// the runs with versions that may be older. It ends with an error once `goes_on` is false.
+    fn merge(
+        &self,
+        mut merged: Merged,
+        older: &[Run],
+        to: Option<&[u8]>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Output, Error> {
         let (mut output, mut keys) = (Output::default(), 0_usize);
         let horizon = self.shared.horizon();
         let new_writer = || TableWriter::new(&self.shared.segments.owned, self.options.table);
@@ -221,6 +232,9 @@ impl Lsm {
             keys += 1;
             if keys.is_multiple_of(KEYS_PER_PAUSE) {
                 yield_now();
+                if !goes_on() {
+                    return Err(Error::Closed);
+                }
             }
         }
         output.made.extend(writer.finish()?);

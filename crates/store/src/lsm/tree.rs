@@ -114,6 +114,8 @@ pub(crate) struct Lsm {
     pub(super) is_flush_sent: AtomicBool,
     /// Whether its pages are others' by now.
     pub(super) is_cleared: AtomicBool,
+    /// Whether no job is to run any more.
+    pub(super) is_stopped: AtomicBool,
     /// See [`Lsm::last_cut`].
     last_cut: AtomicU64,
     /// Whether a flush has found no room. It would have one more checkpoint made for want of room each time.
@@ -219,6 +221,7 @@ impl Lsm {
             changes: Turns::default(),
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
             last_cut: AtomicU64::new(0),
             is_stuck: AtomicBool::new(false),
             left: Mutex::default(),

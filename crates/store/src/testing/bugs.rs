@@ -321,6 +321,8 @@ bugs! {
     LastKeyNotCovered: "last-key-not-covered", Lsm;
     /// The pages of a manifest that was replaced are never given back.
     OldManifestLeaks: "old-manifest-leaks", Lsm;
+    /// Merges go on while the store is closed: what they give up after the last checkpoint is never given back.
+    MergesGoOnWhenClosed: "merges-go-on-when-closed", Lsm;
     /// The overflow values in the memtables of a dropped tree are never given back.
     DroppedMemtableLeaks: "dropped-memtable-leaks", Lsm;
 }

@@ -135,6 +135,14 @@ impl Transactions {
         self.indexes.before_cut(may)
     }
 
+    /// Called when the store is closed: indexes end what they do in the background.
+    ///
+    /// # Errors
+    /// The indexes'.
+    pub fn stop(&self) -> Result<(), Error> {
+        self.indexes.stop()
+    }
+
     /// Gives old versions up that no snapshot needs, in the background.
     fn settle_soon(this: &Arc<Self>) {
         if this.collecting.swap(true, Ordering::AcqRel) {

@@ -79,6 +79,11 @@ impl Indexes for AllIndexes {
         tried.into_iter().collect()
     }
 
+    fn stop(&self) -> Result<(), Error> {
+        let tried: Vec<_> = self.with_own_versions().iter().map(|index| index.stop()).collect();
+        tried.into_iter().collect()
+    }
+
     fn debt(&self) -> f64 {
         self.with_own_versions().iter().map(|index| index.debt()).fold(0.0, f64::max)
     }

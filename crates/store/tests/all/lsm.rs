@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use flashgrain::testing::{Bug, Small};
 use flashgrain::{
-    Db, ErrorKind, IndexKind, LsmLayout, LsmOptions, LsmStats, Placement, Readable, Tree, TreeOptions,
+    CpuCosts, Db, Durability, Error, ErrorKind, IndexKind, LsmLayout, LsmOptions, LsmStats, Placement,
+    Readable, Simulated, Tree, TreeOptions,
 };
 use flashgrain_device::MemoryDevice;
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 const LAYOUTS: [LsmLayout; 4] =
     [LsmLayout::Leveled, LsmLayout::Tiered, LsmLayout::LazyLeveled, LsmLayout::SingleLevel];
@@ -92,6 +95,41 @@ fn every_layout_is_a_sorted_map_of_its_shape() {
         let tree = db.existing_tree("t").unwrap();
         assert_eq!((tree.options(), tree.iter().unwrap().count()), (of_tree, records));
     }
+}
+
+/// Whether a store that is closed while merges are going on has pages that nobody owns when it is opened
+/// again.
+fn leaks_when_closed(schedule: u64) -> bool {
+    let config = SimConfig { capacity_bytes: 256 << 20, ..SimConfig::named("905p").unwrap() };
+    let device = Arc::new(SimDevice::new(&config, "sim:lsm", 1).unwrap());
+    let small = Small { segment_bytes: 16 << 10, ..Small::default() };
+    let store = || Db::builder().device(device.clone()).small(&small);
+    let mut simulated = Simulated::create(store(), CpuCosts { task_ns: 500, request_ns: 500 }).unwrap();
+    simulated.set_schedule(schedule);
+    let lsm = LsmOptions::new().level_zero_runs(1).fanout(2).table_bytes(1);
+    simulated
+        .run(move |db| {
+            let tree = db.tree_with("t", &options(lsm))?;
+            for number in 0..1000 + schedule {
+                let length = if number % 5 == 0 { 3000 } else { 300 };
+                let mut batch = db.batch().durability(Durability::None);
+                batch.insert(&tree, (number * 7919 % 40_u64).to_be_bytes(), vec![number as u8; length])?;
+                batch.commit()?;
+            }
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    drop(simulated);
+    let mut simulated = Simulated::open(store(), CpuCosts::default()).unwrap();
+    simulated.run(|db| db.reclaim()).unwrap().is_none_or(|pages| pages > 0)
+}
+
+#[test]
+fn regression_closing_leaks_nothing_that_merges_give_up() {
+    let leaking = (0..40).find(|schedule| leaks_when_closed(*schedule));
+    assert_eq!(leaking, None);
+    let _planted = Bug::MergesGoOnWhenClosed.plant();
+    assert!((0..40).any(leaks_when_closed), "the test finds no leak where there are some");
 }
 
 #[test]
