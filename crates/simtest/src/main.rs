@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use flashgrain::IndexKind;
 use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
 use flashgrain_simtest::campaign::{
     Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Histories, Hunt, Inside, Kind,
-    Listing, Lives, Nth, Report, Rot, Tokens, Trial, run, shrink,
+    Listing, Lives, Nth, OfKind, Report, Rot, Tokens, Trial, run, shrink,
 };
 use flashgrain_simtest::world::Habits;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
@@ -116,6 +117,30 @@ struct Length {
     /// Threads; one per core unless given.
     #[arg(long)]
     jobs: Option<usize>,
+    /// Kind of the trees.
+    #[arg(long, value_enum, default_value_t = Trees::Btree)]
+    trees: Trees,
+}
+
+/// Kinds of trees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Trees {
+    /// B+-trees.
+    Btree,
+    /// Trees that only add versions.
+    AppendOnly,
+    /// LSM-trees, whose options are drawn.
+    Lsm,
+}
+
+impl Trees {
+    fn of(self, campaign: impl Campaign + 'static) -> Box<dyn Campaign> {
+        match self {
+            Self::Btree => Box::new(campaign),
+            Self::AppendOnly => Box::new(OfKind::new(IndexKind::AppendOnly, campaign)),
+            Self::Lsm => Box::new(OfKind::new(IndexKind::Lsm, campaign)),
+        }
+    }
 }
 
 /// A number with perhaps `k`, `M` or `G` behind it.
@@ -133,25 +158,27 @@ fn parse_count(text: &str) -> Result<u64, String> {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().campaign {
-        Command::Crash(length) => play(&[&Crash::default()], &length),
-        Command::Nth(length) => play(&[&Nth::default()], &length),
-        Command::Inside(length) => play(&[&Inside::default()], &length),
-        Command::Rot { every, length } => play(&[&Rot::every(every)], &length),
+        Command::Crash(length) => play(Crash::default(), &length),
+        Command::Nth(length) => play(Nth::default(), &length),
+        Command::Inside(length) => play(Inside::default(), &length),
+        Command::Rot { every, length } => play(Rot::every(every), &length),
         Command::Faults { only, length } => {
             let kinds = if only.is_empty() { Kind::ALL.to_vec() } else { only };
-            let campaigns: Vec<Faults> = kinds.into_iter().map(Faults::new).collect();
-            let campaigns: Vec<&dyn Campaign> = campaigns.iter().map(|campaign| campaign as _).collect();
-            play(&campaigns, &length)
+            play_all(kinds.into_iter().map(|kind| length.trees.of(Faults::new(kind))).collect(), &length)
         }
-        Command::Lives(length) => play(&[&Lives::default()], &length),
-        Command::Errors(length) => play(&[&Errors { habits: None }], &length),
-        Command::Decay(length) => play(&[&Decay::default()], &length),
-        Command::Counting(length) => play(&[&Counting], &length),
-        Command::Isolation(length) => play(&[&Histories], &length),
-        Command::Listing(length) => play(&[&Listing], &length),
-        Command::Tokens(length) => play(&[&Tokens], &length),
+        Command::Lives(length) => play(Lives::default(), &length),
+        Command::Errors(length) => play(Errors { habits: None }, &length),
+        Command::Decay(length) => play(Decay::default(), &length),
+        Command::Counting(length) => play(Counting, &length),
+        Command::Isolation(length) => play(Histories, &length),
+        Command::Listing(length) => play(Listing, &length),
+        Command::Tokens(length) => play(Tokens, &length),
         Command::Bugs(planting) => plant(&planting),
     }
+}
+
+fn play(campaign: impl Campaign + 'static, length: &Length) -> anyhow::Result<ExitCode> {
+    play_all(vec![length.trees.of(campaign)], length)
 }
 
 /// Prints a line for every bug as soon as it is decided.
@@ -173,12 +200,12 @@ fn plant(planting: &Planting) -> anyhow::Result<ExitCode> {
 }
 
 /// Plays one campaign after the other.
-fn play(campaigns: &[&dyn Campaign], length: &Length) -> anyhow::Result<ExitCode> {
+fn play_all(campaigns: Vec<Box<dyn Campaign>>, length: &Length) -> anyhow::Result<ExitCode> {
     let (stop, running) = (Arc::new(AtomicBool::new(false)), Running::default());
     stop_at_signals(&stop, &running)?;
     let mut all_kept = true;
-    for campaign in campaigns {
-        let watched = Watched { campaign: *campaign, running: &running };
+    for campaign in &campaigns {
+        let watched = Watched { campaign: campaign.as_ref(), running: &running };
         all_kept &= play_one(&watched, length, &stop)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(ExitCode::from(130));

@@ -6,9 +6,10 @@ use flashgrain::testing::trees_of;
 use super::counts::Counts;
 use super::failure::Failure;
 use super::run::Campaign;
-use crate::world::Habits;
+use crate::world::{Habits, LsmTrees};
 
-/// Plays a campaign with trees of a kind: see [`TreesOf`](flashgrain::testing::TreesOf).
+/// Plays a campaign with trees of a kind: see [`TreesOf`](flashgrain::testing::TreesOf). How LSM-trees are
+/// kept, and how long the segments of their stores are, is drawn from the seed.
 pub struct OfKind {
     /// Kind of the trees that the campaign makes.
     pub kind: IndexKind,
@@ -37,7 +38,13 @@ impl Campaign for OfKind {
     }
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
-        let _kind = trees_of(self.kind);
-        self.campaign.play(seed, goes_on)
+        if self.kind != IndexKind::Lsm {
+            let _kind = trees_of(self.kind);
+            return self.campaign.play(seed, goes_on);
+        }
+        let trees = LsmTrees::draw(seed);
+        let _made = trees.make();
+        let played = self.campaign.play(seed, goes_on);
+        played.map_err(|failure| Failure { case: format!("{trees}, {}", failure.case), ..failure })
     }
 }

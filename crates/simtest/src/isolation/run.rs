@@ -13,6 +13,7 @@ use rand_pcg::Pcg64;
 
 use super::history::History;
 use super::record::{Recorder, Shape, Trees};
+use crate::world::segment_bytes;
 
 /// Workers of simulated stores.
 const WORKERS: usize = 3;
@@ -25,7 +26,8 @@ fn drive(seed: u64) -> anyhow::Result<Arc<SimDevice>> {
 /// A store of few bytes, so that pages come and go.
 fn small(device: &Arc<SimDevice>) -> Builder {
     let device = Arc::clone(device);
-    Db::builder().device(device).small(&Small::default()).workers(WORKERS).tasks_per_worker(64)
+    let small = Small { segment_bytes: segment_bytes(), ..Small::default() };
+    Db::builder().device(device).small(&small).workers(WORKERS).tasks_per_worker(64)
 }
 
 /// Sessions as tasks of several workers in virtual time, in an order that is drawn from `seed`. The same

@@ -2,10 +2,12 @@
 
 mod history;
 mod look;
+mod lsm_trees;
 mod store;
 mod work;
 
 pub use history::{Change, Content, History, Shared};
 pub use look::{look, same};
+pub use lsm_trees::{LsmTrees, LsmTreesOf, segment_bytes};
 pub use store::{Shape, drive, segments_for, small};
 pub use work::{Habits, Stop, Work, check};

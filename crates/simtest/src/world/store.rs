@@ -9,6 +9,7 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
+use super::lsm_trees::segment_bytes;
 use crate::media::{Disk, FailPlan};
 
 /// Start of the log in small stores.
@@ -24,12 +25,17 @@ const MORE_SEGMENTS: u64 = 14;
 /// Segments more for trees that own whole ones, however few records are in them.
 const SEGMENTS_OF_OWNERS: u64 = 64;
 
-/// Segments for what takes so many of a store whose trees keep records in pages.
+/// Segments for what takes so many usual ones of a store whose trees keep records in pages.
 pub fn segments_for(segments: u64) -> u64 {
-    match kind_of_trees() {
-        IndexKind::Lsm => segments + SEGMENTS_OF_OWNERS,
-        _ => segments,
-    }
+    let of_owners = match kind_of_trees() {
+        IndexKind::Lsm => SEGMENTS_OF_OWNERS,
+        _ => 0,
+    };
+    (segments + of_owners) * segments_per_usual_one()
+}
+
+fn segments_per_usual_one() -> u64 {
+    Small::default().segment_bytes / segment_bytes()
 }
 
 /// A small store's numbers.
@@ -62,6 +68,7 @@ impl Shape {
             cache_bytes: Small::default().cache_bytes * [1, 3, 4][random.random_range(0..3)],
             // In a small ring, the log catches up with the log blocks that the checkpoint under way replaces.
             log_bytes: [84 << 10, 128 << 10][random.random_range(0..2)],
+            segment_bytes: segment_bytes(),
             ..Small::default()
         };
         let (segments, workers) = (random.random_range(24..33), random.random_range(1..4));
@@ -123,13 +130,13 @@ impl Shape {
     pub fn with_growing_log(self) -> Self {
         let log_bytes = FIRST_LOG_BLOCKS * u64::from(self.small.log_block_bytes);
         let small = Small {
-            first_segment_bytes: Some(self.small.segment_bytes / 2),
+            first_segment_bytes: Some((self.small.segment_bytes / 2).max(self.small.unit_bytes.into())),
             log_bytes,
             log_bytes_max: Some(LOG_BYTES_MAX),
             ..self.small
         };
         // With half of the size there are twice as many of the first ones.
-        let segments = self.segments + MORE_SEGMENTS;
+        let segments = self.segments + MORE_SEGMENTS * segments_per_usual_one();
         Self { small, segments, ..self }
     }
 

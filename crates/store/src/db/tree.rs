@@ -32,7 +32,7 @@ impl TreeOptions {
     /// A B+-tree with nodes of the size that the store's layout decided on.
     pub fn new() -> Self {
         #[cfg(feature = "testing")]
-        return Self { kind: crate::testing::kind_of_trees(), ..Self::default() };
+        return crate::testing::options_of_trees();
         #[cfg(not(feature = "testing"))]
         Self::default()
     }

@@ -2,32 +2,47 @@
 
 use std::cell::Cell;
 
-use crate::IndexKind;
+use crate::{IndexKind, LsmOptions, TreeOptions};
+
+/// A kind, and the numbers of LSM-trees.
+type Kind = (IndexKind, LsmOptions);
 
 thread_local! {
-    static KIND: Cell<IndexKind> = Cell::new(first());
+    static KIND: Cell<Kind> = Cell::new(first());
 }
 
 /// With `FLASHGRAIN_TREES=lsm` all tests are played with LSM-trees.
-fn first() -> IndexKind {
-    match std::env::var("FLASHGRAIN_TREES").as_deref() {
+fn first() -> Kind {
+    let kind = match std::env::var("FLASHGRAIN_TREES").as_deref() {
         Ok("lsm") => IndexKind::Lsm,
         _ => IndexKind::BTree,
-    }
+    };
+    (kind, LsmOptions::new())
 }
 
-/// As long as this lives, trees that are made on this thread without a kind have the given one.
+/// As long as this lives, trees that are made on this thread without options have the given ones.
 #[must_use]
-pub struct TreesOf(IndexKind);
+pub struct TreesOf(Kind);
 
-/// See [`TreesOf`].
+/// Trees of a kind: see [`TreesOf`].
 pub fn trees_of(kind: IndexKind) -> TreesOf {
-    TreesOf(KIND.replace(kind))
+    TreesOf(KIND.replace((kind, LsmOptions::new())))
+}
+
+/// LSM-trees with these numbers: see [`TreesOf`].
+pub fn lsm_trees_of(options: LsmOptions) -> TreesOf {
+    TreesOf(KIND.replace((IndexKind::Lsm, options)))
 }
 
 /// The kind of trees that are made without one.
 pub fn kind_of_trees() -> IndexKind {
-    KIND.get()
+    KIND.get().0
+}
+
+/// The options of trees that are made without any.
+pub(crate) fn options_of_trees() -> TreeOptions {
+    let (kind, lsm) = KIND.get();
+    TreeOptions { kind, lsm, node_bytes: None }
 }
 
 impl Drop for TreesOf {
