@@ -7,6 +7,7 @@
 //! with their defaults and as advised.
 
 pub mod benchmark;
+mod colours;
 pub mod compare;
 pub mod drive;
 pub mod engine;
@@ -21,6 +22,7 @@ pub mod processor;
 pub mod records;
 pub mod run;
 pub mod store;
+pub mod study;
 pub mod suite;
 pub mod tpcc;
 pub mod verify;

@@ -24,7 +24,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{advise, backends, bench, compare, completions, db, io, man, profile, report, sim, tune};
+use commands::{
+    advise, backends, bench, compare, completions, db, io, man, profile, report, sim, study, tune,
+};
 use interrupt::Interrupt;
 use output::{Context, Verbosity};
 
@@ -66,6 +68,7 @@ enum Command {
     Io(io::IoArguments),
     Db(db::DbArguments),
     Bench(bench::BenchArguments),
+    Study(study::StudyArguments),
     Sim(sim::SimArguments),
     Backends(backends::BackendsArguments),
     Completions(completions::CompletionsArguments),
@@ -88,6 +91,7 @@ fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
         Command::Io(arguments) => io::run(arguments, context),
         Command::Db(arguments) => db::run(arguments, context),
         Command::Bench(arguments) => bench::run(arguments, context),
+        Command::Study(arguments) => study::run(arguments, context),
         Command::Sim(arguments) => sim::run(arguments, context),
         Command::Backends(arguments) => backends::run(arguments),
         Command::Completions(arguments) => completions::run(arguments, Cli::command()),

@@ -1,7 +1,7 @@
 //! The place of a store under test: in a directory, in memory, on a simulated drive, or on a device that is
 //! open.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -63,8 +63,13 @@ impl StoreLocation {
             let wanted = "name one on the drive, `mem`, or a simulated drive such as sim:990pro";
             return Err(Error::Argument(format!("{target}: not a directory: {wanted}")).into());
         }
-        let log = options.log.as_ref().map(|log| log.join(format!("{FOLDER}-log")));
-        Ok(Kind::Folder { path: target.join(FOLDER), log }.into())
+        Ok(Self::in_directory(target, options.log.as_deref()))
+    }
+
+    /// A folder of its own in a directory; its log in one in another, if there is one.
+    pub fn in_directory(directory: &Path, log: Option<&Path>) -> Self {
+        let log = log.map(|log| log.join(format!("{FOLDER}-log")));
+        Kind::Folder { path: directory.join(FOLDER), log }.into()
     }
 
     /// A simulated drive of this description, called `name`.
@@ -112,7 +117,14 @@ impl StoreLocation {
     /// # Errors
     /// Errors of the store.
     pub fn create(&self, options: &StoreOptions) -> Result<Store, flashgrain::Error> {
-        let builder = self.builder(options);
+        self.create_as(self.builder(options))
+    }
+
+    /// A new store here, as a builder that this has given says.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub fn create_as(&self, builder: Builder) -> Result<Store, flashgrain::Error> {
         let simulated = |builder, costs: ProcessorCosts| {
             Ok(Store::simulated(Simulated::create(builder, costs.of_workers())?, costs))
         };

@@ -11,4 +11,5 @@ pub mod man;
 pub mod profile;
 pub mod report;
 pub mod sim;
+pub mod study;
 pub mod tune;

@@ -19,6 +19,7 @@ mod pipe;
 mod profile_files;
 mod sim;
 mod sim_faults;
+mod study;
 mod support;
 mod tune;
 mod tune_store;

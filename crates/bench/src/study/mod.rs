@@ -1,0 +1,18 @@
+//! Studies: the questions that papers have asked of LSM-trees on new drives, put to Flashgrain's own.
+//!
+//! A [`Setup`] says which store is made on which drive; a [`Subject`] is that store. A study fills subjects,
+//! measures them, and has a serialisable result, from which a [`Sheet`] is made: tables with the paper's
+//! figures beside these, and charts, for a terminal and as a page.
+//!
+//! On simulated drives all times are virtual, so that a study gives the same figures wherever it is run. The
+//! data are fewer than the papers'; which ratios stay as they were is in the text of each sheet.
+
+mod chart;
+pub mod mqssd_lsm;
+mod setup;
+mod sheet;
+mod subject;
+
+pub use setup::Setup;
+pub use sheet::Sheet;
+pub use subject::{Measured, Subject};

@@ -1,0 +1,90 @@
+//! The store of a study, and the drive below it.
+
+use std::path::PathBuf;
+
+use flashgrain::{Builder, Durability, IndexKind, LsmOptions, TreeOptions};
+use flashgrain_profile::Error;
+use flashgrain_ssdsim::SimConfig;
+
+use crate::processor::ProcessorCosts;
+use crate::records::Records;
+use crate::store::{StoreLocation, StoreOptions};
+
+/// Most bytes of a request that writes a table.
+const UNIT_BYTES_MAX: u64 = 256 << 10;
+
+/// A segment has at least so many write units.
+const UNITS: u64 = 4;
+
+/// A store with one LSM-tree, and where it is.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// A directory, or `sim:PRESET` or `sim:FILE.toml`.
+    pub target: PathBuf,
+    /// A simulated drive is shrunk to so many bytes.
+    pub drive_bytes: u64,
+    /// The records that the tree is filled with.
+    pub records: Records,
+    /// How the tree is kept.
+    pub lsm: LsmOptions,
+    /// B′: bytes of a block.
+    pub block_bytes: u32,
+    /// Tables take whole segments of so many bytes.
+    pub segment_bytes: u64,
+    /// Memory for blocks, memtables and pages.
+    pub cache_bytes: u64,
+    /// Processors that the store uses.
+    pub workers: u32,
+    /// Most clients at a time.
+    pub clients_max: u32,
+    /// How durable a write is when it returns.
+    pub durability: Durability,
+    /// Processor time of simulated workers.
+    pub costs: ProcessorCosts,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The target: a simulated drive of its size, or a folder of its own in a directory.
+    ///
+    /// # Errors
+    /// If there is no such drive or directory.
+    pub(super) fn place(&self) -> anyhow::Result<StoreLocation> {
+        match self.target.to_str().filter(|name| SimConfig::is_name(name)) {
+            Some(name) => {
+                let config = SimConfig::named(name)?.resized(self.drive_bytes);
+                StoreLocation::simulated(&config, name, self.seed, self.costs)
+            }
+            None if self.target.is_dir() => Ok(StoreLocation::in_directory(&self.target, None)),
+            None => {
+                let target = self.target.display();
+                let wanted = "name one on the drive, or a simulated drive such as sim:990pro";
+                Err(Error::Argument(format!("{target}: not a directory: {wanted}")).into())
+            }
+        }
+    }
+
+    /// The store as it is made in this place.
+    pub(super) fn builder(&self, place: &StoreLocation) -> Builder {
+        let options = StoreOptions {
+            cache_bytes: self.cache_bytes,
+            workers: self.workers,
+            pin: false,
+            tasks: self.clients_max,
+            durability: self.durability,
+            in_place: false,
+            log_bytes: None,
+            recovery_log_bytes: None,
+            node_bytes: None,
+            profile: None,
+        };
+        let unit_bytes = (self.segment_bytes / UNITS).min(UNIT_BYTES_MAX) as u32;
+        place.builder(&options).segment_bytes(self.segment_bytes).write_unit_bytes(unit_bytes)
+    }
+
+    /// The tree.
+    pub(super) fn tree(&self) -> TreeOptions {
+        TreeOptions::new().kind(IndexKind::Lsm).lsm(self.lsm).node_bytes(self.block_bytes)
+    }
+}

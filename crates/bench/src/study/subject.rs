@@ -1,0 +1,190 @@
+//! A store that is filled and measured.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use flashgrain::{LsmStats, Stats};
+use flashgrain_device::Nanos;
+use flashgrain_profile::Error;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::Setup;
+use crate::benchmark::Benchmark as _;
+use crate::drive::{Driven, Host as _, Span, drive};
+use crate::fill::{Filling, Order, fill};
+use crate::keys::Distribution;
+use crate::records::Records;
+use crate::store::{Store, TREE};
+use crate::workload::{Mix, OnRecords, Workload};
+
+/// Longer than any run whose operations are counted.
+const LONG: Duration = Duration::from_secs(10_000_000);
+
+/// See the module.
+pub struct Subject {
+    store: Store,
+    records: Records,
+    seed: u64,
+}
+
+/// Times of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Times {
+    /// Operations whose times these are.
+    pub count: u64,
+    /// Mean, in microseconds.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: f64,
+    /// One of ten takes longer.
+    pub p90_us: f64,
+    /// One of a hundred takes longer.
+    pub p99_us: f64,
+}
+
+impl Times {
+    fn of(latency_ns: &Histogram<u64>) -> Self {
+        let at = |quantile| latency_ns.value_at_quantile(quantile) as f64 * 1e-3;
+        Self {
+            count: latency_ns.len(),
+            mean_us: latency_ns.mean() * 1e-3,
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+        }
+    }
+}
+
+/// A measured run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// Clients at a time.
+    pub clients: u32,
+    /// Operations a second of all of them.
+    pub per_s: f64,
+    /// Times of all operations.
+    pub times: Times,
+    /// Requests to read that the device got, for each operation.
+    pub reads_each: f64,
+    /// Bytes that it read, for each operation.
+    pub read_bytes_each: f64,
+}
+
+impl Measured {
+    fn of(clients: u32, driven: &Driven<Stats>) -> Self {
+        let operations = driven.tally.operations().max(1) as f64;
+        let each = |of: fn(&Stats) -> u64| (of(&driven.after) - of(&driven.before)) as f64 / operations;
+        Self {
+            clients,
+            per_s: operations / driven.elapsed.as_secs_f64(),
+            times: Times::of(&driven.tally.latency_ns()),
+            reads_each: each(|stats| stats.device.reads),
+            read_bytes_each: each(|stats| stats.device.read_bytes),
+        }
+    }
+}
+
+/// What clients do until they have done enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// Their operations.
+    pub mix: Mix,
+    /// Clients at a time.
+    pub clients: u32,
+    /// Operations of all of them that count.
+    pub operations: u64,
+    /// Another stream of picks for each.
+    pub stream: u64,
+}
+
+impl Subject {
+    /// Makes the store of `setup`, has `work` done with it, and leaves nothing behind.
+    ///
+    /// # Errors
+    /// Those of the target, of the store and of `work`.
+    pub fn with<T>(setup: &Setup, work: impl FnOnce(&mut Self) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let place = setup.place()?;
+        place.remove()?;
+        let done = (|| {
+            let mut store = place.create_as(setup.builder(&place))?;
+            let tree = setup.tree();
+            store.run(move |db| db.tree_with(TREE, &tree).map(drop))?;
+            let mut subject = Self { store, records: setup.records, seed: setup.seed };
+            let done = work(&mut subject)?;
+            subject.store.close()?;
+            Ok(done)
+        })();
+        place.remove()?;
+        done
+    }
+
+    /// Puts all records in, by one client.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Interrupted`].
+    pub fn fill(&mut self, order: Order, interrupt: &AtomicBool) -> anyhow::Result<()> {
+        let filling = Filling::all(self.records, order, 1);
+        let filled = fill(&mut self.store, &filling, interrupt, &mut |_| ())?;
+        if filled.is_interrupted { Err(Error::Interrupted.into()) } else { Ok(()) }
+    }
+
+    /// Waits until what is in memory is in tables, and no merge is due.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Interrupted`].
+    pub fn settle(&mut self, interrupt: &AtomicBool) -> anyhow::Result<()> {
+        self.store.run(|db| db.checkpoint())?;
+        let began = self.store.now();
+        while self.lsm_stats()?.debt_bytes > 0 {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted.into());
+            }
+            if self.store.now().since(began) > Nanos::from(LONG) {
+                bail!("merges never end: {:?}", self.lsm_stats()?);
+            }
+            let next = self.store.now() + Nanos::from(self.store.tick());
+            self.store.pass(next);
+        }
+        Ok(())
+    }
+
+    /// Has clients work, and measures them.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Interrupted`].
+    pub fn run(&mut self, task: Task, interrupt: &AtomicBool) -> anyhow::Result<Measured> {
+        let span = Span {
+            clients: task.clients as usize,
+            warmup: Duration::ZERO,
+            length: LONG,
+            operations_max: Some(task.operations),
+            written_bytes_max: None,
+            rate_per_s: None,
+            sample_every: 1,
+            seed: self.seed ^ task.stream << 32,
+        };
+        let workload = Workload::of(task.mix, Distribution::Uniform);
+        let clients = OnRecords::new(workload, self.records, span.seed).clients(span.clients);
+        let driven = drive(&mut self.store, &span, clients, interrupt)?;
+        if driven.is_interrupted {
+            return Err(Error::Interrupted.into());
+        }
+        Ok(Measured::of(task.clients, &driven))
+    }
+
+    /// The time in which the store works.
+    pub fn now(&self) -> Nanos {
+        self.store.now()
+    }
+
+    /// The tree's own numbers.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn lsm_stats(&mut self) -> anyhow::Result<LsmStats> {
+        let stats = self.store.run(|db| db.tree(TREE).map(|tree| tree.lsm_stats()))?;
+        stats.context("the tree is no LSM-tree")
+    }
+}

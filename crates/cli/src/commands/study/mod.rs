@@ -1,0 +1,30 @@
+//! `flashgrain study`: the questions of papers on LSM-trees, put to the store's own.
+
+mod mqssd_lsm;
+mod output;
+
+use clap::{Args, Subcommand};
+
+use crate::output::Context;
+
+/// Repeat the experiments of papers with the store's own LSM-trees, and show both results side by side.
+///
+/// On simulated drives times are virtual: the same everywhere, and no drive is worn. The data are fewer than
+/// the papers'; the output says how many times fewer.
+#[derive(Debug, Args)]
+pub struct StudyArguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    #[command(name = "mqssd-lsm")]
+    MqssdLsm(mqssd_lsm::MqssdLsmArguments),
+}
+
+pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> {
+    match &arguments.what {
+        What::MqssdLsm(arguments) => mqssd_lsm::run(arguments, context),
+    }
+}

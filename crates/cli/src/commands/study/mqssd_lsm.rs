@@ -1,0 +1,92 @@
+//! `flashgrain study mqssd-lsm`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flashgrain_bench::processor::ProcessorCosts;
+use flashgrain_bench::study::mqssd_lsm::{Options, mqssd_lsm};
+
+use super::output::OutputOptions;
+use crate::output::Context;
+use crate::units::{parse_positive_bytes, parse_share};
+
+/// Queries, scans and compactions over fanout and concurrency, and a single level beside RocksDB's
+/// configuration for flash: section 5 of the MQSSD paper.
+///
+/// A store is filled for each layout, by one client in random order.
+#[derive(Debug, Args)]
+pub struct MqssdLsmArguments {
+    /// A simulated drive, sim:PRESET or sim:FILE.toml, or a directory on a real one.
+    #[arg(value_name = "TARGET", default_value = "sim:990pro")]
+    target: PathBuf,
+    /// Records of 2,064 bytes, of which the paper has 64 million.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1000..=1 << 40), default_value_t = 131_072)]
+    records: u64,
+    /// Bytes of a table and of a memtable, 64 MiB in the paper: a power of two.
+    #[arg(long, value_name = "SIZE", value_parser = parse_table_bytes, default_value = "256KiB")]
+    table_bytes: u64,
+    /// Memory as a share of the records' bytes.
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "5%")]
+    cache: f64,
+    /// Fanouts beside the single level.
+    #[arg(
+        long,
+        value_name = "F,...",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(2..=1000),
+        default_value = "2,4,8,16,32"
+    )]
+    fanouts: Vec<u32>,
+    /// Numbers of clients at a time.
+    #[arg(
+        long,
+        value_name = "K,...",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=1024),
+        default_value = "1,2,4,8,16,32"
+    )]
+    concurrency: Vec<u32>,
+    /// Bits of filters for each key; the paper's RocksDB has no filters.
+    #[arg(long, default_value_t = 0.0)]
+    filter_bits: f64,
+    /// Queries of each measurement; a quarter as many scans.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), default_value_t = 4096)]
+    queries: u64,
+    /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST.
+    #[arg(long, value_name = "TIMES", default_value = "2000,4000,500,1500")]
+    cpu_costs: ProcessorCosts,
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// Smallest table: a segment of four write units.
+const TABLE_BYTES_MIN: u64 = 256 << 10;
+
+fn parse_table_bytes(text: &str) -> Result<u64, String> {
+    match parse_positive_bytes(text)? {
+        bytes if bytes.is_power_of_two() && bytes >= TABLE_BYTES_MIN => Ok(bytes),
+        _ => Err("expected a power of two from 256KiB on".into()),
+    }
+}
+
+pub fn run(arguments: &MqssdLsmArguments, context: &Context) -> anyhow::Result<()> {
+    arguments.output.check()?;
+    let interrupt = context.interrupt.watch()?;
+    let options = Options {
+        target: arguments.target.clone(),
+        records: arguments.records,
+        table_bytes: arguments.table_bytes,
+        cache_share: arguments.cache,
+        fanouts: arguments.fanouts.clone(),
+        concurrency: arguments.concurrency.clone(),
+        filter_bits: arguments.filter_bits,
+        queries: arguments.queries,
+        costs: arguments.cpu_costs,
+        seed: arguments.seed,
+    };
+    let result = mqssd_lsm(&options, context, interrupt)?;
+    arguments.output.show(&result, result.sheet(), context)
+}

@@ -1,0 +1,80 @@
+//! `flashgrain study`: what is in its results, not how fast anything was.
+
+use serde_json::Value;
+
+use crate::support::{contents, fails, flashgrain, folder, stdout};
+
+/// Little of everything.
+const SMALL: [&str; 9] = [
+    "study",
+    "mqssd-lsm",
+    "--records=4000",
+    "--fanouts=4,8",
+    "--concurrency=1,3",
+    "--queries=40",
+    "--seed=7",
+    "--quiet",
+    "--cpu-costs=600,2000,500,1500",
+];
+
+#[test]
+fn the_study_of_the_mqssd_paper_asks_every_layout_and_repeats_exactly() {
+    let run = || {
+        let assert = flashgrain().args(SMALL).arg("--json").assert().success();
+        serde_json::from_str::<Value>(&stdout(&assert)).unwrap()
+    };
+    let result = run();
+    assert_eq!(result, run(), "virtual times differ");
+    let layouts = result["layouts"].as_array().unwrap();
+    let names: Vec<_> = layouts.iter().map(|found| found["layout"].to_string()).collect();
+    assert_eq!(
+        names,
+        [r#"{"leveled":{"fanout":4}}"#, r#"{"leveled":{"fanout":8}}"#, r#""single_level""#, r#""flash""#]
+    );
+    for found in layouts {
+        for runs in ["queries", "scans"] {
+            let clients: Vec<_> =
+                found[runs].as_array().unwrap().iter().map(|run| run["clients"].as_u64()).collect();
+            assert_eq!(clients, [Some(1), Some(3)], "{found}");
+        }
+        let fills = found["compactions"].as_array().unwrap().len();
+        assert_eq!(fills, if found["layout"] == "flash" { 1 } else { 2 }, "{found}");
+    }
+}
+
+#[test]
+fn the_study_of_the_mqssd_paper_shows_tables_and_charts() {
+    let folder = folder();
+    let page = folder.path().join("study.html");
+    let assert = flashgrain().args(SMALL).arg("--report").arg(&page).assert().success();
+    let shown = stdout(&assert);
+    for text in ["1/16 k of the paper's", "F = 4", "single level", "seed 7", "(1490)", "(Tables 4 and 5"] {
+        assert!(shown.contains(text), "no {text:?} in\n{shown}");
+    }
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(html.matches("<svg viewBox").count(), 6);
+    assert_eq!(contents(folder.path()).len(), 1);
+}
+
+#[test]
+fn a_directory_has_nothing_left_in_it() {
+    let folder = folder();
+    let target = folder.path().to_str().unwrap();
+    let arguments = ["--records=1500", "--fanouts=8", "--concurrency=1", "--queries=10"];
+    flashgrain().args(["study", "mqssd-lsm", target]).args(arguments).assert().success();
+    assert!(contents(folder.path()).is_empty());
+}
+
+#[test]
+fn what_cannot_be_studied_is_refused() {
+    let study = |arguments: &[&str], texts: &[&str]| {
+        fails(flashgrain().args(["study", "mqssd-lsm"]).args(arguments), 2, texts);
+    };
+    study(&["/no/such/directory"], &["not a directory", "sim:990pro"]);
+    study(&["sim:none"], &["none"]);
+    study(&["--fanouts=1"], &["--fanouts"]);
+    study(&["--concurrency=0"], &["--concurrency"]);
+    study(&["--records=1"], &["--records"]);
+    study(&["--table-bytes=64KiB"], &["a power of two from 256KiB on"]);
+    study(&["--filter-bits=99", "--records=2000"], &["from 0 to 30 bits"]);
+}
