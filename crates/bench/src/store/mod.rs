@@ -28,6 +28,9 @@ const TICK: Duration = Duration::from_millis(20);
 /// The same in virtual time, of which a store may do much in a tick of ours.
 const VIRTUAL_TICK: Duration = Duration::from_millis(1);
 
+/// Between two looks at whether clients have ended: nobody works in the rest of the last one.
+const VIRTUAL_JOIN_TICK: Duration = Duration::from_micros(20);
+
 /// How long an operation may take that has begun when a run is over.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -154,7 +157,10 @@ impl Host for Store {
 
     fn join(&mut self) -> anyhow::Result<()> {
         let patience = self.now() + Nanos::from(PATIENCE);
-        let tick = self.tick();
+        let tick = match &self.kind {
+            Kind::Threads(_) => TICK,
+            Kind::Simulated(..) => VIRTUAL_JOIN_TICK,
+        };
         pass_while(self, patience, tick, |_| true);
         let stuck = self.clients.iter().filter(|client| !client.is_finished()).count();
         if stuck > 0 {

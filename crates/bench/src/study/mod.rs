@@ -12,7 +12,8 @@ pub mod mqssd_lsm;
 mod setup;
 mod sheet;
 mod subject;
+pub mod xpoint;
 
-pub use setup::Setup;
+pub use setup::{LogPlace, Setup};
 pub use sheet::Sheet;
-pub use subject::{Measured, Subject};
+pub use subject::{Measured, Subject, Watched};

@@ -1,10 +1,12 @@
 //! The store of a study, and the drive below it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use flashgrain::{Builder, Durability, IndexKind, LsmOptions, TreeOptions};
+use flashgrain_device::{Device, MemoryDevice};
 use flashgrain_profile::Error;
-use flashgrain_ssdsim::SimConfig;
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 use crate::processor::ProcessorCosts;
 use crate::records::Records;
@@ -15,6 +17,21 @@ const UNIT_BYTES_MAX: u64 = 256 << 10;
 
 /// A segment has at least so many write units.
 const UNITS: u64 = 4;
+
+/// Where the log of a store is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogPlace {
+    /// On the drive of the tree.
+    WithTree,
+    /// On a device in memory: where the drive is simulated, one that answers in less than a microsecond.
+    Memory,
+}
+
+/// Bytes of a device in memory for the log.
+const LOG_DEVICE_BYTES: u64 = 64 << 20;
+
+/// A simulated device that is as fast as memory behind a system call.
+const MEMORY_DEVICE: &str = include_str!("memory.toml");
 
 /// A store with one LSM-tree, and where it is.
 #[derive(Clone, Debug)]
@@ -39,6 +56,8 @@ pub struct Setup {
     pub clients_max: u32,
     /// How durable a write is when it returns.
     pub durability: Durability,
+    /// Where the log is.
+    pub log: LogPlace,
     /// Processor time of simulated workers.
     pub costs: ProcessorCosts,
     /// Seed of everything random.
@@ -66,7 +85,10 @@ impl Setup {
     }
 
     /// The store as it is made in this place.
-    pub(super) fn builder(&self, place: &StoreLocation) -> Builder {
+    ///
+    /// # Errors
+    /// If there is no memory for the log.
+    pub(super) fn builder(&self, place: &StoreLocation) -> anyhow::Result<Builder> {
         let options = StoreOptions {
             cache_bytes: self.cache_bytes,
             workers: self.workers,
@@ -80,7 +102,19 @@ impl Setup {
             profile: None,
         };
         let unit_bytes = (self.segment_bytes / UNITS).min(UNIT_BYTES_MAX) as u32;
-        place.builder(&options).segment_bytes(self.segment_bytes).write_unit_bytes(unit_bytes)
+        let builder = place.builder(&options).segment_bytes(self.segment_bytes).write_unit_bytes(unit_bytes);
+        Ok(match self.log {
+            LogPlace::WithTree => builder,
+            LogPlace::Memory => builder.log_device(self.memory(place)?),
+        })
+    }
+
+    fn memory(&self, place: &StoreLocation) -> anyhow::Result<Arc<dyn Device>> {
+        if place.drive().is_none() {
+            return Ok(Arc::new(MemoryDevice::new(LOG_DEVICE_BYTES, LOG_DEVICE_BYTES)?));
+        }
+        let config = SimConfig::from_toml(MEMORY_DEVICE, "memory.toml")?.resized(LOG_DEVICE_BYTES);
+        Ok(Arc::new(SimDevice::new(&config, "the log", self.seed)?))
     }
 
     /// The tree.

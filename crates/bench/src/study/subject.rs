@@ -12,12 +12,12 @@ use serde::Serialize;
 
 use super::Setup;
 use crate::benchmark::Benchmark as _;
-use crate::drive::{Driven, Host as _, Span, drive};
+use crate::drive::{Driven, Host as _, Span, Tally, drive};
 use crate::fill::{Filling, Order, fill};
 use crate::keys::Distribution;
 use crate::records::Records;
 use crate::store::{Store, TREE};
-use crate::workload::{Mix, OnRecords, Workload};
+use crate::workload::{Mix, OnRecords, Operation, Workload};
 
 /// Longer than any run whose operations are counted.
 const LONG: Duration = Duration::from_secs(10_000_000);
@@ -99,7 +99,119 @@ pub struct Task {
     pub stream: u64,
 }
 
+/// Clients whose operations change with time.
+pub struct Watch<'a> {
+    /// Clients at a time.
+    pub clients: u32,
+    /// Their operations in the slice of this number.
+    pub mix: &'a dyn Fn(u32) -> Mix,
+    /// Slices that count.
+    pub slices: u32,
+    /// Length of a slice.
+    pub slice: Duration,
+    /// Slices before them that do not count.
+    pub warmup: u32,
+}
+
+/// A slice of a watched run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Slice {
+    /// When it ended, from the first one on.
+    pub end_s: f64,
+    /// Operations a second.
+    pub per_s: f64,
+    /// Runs of level 0 at its end.
+    pub level_zero_runs: u64,
+}
+
+/// A run that was watched over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Watched {
+    /// Clients at a time.
+    pub clients: u32,
+    /// Operations a second of all of them.
+    pub per_s: f64,
+    /// Look-ups.
+    pub reads: Option<Times>,
+    /// Updates.
+    pub writes: Option<Times>,
+    /// Requests to read that the device got, for each look-up.
+    pub reads_each: Option<f64>,
+    /// Runs of level 0, on average.
+    pub level_zero_runs: f64,
+    /// Writes that were written to the log together, on average.
+    pub writes_together: f64,
+    /// Over time.
+    pub slices: Vec<Slice>,
+}
+
 impl Subject {
+    /// Has clients work slice by slice, and measures them. A slice ends once the operations have ended that
+    /// are under way; these last ones do not count.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Interrupted`].
+    pub fn watch(&mut self, watch: &Watch<'_>, interrupt: &AtomicBool) -> anyhow::Result<Watched> {
+        let (mut tally, mut slices, mut counted_s) = (Tally::default(), Vec::new(), 0.0);
+        let (mut device_reads, mut log_records, mut log_groups) = (0, 0, 0);
+        for number in 0..watch.warmup + watch.slices {
+            let driven = self.slice(watch, number, interrupt)?;
+            if number < watch.warmup {
+                continue;
+            }
+            let (before, after) = (&driven.before, &driven.after);
+            device_reads += after.device.reads - before.device.reads;
+            log_records += after.log.records - before.log.records;
+            log_groups += after.log.groups - before.log.groups;
+            counted_s += driven.elapsed.as_secs_f64();
+            slices.push(Slice {
+                end_s: counted_s,
+                per_s: driven.tally.operations() as f64 / driven.elapsed.as_secs_f64(),
+                level_zero_runs: self.lsm_stats()?.levels.first().map_or(0, |level| level.runs),
+            });
+            tally.add(&driven.tally);
+        }
+        let times = |name: &str| {
+            let kind = tally.kinds().iter().find(|kind| kind.name == name);
+            kind.filter(|kind| !kind.latency_ns.is_empty()).map(|kind| Times::of(&kind.latency_ns))
+        };
+        let reads = times(Operation::Read.name());
+        let runs: u64 = slices.iter().map(|slice| slice.level_zero_runs).sum();
+        Ok(Watched {
+            clients: watch.clients,
+            per_s: tally.operations() as f64 / counted_s,
+            reads_each: reads.map(|reads| device_reads as f64 / reads.count.max(1) as f64),
+            reads,
+            writes: times(Operation::Update.name()),
+            level_zero_runs: runs as f64 / slices.len().max(1) as f64,
+            writes_together: log_records as f64 / log_groups.max(1) as f64,
+            slices,
+        })
+    }
+
+    fn slice(
+        &mut self,
+        watch: &Watch<'_>,
+        number: u32,
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<Driven<Stats>> {
+        let span = Span {
+            clients: watch.clients as usize,
+            warmup: Duration::ZERO,
+            length: watch.slice,
+            operations_max: None,
+            written_bytes_max: None,
+            rate_per_s: None,
+            sample_every: 1,
+            seed: self.seed ^ u64::from(number + 1) << 32,
+        };
+        let mix = (watch.mix)(number.saturating_sub(watch.warmup));
+        let workload = Workload::of(mix, Distribution::Uniform);
+        let clients = OnRecords::new(workload, self.records, span.seed).clients(span.clients);
+        let driven = drive(&mut self.store, &span, clients, interrupt)?;
+        if driven.is_interrupted { Err(Error::Interrupted.into()) } else { Ok(driven) }
+    }
+
     /// Makes the store of `setup`, has `work` done with it, and leaves nothing behind.
     ///
     /// # Errors
@@ -108,7 +220,7 @@ impl Subject {
         let place = setup.place()?;
         place.remove()?;
         let done = (|| {
-            let mut store = place.create_as(setup.builder(&place))?;
+            let mut store = place.create_as(setup.builder(&place)?)?;
             let tree = setup.tree();
             store.run(move |db| db.tree_with(TREE, &tree).map(drop))?;
             let mut subject = Self { store, records: setup.records, seed: setup.seed };

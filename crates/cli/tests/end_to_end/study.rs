@@ -78,3 +78,44 @@ fn what_cannot_be_studied_is_refused() {
     study(&["--table-bytes=64KiB"], &["a power of two from 256KiB on"]);
     study(&["--filter-bits=99", "--records=2000"], &["from 0 to 30 bits"]);
 }
+
+/// The study of the other paper, a hundredth of a second for each point in its scale.
+const SMALL_XPOINT: [&str; 6] =
+    ["study", "xpoint", "--records=1500", "--seconds=0.5", "--quiet", "--cpu-costs=600,2000,500,1500"];
+
+#[test]
+fn the_study_of_the_3d_xpoint_paper_asks_all_its_questions() {
+    let folder = folder();
+    let page = folder.path().join("study.html");
+    let drives = ["sim:intel-530", "sim:900p"];
+    let assert = flashgrain()
+        .args(SMALL_XPOINT)
+        .args(drives)
+        .arg("--json")
+        .arg("--report")
+        .arg(&page)
+        .assert()
+        .success();
+    let result: Value = serde_json::from_str(&stdout(&assert)).unwrap();
+    let points: Vec<_> = result["answers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| (answer["question"].as_str().unwrap(), answer["points"].as_array().unwrap().len()))
+        .collect();
+    let expected =
+        [("writes", 14), ("level-zero", 6), ("parallelism", 12), ("log", 12), ("bursts", 3), ("reads", 10)];
+    assert_eq!(points, expected);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(html.matches("<svg viewBox").count(), 5 * 3 + 3);
+}
+
+#[test]
+fn a_single_question_is_shown_with_the_papers_figures() {
+    let assert = flashgrain().args(SMALL_XPOINT).args(["sim:900p", "--only=level-zero"]).assert().success();
+    let shown = stdout(&assert);
+    assert!(shown.contains("(134 µs)") && shown.contains("Figures 8 to 10"), "{shown}");
+    assert!(!shown.contains("Figure 19"), "{shown}");
+    fails(flashgrain().args(["study", "xpoint", "--only=everything"]), 2, &["level-zero"]);
+    fails(flashgrain().args(["study", "xpoint", "/no/such/directory"]), 2, &["not a directory"]);
+}

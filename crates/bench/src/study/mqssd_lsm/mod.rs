@@ -20,7 +20,7 @@ use serde::Serialize;
 pub use layout::Layout;
 
 use super::subject::{Measured, Subject, Task};
-use super::{Setup, Sheet};
+use super::{LogPlace, Setup, Sheet};
 use crate::fill::Order;
 use crate::listener::Listener;
 use crate::processor::ProcessorCosts;
@@ -149,6 +149,7 @@ impl Options {
             workers: WORKERS,
             clients_max: self.concurrency_max().max(WORKERS),
             durability: Durability::None,
+            log: LogPlace::WithTree,
             costs: self.costs,
             seed: self.seed,
         }

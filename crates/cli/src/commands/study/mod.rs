@@ -2,6 +2,7 @@
 
 mod mqssd_lsm;
 mod output;
+mod xpoint;
 
 use clap::{Args, Subcommand};
 
@@ -21,10 +22,12 @@ pub struct StudyArguments {
 enum What {
     #[command(name = "mqssd-lsm")]
     MqssdLsm(mqssd_lsm::MqssdLsmArguments),
+    Xpoint(xpoint::XpointArguments),
 }
 
 pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> {
     match &arguments.what {
         What::MqssdLsm(arguments) => mqssd_lsm::run(arguments, context),
+        What::Xpoint(arguments) => xpoint::run(arguments, context),
     }
 }

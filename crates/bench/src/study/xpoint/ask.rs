@@ -1,0 +1,185 @@
+//! What is measured for each question.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use flashgrain::{Durability, LsmThrottling};
+
+use super::{
+    CLIENTS, LEVEL_ZERO_RUNS, MEMTABLE_BYTES, Options, Point, Question, SCALE, SLOWDOWN_RUNS, STOP_RUNS,
+    usual_tree,
+};
+use crate::fill::Order;
+use crate::listener::Listener;
+use crate::study::subject::Watch;
+use crate::study::{LogPlace, Setup, Subject};
+use crate::workload::Mix;
+
+/// Largest memtable of any question.
+pub(super) const MEMTABLE_BYTES_MAX: u64 = 4 * MEMTABLE_BYTES;
+
+/// Slices of a measurement, and a part as many before it.
+const SLICES: u32 = 48;
+const WARMUP_DIVISOR: u32 = 4;
+
+/// Bursts in slices: of 48, three times 16 for a minute, of which 25 seconds are a burst in the paper.
+const PERIOD_SLICES: u32 = 16;
+const BURST_SLICES: u32 = 7;
+
+/// Bursts last longer than other points: three minutes where these last 150 s.
+const BURSTS_FACTOR: f64 = 1.2;
+
+/// Clients of bursts: merging takes no processor time of simulated drives, so that the paper's four do not
+/// write more than it keeps up with.
+const BURST_CLIENTS: u32 = 16;
+
+/// Shares of writes.
+const WRITE_SHARES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 1.0];
+const READ_SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.9];
+const PARALLELISM: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// A measurement to make.
+struct Trial {
+    setup: Setup,
+    setting: &'static str,
+    x: f64,
+    clients: u32,
+    /// Share of writes in a slice.
+    writes: fn(f64, u32) -> f64,
+    seconds: f64,
+}
+
+/// Measures all points of a question.
+pub(super) fn all(
+    question: Question,
+    options: &Options,
+    listener: &dyn Listener,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<Vec<Point>> {
+    let mut points = Vec::new();
+    for target in targets(question, options) {
+        for trial in trials(question, options, target) {
+            let name = target.display();
+            listener.note(&format!("{question:?}, {name}: {} {}", trial.setting, trial.x));
+            points.push(measure(trial, interrupt)?);
+        }
+    }
+    Ok(points)
+}
+
+/// The paper asks what it has changed of its fastest drive only.
+fn targets(question: Question, options: &Options) -> &[PathBuf] {
+    match question {
+        Question::Bursts | Question::Reads => options.targets.rchunks(1).next().unwrap_or_default(),
+        _ => &options.targets,
+    }
+}
+
+fn trials(question: Question, options: &Options, target: &Path) -> Vec<Trial> {
+    let usual = || Trial {
+        setup: options.setup(target),
+        setting: "",
+        x: 0.0,
+        clients: CLIENTS,
+        writes: |_, _| 0.5,
+        seconds: options.seconds,
+    };
+    match question {
+        Question::Writes => {
+            let trial = |share: &f64| Trial { x: *share, writes: |share, _| share, ..usual() };
+            WRITE_SHARES.iter().map(trial).collect()
+        }
+        Question::LevelZero => level_zero(&usual),
+        Question::Parallelism => {
+            let trial = |clients: &u32| {
+                let mut trial = Trial { x: f64::from(*clients), clients: *clients, ..usual() };
+                trial.setup.durability = Durability::Buffered;
+                trial
+            };
+            PARALLELISM.iter().map(trial).collect()
+        }
+        Question::Log => log(&usual),
+        Question::Bursts => bursts(&usual),
+        Question::Reads => reads(&usual),
+    }
+}
+
+/// As many bytes of level 0 in eight runs, four and two on average: it is merged at twice as many.
+fn level_zero(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
+    let trial = |(runs, bytes): (u32, u64)| {
+        let mut trial = Trial { x: f64::from(runs), ..usual() };
+        trial.setup.lsm = usual_tree().level_zero_runs(2 * runs).memtable_bytes(bytes);
+        trial
+    };
+    [(8, MEMTABLE_BYTES), (4, 2 * MEMTABLE_BYTES), (2, MEMTABLE_BYTES_MAX)].into_iter().map(trial).collect()
+}
+
+/// 90 % and half of writes with each place of the log.
+fn log(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
+    let places = [
+        ("on the drive", Durability::Buffered, LogPlace::WithTree),
+        ("in memory", Durability::Buffered, LogPlace::Memory),
+        ("not waited for", Durability::None, LogPlace::WithTree),
+    ];
+    let of_share = |share: f64| {
+        places.map(|(setting, durability, place)| {
+            let mut trial = Trial { setting, x: share, writes: |share, _| share, ..usual() };
+            (trial.setup.durability, trial.setup.log) = (durability, place);
+            trial
+        })
+    };
+    [0.9, 0.5].into_iter().flat_map(of_share).collect()
+}
+
+/// Half of writes, and 90 % for 25 seconds of each minute.
+fn bursts(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
+    let ways = [
+        ("RocksDB's", LsmThrottling::RocksDb),
+        ("two stages", LsmThrottling::TwoStage),
+        ("graded", LsmThrottling::Graded),
+    ];
+    let trial = |(setting, throttling)| {
+        let writes = |_, slice| if slice % PERIOD_SLICES < BURST_SLICES { 0.9 } else { 0.5 };
+        let mut trial = Trial { setting, writes, clients: BURST_CLIENTS, ..usual() };
+        trial.seconds *= BURSTS_FACTOR;
+        trial.setup.lsm = usual_tree().throttling(throttling);
+        trial
+    };
+    ways.into_iter().map(trial).collect()
+}
+
+/// Level 0 as it is by default, and with large runs where reads prevail.
+fn reads(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
+    let of_share = |share: &f64| {
+        let trial = |setting| Trial { setting, x: *share, writes: |reads, _| 1.0 - reads, ..usual() };
+        let runs = 2 * LEVEL_ZERO_RUNS;
+        let mut fixed = trial("small runs");
+        fixed.setup.lsm = usual_tree().level_zero_runs(runs);
+        let mut by_reads = trial("by reads");
+        by_reads.setup.lsm = usual_tree()
+            .memtable_bytes(MEMTABLE_BYTES_MAX)
+            .level_zero_runs(runs / 4)
+            .slowdown_runs(SLOWDOWN_RUNS / 4)
+            .stop_runs(STOP_RUNS / 4)
+            .level_zero_by_reads(true);
+        [fixed, by_reads]
+    };
+    READ_SHARES.iter().flat_map(of_share).collect()
+}
+
+fn measure(trial: Trial, interrupt: &AtomicBool) -> anyhow::Result<Point> {
+    let Trial { setup, setting, x, clients, writes, seconds } = trial;
+    let target = setup.target.display().to_string();
+    let watched = Subject::with(&setup, |subject| {
+        subject.fill(Order::Stretches, interrupt)?;
+        subject.settle(interrupt)?;
+        let mix = |slice| {
+            let update = writes(x, slice);
+            Mix { read: 1.0 - update, update, in_order: true, ..Mix::default() }
+        };
+        let slice = std::time::Duration::from_secs_f64(seconds / SCALE as f64 / f64::from(SLICES));
+        let watch = Watch { clients, mix: &mix, slices: SLICES, slice, warmup: SLICES / WARMUP_DIVISOR };
+        subject.watch(&watch, interrupt)
+    })?;
+    Ok(Point { target, setting, x, watched })
+}

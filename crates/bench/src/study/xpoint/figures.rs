@@ -1,0 +1,104 @@
+//! Charts.
+
+use flashgrain_report::page::{Figure, Growth, Unit};
+
+use super::sheet::{is_share, varied};
+use super::{Answer, Point, Question, paper};
+use crate::study::chart::{Curve, Quantity, legend, panel};
+
+/// Shares of writes whose course over time is shown: Figures 4 and 5.
+const SHARES_OVER_TIME: [f64; 2] = [0.05, 0.9];
+
+const RATE: Quantity = Quantity { title: "", unit: Unit::Count, growth: Growth::Linear };
+const TIME: Quantity = Quantity { title: "", unit: Unit::Seconds, growth: Growth::Log };
+const SECONDS: Quantity = Quantity { title: "seconds", unit: Unit::Seconds, growth: Growth::Linear };
+
+type Number = fn(&Point) -> Option<f64>;
+type Papers = fn(&paper::Known) -> Option<f64>;
+
+/// What is drawn over what the question varies.
+const PANELS: [(&str, Quantity, Number, Papers); 3] = [
+    ("Operations a second", RATE, |point| Some(point.watched.per_s), |known| known.per_s),
+    (
+        "p90 of look-ups",
+        TIME,
+        |point| Some(point.watched.reads.as_ref()?.p90_us * 1e-6),
+        |known| Some(known.read_p90_us? * 1e-6),
+    ),
+    (
+        "p90 of updates",
+        TIME,
+        |point| Some(point.watched.writes.as_ref()?.p90_us * 1e-6),
+        |known| Some(known.write_p90_us? * 1e-6),
+    ),
+];
+
+pub(super) fn all(answer: &Answer, id: &str) -> Vec<Figure> {
+    match answer.question {
+        Question::Bursts => vec![over_time(answer, id, &[0.0])],
+        Question::Writes => vec![varying(answer, id), over_time(answer, id, &SHARES_OVER_TIME)],
+        _ => vec![varying(answer, id)],
+    }
+}
+
+fn curves(answer: &Answer) -> Vec<(String, Vec<&Point>)> {
+    let mut all: Vec<(String, Vec<&Point>)> = Vec::new();
+    for point in &answer.points {
+        let name = point.name();
+        match all.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, points)) => points.push(point),
+            None => all.push((name, vec![point])),
+        }
+    }
+    all
+}
+
+/// Rates and times over what the question varies.
+fn varying(answer: &Answer, id: &str) -> Figure {
+    let question = answer.question;
+    let unit = if is_share(question) { Unit::Share } else { Unit::Count };
+    let growth = if is_share(question) { Growth::Linear } else { Growth::Log2 };
+    let x = Quantity { title: varied(question), unit, growth };
+    let title = format!("Over {}", varied(question));
+    let (mut panels, mut keys) = (Vec::new(), Vec::new());
+    for (name, y, ours, papers) in PANELS {
+        let mut drawn = Vec::new();
+        for (number, (label, points)) in curves(answer).into_iter().enumerate() {
+            let curve = |is_paper, points| Curve { number, label: label.clone(), is_paper, points };
+            let known =
+                points.iter().filter_map(|point| Some((point.x, papers(&paper::of(question, point))?)));
+            drawn.push(curve(true, known.collect()));
+            drawn.push(curve(
+                false,
+                points.iter().filter_map(|point| Some((point.x, ours(point)?))).collect(),
+            ));
+        }
+        panels.push(panel(&title, name, x, y, &drawn));
+        keys = legend(&drawn);
+    }
+    let caption = "Dashed: between the paper's figures, where its text has them.".into();
+    Figure { id: format!("{id}-varied").into(), title, caption, legend: keys, panels }
+}
+
+/// Operations a second, slice by slice: a panel for each value of what the question varies.
+fn over_time(answer: &Answer, id: &str, values: &[f64]) -> Figure {
+    let title = "Operations a second over time";
+    let (mut panels, mut keys) = (Vec::new(), Vec::new());
+    for value in values {
+        let mut drawn = Vec::new();
+        for (number, (label, points)) in curves(answer).into_iter().enumerate() {
+            for point in points.into_iter().filter(|point| (point.x - value).abs() < 1e-9) {
+                let points = point.watched.slices.iter().map(|slice| (slice.end_s, slice.per_s)).collect();
+                drawn.push(Curve { number, label: label.clone(), is_paper: false, points });
+            }
+        }
+        let name = match varied(answer.question) {
+            "" => "Operations a second".to_owned(),
+            what => format!("{:.0} % {what}", value * 100.0),
+        };
+        panels.push(panel(title, &name, SECONDS, RATE, &drawn));
+        keys = legend(&drawn);
+    }
+    let caption = "Time is 1/256 of the paper's.".into();
+    Figure { id: format!("{id}-time").into(), title: title.into(), caption, legend: keys, panels }
+}

@@ -1,0 +1,203 @@
+//! Tables, and what is to be said of them.
+
+use flashgrain_report::page::{Cell, Kind, Table};
+use flashgrain_report::unit;
+
+use super::{Answer, Point, Question, SCALE, XpointResult, figures, paper};
+use crate::study::sheet::{Part, Sheet};
+use crate::study::subject::{Slice, Times};
+
+pub(super) fn of(result: &XpointResult) -> Sheet {
+    Sheet {
+        title: "Flashgrain's LSM-tree on flash and on 3D XPoint".into(),
+        conditions: conditions(result),
+        parts: result.answers.iter().map(part).collect(),
+    }
+}
+
+fn conditions(result: &XpointResult) -> Vec<String> {
+    let records = result.records;
+    vec![
+        format!(
+            "Memtables and tables of {}, and times, are 1/{SCALE} of the paper's; {} records of {} + {} bytes, {} in all, 1/{} of the paper's 100 GB.",
+            unit::bytes(result.memtable_bytes as f64),
+            unit::count(records.count as f64),
+            records.key_bytes,
+            records.value_bytes,
+            unit::bytes(records.bytes() as f64),
+            unit::count((100e9 / records.bytes() as f64).round()),
+        ),
+        format!(
+            "{} of memory for blocks, memtables and pages; no filters; RocksDB 5.17's defaults (F = 10, four runs of level 0 are merged, writers are slowed down from 20 on and stopped at 36, one job at a time); seed {}.",
+            unit::bytes(result.cache_bytes as f64),
+            result.seed
+        ),
+        format!("On simulated drives times are virtual: {}.", result.costs.describe()),
+        "Writes do not wait for the log, as RocksDB's hand it to the kernel only; but in the questions by clients and by the place of the log each waits until the log's device has it."
+            .into(),
+    ]
+}
+
+fn part(answer: &Answer) -> Part {
+    let (id, title) = title(answer.question);
+    Part {
+        id,
+        title: title.into(),
+        text: in_short(answer).into_iter().collect(),
+        tables: vec![("The paper's figures in brackets, where its text has them".into(), table(answer))],
+        figures: figures::all(answer, id),
+    }
+}
+
+fn title(question: Question) -> (&'static str, &'static str) {
+    match question {
+        Question::Writes => ("writes", "By the share of writes (Figures 3 to 7)"),
+        Question::LevelZero => ("level-zero", "By the runs of level 0 (Figures 8 to 10 and 12)"),
+        Question::Parallelism => ("parallelism", "By clients (Figures 13 to 16)"),
+        Question::Log => ("log", "By the place of the log (Figures 17 and 20)"),
+        Question::Bursts => ("bursts", "Under bursts of writes (Figure 18)"),
+        Question::Reads => ("reads", "Level 0 by the share of reads (Figure 19)"),
+    }
+}
+
+/// What the question varies over.
+pub(super) fn varied(question: Question) -> &'static str {
+    match question {
+        Question::Writes | Question::Log => "writes",
+        Question::LevelZero => "runs of level 0 meant",
+        Question::Parallelism => "clients",
+        Question::Bursts => "",
+        Question::Reads => "reads",
+    }
+}
+
+pub(super) fn is_share(question: Question) -> bool {
+    matches!(question, Question::Writes | Question::Log | Question::Reads)
+}
+
+fn table(answer: &Answer) -> Table {
+    let question = answer.question;
+    let mut table = Table::new(&[
+        ("drive", Kind::Label),
+        (varied(question), Kind::Number),
+        ("operations/s", Kind::Number),
+        ("slowest slice", Kind::Number),
+        ("look-ups: p50", Kind::Number),
+        ("p90", Kind::Number),
+        ("updates: p50", Kind::Number),
+        ("p90", Kind::Number),
+        ("reads each", Kind::Number),
+        ("runs of level 0", Kind::Number),
+        ("writes together", Kind::Number),
+    ]);
+    for point in &answer.points {
+        let known = paper::of(question, point);
+        let watched = &point.watched;
+        let time = |times: &Option<Times>, of: fn(&Times) -> f64, papers: Option<f64>| {
+            let ours = times.as_ref().map(|times| unit::micros(of(times)));
+            ours.map_or_else(|| "–".into(), |ours| beside(ours, papers.map(unit::micros)))
+        };
+        table.push(
+            [
+                point.name(),
+                if is_share(question) { unit::share(point.x) } else { unit::count(point.x) },
+                beside(unit::count(watched.per_s.round()), known.per_s.map(unit::count)),
+                unit::count(slowest(&watched.slices).round()),
+                time(&watched.reads, |times| times.p50_us, None),
+                time(&watched.reads, |times| times.p90_us, known.read_p90_us),
+                time(&watched.writes, |times| times.p50_us, None),
+                time(&watched.writes, |times| times.p90_us, known.write_p90_us),
+                watched.reads_each.map_or_else(|| "–".into(), |reads| format!("{reads:.2}")),
+                format!("{:.1}", watched.level_zero_runs),
+                format!("{:.1}", watched.writes_together),
+            ]
+            .map(Cell::from),
+        );
+    }
+    table
+}
+
+fn beside(ours: String, papers: Option<String>) -> String {
+    papers.map_or_else(|| ours.clone(), |papers| format!("{ours} ({papers})"))
+}
+
+fn slowest(slices: &[Slice]) -> f64 {
+    slices.iter().map(|slice| slice.per_s).fold(f64::INFINITY, f64::min)
+}
+
+/// The point of the last drive, or of one of this name, with this setting.
+fn find<'a>(answer: &'a Answer, target: Option<&str>, setting: &str, x: f64) -> Option<&'a Point> {
+    let is_meant = |point: &&Point| {
+        let is_there = target.is_none_or(|target| point.target == target);
+        is_there && point.setting == setting && (point.x - x).abs() < 1e-9
+    };
+    answer.points.iter().rev().find(is_meant)
+}
+
+fn read_p90(point: &Point) -> Option<f64> {
+    Some(point.watched.reads.as_ref()?.p90_us)
+}
+
+fn write_p90(point: &Point) -> Option<f64> {
+    Some(point.watched.writes.as_ref()?.p90_us)
+}
+
+/// How much less the second is.
+fn less(from: Option<f64>, to: Option<f64>) -> Option<String> {
+    Some(unit::share(1.0 - to? / from?))
+}
+
+/// The paper's finding beside ours.
+fn in_short(answer: &Answer) -> Option<String> {
+    let last = &answer.points.last()?.target;
+    let at = |setting: &str, x: f64| find(answer, None, setting, x);
+    Some(match answer.question {
+        Question::Writes => {
+            let rate = |x| at("", x).map(|point| unit::count(point.watched.per_s.round()));
+            format!(
+                "On {last} the rate goes from {} to {} as look-ups become writes; the paper's from 115 k to 45 k, as RocksDB slows writers down.",
+                rate(0.0)?,
+                rate(1.0)?
+            )
+        }
+        Question::LevelZero => {
+            let time = |x| Some(unit::micros(read_p90(at("", x)?)?));
+            format!(
+                "On {last} the p90 of look-ups is {} with eight runs of level 0 and {} with two of as many bytes; in the paper 134 and 101 µs, of which it puts 8.5 to 9.7 µs down to the search of each run. Here searching what is in memory takes no processor time.",
+                time(8.0)?,
+                time(2.0)?
+            )
+        }
+        Question::Parallelism => {
+            let slow = answer.points.first()?;
+            let ratio = write_p90(at("", 32.0)?)? / write_p90(find(answer, Some(&slow.target), "", 32.0)?)?;
+            format!(
+                "With 32 clients the p90 of writes on {last} is {ratio:.2} times that on {}; in the paper 9.4 times, 440 and 47 µs, as RocksDB's writers queue up behind each other.",
+                slow.target
+            )
+        }
+        Question::Log => format!(
+            "On {last} with half of writes the log in memory takes their p90 down by {}; in the paper by 18.8 %. With 90 % of writes, not waiting for the log takes it down by {}; in the paper, where there is no log then, by 59 %.",
+            less(write_p90(at("on the drive", 0.5)?), write_p90(at("in memory", 0.5)?))?,
+            less(write_p90(at("on the drive", 0.9)?), write_p90(at("not waited for", 0.9)?))?
+        ),
+        Question::Bursts => {
+            let slow = |point: &Point| {
+                let rate = unit::count(slowest(&point.watched.slices).round());
+                format!("{rate} ({})", point.setting)
+            };
+            let rates: Vec<String> = answer.points.iter().map(slow).collect();
+            format!(
+                "In the slowest slice on {last} there are so many operations a second: {}. In the paper RocksDB's way makes 9 to 12 k for many seconds, and two stages hardly ever as few.",
+                rates.join(", ")
+            )
+        }
+        Question::Reads => {
+            let ratio = at("by reads", 0.9)?.watched.per_s / at("small runs", 0.9)?.watched.per_s;
+            format!(
+                "With 90 % of look-ups on {last} a level 0 that follows reads makes {} more operations; in the paper 13 %.",
+                unit::share(ratio - 1.0)
+            )
+        }
+    })
+}

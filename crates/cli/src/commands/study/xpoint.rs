@@ -1,0 +1,55 @@
+//! `flashgrain study xpoint`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flashgrain_bench::processor::ProcessorCosts;
+use flashgrain_bench::study::xpoint::{Options, Question, xpoint};
+
+use super::output::OutputOptions;
+use crate::output::Context;
+use crate::units::parse_seconds;
+
+/// Throttling, level 0, parallelism and the log on flash and on 3D XPoint: the paper on RocksDB and 3D
+/// XPoint.
+///
+/// A store is filled for each point of its figures. What the paper has changed in RocksDB is asked of the
+/// last target only.
+#[derive(Debug, Args)]
+pub struct XpointArguments {
+    /// Simulated drives, sim:PRESET or sim:FILE.toml, or directories on real ones.
+    #[arg(value_name = "TARGET", default_values = ["sim:intel-530", "sim:intel-750", "sim:900p"])]
+    targets: Vec<PathBuf>,
+    /// Only these of the questions.
+    #[arg(long, value_name = "QUESTION,...", value_enum, value_delimiter = ',')]
+    only: Vec<Question>,
+    /// Records of 1,016 bytes.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1000..=1 << 40), default_value_t = 131_072)]
+    records: u64,
+    /// Time that counts for each point, of which 1/256 passes.
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "150")]
+    seconds: f64,
+    /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST.
+    #[arg(long, value_name = "TIMES", default_value = "4000,8000,500,3000")]
+    cpu_costs: ProcessorCosts,
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+pub fn run(arguments: &XpointArguments, context: &Context) -> anyhow::Result<()> {
+    arguments.output.check()?;
+    let interrupt = context.interrupt.watch()?;
+    let options = Options {
+        targets: arguments.targets.clone(),
+        questions: arguments.only.clone(),
+        records: arguments.records,
+        seconds: arguments.seconds,
+        costs: arguments.cpu_costs,
+        seed: arguments.seed,
+    };
+    let result = xpoint(&options, context, interrupt)?;
+    arguments.output.show(&result, result.sheet(), context)
+}
