@@ -22,6 +22,7 @@ use crate::btree::{BTree, Change, Scan};
 use crate::factory::{Factory, Plan};
 use crate::header::PageId;
 use crate::index::{Direction, Parameters, Piece, Tree, TreeId};
+use crate::log::Timestamp;
 
 const OWN_KEYS: u8 = 0xff;
 
@@ -59,6 +60,8 @@ struct Names {
     by_name: BTreeMap<String, Arc<NamedTree>>,
     by_id: HashMap<TreeId, Arc<NamedTree>>,
     next: u32,
+    /// All changes up to this commit are in the catalog.
+    changed: Timestamp,
     dropped: Vec<Dropped>,
     /// Trees as they were known before they got other names: somebody may still use them.
     renamed: Vec<(TreeId, Weak<NamedTree>)>,
@@ -163,14 +166,34 @@ impl Trees {
             }
         }
         let next = entry.id.0.saturating_add(1).max(self.next_id().0);
-        let bytes = next.to_le_bytes();
-        self.catalog.update(&[OWN_KEYS], &mut |_| Change::Put(&bytes))?;
+        self.write_own(next, self.last_change())?;
         let bytes = entry.encode();
         self.catalog.update(name.as_bytes(), &mut |_| Change::Put(&bytes))?;
         let tree = self.factory.open(entry.id, entry.kind, &entry.parameters)?;
         let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
         names.next = next;
         names.insert(name, entry, tree);
+        Ok(())
+    }
+
+    /// What the catalog says of itself.
+    fn write_own(&self, next: u32, changed: Timestamp) -> Result<(), Error> {
+        let bytes = [&next.to_le_bytes()[..], &changed.0.to_le_bytes()].concat();
+        self.catalog.update(&[OWN_KEYS], &mut |_| Change::Put(&bytes))
+    }
+
+    /// All changes up to this commit were in the catalog when it was opened, or were made since.
+    pub fn last_change(&self) -> Timestamp {
+        self.names().changed
+    }
+
+    /// All that this commit, and those before, change of the catalog is done. One caller at a time.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn note_change(&self, at: Timestamp) -> Result<(), Error> {
+        self.write_own(self.next_id().0, at)?;
+        self.known.write().unwrap_or_else(PoisonError::into_inner).changed = at;
         Ok(())
     }
 
@@ -287,8 +310,11 @@ impl Names {
     fn take_in(&mut self, factory: &Factory, key: &[u8], value: &[u8]) -> Result<(), Error> {
         match key {
             [OWN_KEYS] => {
-                let next = value.first_chunk().map_or(0, |next| u32::from_le_bytes(*next));
-                self.next = self.next.max(next);
+                let (next, rest) = value.split_first_chunk().unwrap_or((&[0; 4], &[]));
+                self.next = self.next.max(u32::from_le_bytes(*next));
+                // Earlier versions wrote nothing there.
+                let changed = rest.first_chunk().map_or(0, |changed| u64::from_le_bytes(*changed));
+                self.changed = Timestamp(changed);
             }
             [OWN_KEYS, ..] => {
                 let entry = Entry::decode("(dropped)", value)?;

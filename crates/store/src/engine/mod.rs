@@ -171,8 +171,9 @@ impl Engine {
             }
             Ok((record, entries))
         };
-        let add = |entries: Vec<(&str, Entry)>| {
-            entries.into_iter().try_for_each(|(name, entry)| trees.add(name, entry))
+        let add = |entries: Vec<(&str, Entry)>, at| {
+            entries.into_iter().try_for_each(|(name, entry)| trees.add(name, entry))?;
+            trees.note_change(at)
         };
         self.parts.transactions.define(prepare, add).map(drop)
     }
@@ -193,11 +194,12 @@ impl Engine {
             }
             Ok((record, ids))
         };
-        let drop_all = |ids: Vec<(&str, TreeId)>| {
+        let drop_all = |ids: Vec<(&str, TreeId)>, at| {
             ids.into_iter().try_for_each(|(name, id)| {
                 self.parts.transactions.forget(id);
                 trees.remove(name, id)
-            })
+            })?;
+            trees.note_change(at)
         };
         self.parts.transactions.define(prepare, drop_all)?;
         self.sweep_soon();
@@ -224,9 +226,9 @@ impl Engine {
             Operation::RenameTree { tree: known.entry.id, name: new_name.as_bytes() }.encode(&mut record);
             Ok((record, known.entry.id))
         };
-        let rename = |id| {
+        let rename = |id, at| {
             before = trees.rename(id, new_name)?;
-            Ok(())
+            trees.note_change(at)
         };
         self.parts.transactions.define(prepare, rename)?;
         before.ok_or_else(|| Error::NoTree { name: name.into() })

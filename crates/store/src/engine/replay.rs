@@ -13,7 +13,7 @@ use crate::checkpoint::EPOCH_MAX;
 use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::index::TreeId;
-use crate::log::LogRecord;
+use crate::log::{LogRecord, Timestamp};
 use crate::segment::Segments;
 use crate::task::Executor;
 use crate::txn::{Operation, Operations, Replayer};
@@ -27,6 +27,9 @@ pub(super) struct Replay {
     overflow_values: Arc<OverflowValues>,
     /// The epoch of the checkpoint.
     cut: Epoch,
+    /// The catalog has the changes of all commits up to this one. They are not done again: later ones may
+    /// have used the same names, and a tree that is gone would come back.
+    catalog_until: Timestamp,
     replayer: Replayer,
 }
 
@@ -70,12 +73,14 @@ impl Replay {
     ) -> Self {
         let own = Arc::clone(&overflow_values);
         let give_back = Arc::new(move |reference: &[u8]| own.free(reference));
-        Self { trees, overflow_values, cut, replayer: Replayer::new(executor, give_back) }
+        let catalog_until = trees.last_change();
+        Self { trees, overflow_values, cut, catalog_until, replayer: Replayer::new(executor, give_back) }
     }
 
     /// A commit, in the order of the log.
     pub fn record(&mut self, logged: LogRecord, record: &[u8]) -> Result<(), Error> {
         let most = if planted!(BatchReplayedInPart) { OPERATIONS_OF_A_BLOCK } else { usize::MAX };
+        let mut changes_catalog = false;
         for operation in Operations::of(record).take(most) {
             let operation = operation.map_err(|_| Error::Corrupt {
                 what: format!("commit {} in the log", logged.timestamp.0),
@@ -83,9 +88,15 @@ impl Replay {
                 expected: "operations that this version knows".into(),
                 got: "something else, under a right checksum".into(),
             })?;
+            let is_of_catalog = operation.is_of_catalog();
+            if is_of_catalog && logged.timestamp <= self.catalog_until && !planted!(CatalogReplayedOverNewer)
+            {
+                continue;
+            }
+            changes_catalog |= is_of_catalog;
             self.operation(logged, operation)?;
         }
-        Ok(())
+        if changes_catalog { self.trees.note_change(logged.timestamp) } else { Ok(()) }
     }
 
     fn operation(&mut self, logged: LogRecord, operation: Operation<'_>) -> Result<(), Error> {

@@ -59,11 +59,11 @@ use ring::Ring;
 
 /// A position in the log: bytes since the store was created. Its place is the position modulo the ring's
 /// length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Lsn(pub u64);
 
 /// Number of a commit. Commits are numbered from 1, in their order in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(pub u64);
 
 impl Timestamp {

@@ -202,15 +202,15 @@ impl Transactions {
         Ok(found)
     }
 
-    /// Commits a change of the catalog: `prepare` gives the operation's record, `apply` does it. One at a
-    /// time, and with no commit under way.
+    /// Commits a change of the catalog: `prepare` gives the operation's record, `apply` does it, told which
+    /// commit it is. One at a time, and with no commit under way.
     ///
     /// # Errors
     /// Those of `prepare`, and then nothing has changed; those of `apply`, which poison; [`Error::Poisoned`].
     pub fn define<T>(
         &self,
         prepare: impl FnOnce() -> Result<(Vec<u8>, T), Error>,
-        apply: impl FnOnce(T) -> Result<(), Error>,
+        apply: impl FnOnce(T, Timestamp) -> Result<(), Error>,
     ) -> Result<Timestamp, Error> {
         let logged = {
             let _held = self.locks.lock_all();
@@ -218,7 +218,7 @@ impl Transactions {
             // `visible.admit` is not needed: with all locks this is the only commit under way.
             let _all_wait_for_it = self.poison.guard("the catalog was changed");
             let logged = self.log.append_noting(&record, |logged| self.begin(logged))?;
-            apply(prepared).map_err(|error| self.poison.by(error))?;
+            apply(prepared, logged.timestamp).map_err(|error| self.poison.by(error))?;
             self.visible.applied(logged.timestamp);
             logged
         };

@@ -40,6 +40,11 @@ pub(crate) enum Operation<'a> {
 }
 
 impl Operation<'_> {
+    /// Whether it changes which trees there are.
+    pub fn is_of_catalog(&self) -> bool {
+        matches!(self, Self::CreateTree { .. } | Self::DropTree { .. } | Self::RenameTree { .. })
+    }
+
     /// Appends it to a record.
     pub fn encode(&self, record: &mut Vec<u8>) {
         match *self {
