@@ -7,6 +7,7 @@ use flashgrain::IndexKind;
 use flashgrain_simtest::campaign::{
     CASES, Campaign, Counting, Counts, Crash, Errors, Histories, OfKind, Tokens,
 };
+use flashgrain_simtest::world::Habits;
 
 /// Plays a campaign with trees of a kind until so many cases are over.
 fn keeps_all_promises(kind: IndexKind, campaign: impl Campaign + 'static, cases: u64) {
@@ -37,6 +38,7 @@ fn crashes_lose_nothing() {
 fn failing_requests_lose_nothing() {
     keeps_all_promises(IndexKind::AppendOnly, Errors { habits: None }, 300);
     keeps_all_promises(IndexKind::Lsm, Errors { habits: None }, 600);
+    keeps_all_promises(IndexKind::Lsm, Errors { habits: Some(Habits::many_records()) }, 100);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::counts::Counts;
 use super::run::Campaign;
 use super::{Counting, Crash, Decay, Errors, Failure, Histories, Listing, Lives, OfKind, Tokens};
 use crate::media::Choices;
+use crate::world::Habits;
 
 /// Extent of the search for a planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,9 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
             lsm(Histories, 2),
             lsm(crashes(), 1),
             lsm(Errors { habits: None }, 10),
+            // These cost little, as no crash states are looked at.
+            lsm(Errors { habits: Some(Habits::many_records()) }, 10),
+            lsm(Crash { habits: Some(Habits::many_records()), states_per_life: 10, ..crashes() }, 4),
             lsm(Lives::default(), 1),
         ],
         Finder::LsmDecay => vec![lsm(Decay::default(), 1)],

@@ -30,6 +30,7 @@ impl Campaign for OfKind {
     }
 
     fn habits(&self, seed: u64) -> Habits {
+        let _kind = trees_of(self.kind);
         self.campaign.habits(seed)
     }
 

@@ -34,6 +34,9 @@ pub struct LsmTrees {
     fanout: u32,
     level_zero_runs: u32,
     filter_bits: u32,
+    jobs: u32,
+    eager_jobs: bool,
+    parts: u32,
     table_segments: u64,
     has_short_segments: bool,
 }
@@ -58,9 +61,12 @@ impl LsmTrees {
         Self {
             layout: LAYOUTS[random.random_range(0..LAYOUTS.len())],
             fanout: random.random_range(2..9),
-            level_zero_runs: random.random_range(1..5),
+            level_zero_runs: [1, 1, 2, 3, 4][random.random_range(0..5)],
             filter_bits: [0, 5, 10][random.random_range(0..3)],
-            table_segments: random.random_range(1..4),
+            jobs: random.random_range(1..5),
+            eager_jobs: random.random(),
+            parts: random.random_range(1..9),
+            table_segments: [1, 1, 1, 2, 3][random.random_range(0..5)],
             has_short_segments: random.random(),
         }
     }
@@ -73,19 +79,22 @@ impl LsmTrees {
             .fanout(self.fanout)
             .level_zero_runs(self.level_zero_runs)
             .filter_bits_per_key(self.filter_bits.into())
+            .jobs(self.jobs)
+            .parts(self.parts)
             .table_bytes(self.table_segments * segment_bytes());
-        LsmTreesOf { _trees: lsm_trees_of(options), had_short_segments }
+        LsmTreesOf { _trees: lsm_trees_of(options, self.eager_jobs), had_short_segments }
     }
 }
 
 impl fmt::Display for LsmTrees {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { layout, fanout, level_zero_runs, filter_bits, table_segments, has_short_segments } = self;
-        let length = if *has_short_segments { "short" } else { "usual" };
+        let Self { layout, fanout, level_zero_runs, filter_bits, jobs, parts, table_segments, .. } = self;
+        let eager = if self.eager_jobs { "eager " } else { "" };
+        let length = if self.has_short_segments { "short" } else { "usual" };
         write!(
             formatter,
-            "{layout:?} LSM-trees of fanout {fanout}, {level_zero_runs} runs of level 0, filters of \
-             {filter_bits} bits and tables of {table_segments} {length} segments"
+            "{layout:?} LSM-trees of fanout {fanout}, {level_zero_runs} runs of level 0, {jobs} {eager}jobs of {parts} \
+             parts, filters of {filter_bits} bits and tables of {table_segments} {length} segments"
         )
     }
 }

@@ -58,6 +58,8 @@ impl Shape {
     pub fn draw(random: &mut Pcg64) -> Self {
         let sync_method =
             [SyncMethod::Dsync, SyncMethod::LinkedFlush, SyncMethod::Fdatasync][random.random_range(0..3)];
+        // With short segments and much memory a memtable becomes several tables.
+        let caches = if segment_bytes() < Small::default().segment_bytes { [1, 4, 4] } else { [1, 3, 4] };
         let small = Small {
             sync_method,
             flash_page_bytes: [4096, 16 << 10][random.random_range(0..2)],
@@ -65,7 +67,7 @@ impl Shape {
             log_block_bytes: [512, 4096][random.random_range(0..2)],
             // With room for more dirty pages than a checkpoint writes at a time, others change them
             // meanwhile.
-            cache_bytes: Small::default().cache_bytes * [1, 3, 4][random.random_range(0..3)],
+            cache_bytes: Small::default().cache_bytes * caches[random.random_range(0..3)],
             // In a small ring, the log catches up with the log blocks that the checkpoint under way replaces.
             log_bytes: [84 << 10, 128 << 10][random.random_range(0..2)],
             segment_bytes: segment_bytes(),

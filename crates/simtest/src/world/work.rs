@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use flashgrain::testing::{Small, commit_of};
-use flashgrain::{Db, Durability, Error, ErrorKind, Readable, Snapshot, Tree, TreeOptions, Value};
+use flashgrain::testing::{Small, commit_of, kind_of_trees};
+use flashgrain::{Db, Durability, Error, ErrorKind, IndexKind, Readable, Snapshot, Tree, TreeOptions, Value};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -98,10 +98,18 @@ impl Default for Habits {
 }
 
 impl Habits {
+    /// So many records that LSM-trees have several levels, and several jobs at a time.
+    pub fn many_records() -> Self {
+        let usual = Self::default();
+        let (overflow, checkpoint, sync) = (0.01, 0.01, 0.3);
+        Self { steps: 150, keys: 600, value_bytes: 700, overflow, checkpoint, sync, ..usual }
+    }
+
     /// One of several ways to use a store.
     pub fn draw(random: &mut Pcg64) -> Self {
         let usual = Self::default();
-        match random.random_range(0..7) {
+        let kinds = if kind_of_trees() == IndexKind::Lsm { 9 } else { 7 };
+        match random.random_range(0..kinds) {
             // Long enough for the log's ring to go round and for the cleaner to work.
             0 => Self { steps: 250, keys: 250, overflow: 0.01, checkpoint: 0.01, ..usual },
             // Checkpoints all the time.
@@ -121,6 +129,7 @@ impl Habits {
                 sync: 0.2,
                 ..usual
             },
+            7 | 8 => Self::many_records(),
             // Trees come and go.
             5 => Self { drop_tree: 0.1, backup: 0.02, steps: 30, ..usual },
             _ => usual,

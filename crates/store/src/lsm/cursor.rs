@@ -163,8 +163,11 @@ impl Cursor for RunCursor {
 
     fn advance(&mut self) -> Result<(), Error> {
         let Some(inside) = &mut self.inside else { return Ok(()) };
-        inside.advance()?;
-        if inside.get().is_none() {
+        match inside.advance() {
+            Err(_) if planted!(ReadErrorEndsTable) => self.inside = None,
+            advanced => advanced?,
+        }
+        if self.inside.as_ref().is_none_or(|inside| inside.get().is_none()) {
             self.next_table();
             self.enter(None)?;
         }

@@ -36,6 +36,15 @@ impl Drop for Running<'_> {
     }
 }
 
+/// How many jobs more than one may run with such a debt.
+fn more_jobs(debt_bytes: u64, batch_bytes: u64) -> u64 {
+    #[cfg(feature = "testing")]
+    if crate::testing::are_jobs_eager() {
+        return u32::MAX.into();
+    }
+    debt_bytes / (BATCHES_PER_JOB * batch_bytes).max(1)
+}
+
 impl Jobs {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,7 +60,7 @@ impl Jobs {
         let mut state = self.state();
         // Under the lock: the tables of a job that has ended are in them.
         let levels = levels();
-        let more = options.policy.debt(&levels).bytes / (BATCHES_PER_JOB * options.batch_bytes()).max(1);
+        let more = more_jobs(options.policy.debt(&levels).bytes, options.batch_bytes());
         if state.busy.len() as u64 >= (1 + more).min(options.jobs.into()) {
             return None;
         }

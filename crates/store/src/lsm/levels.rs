@@ -40,6 +40,13 @@ pub(super) struct Edit {
     pub to: Target,
 }
 
+impl Edit {
+    /// Whether the tables that come are those that go.
+    fn is_move(&self) -> bool {
+        self.added.iter().all(|table| self.removed.iter().any(|removed| Arc::ptr_eq(table, removed)))
+    }
+}
+
 /// Where new tables go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -149,6 +156,9 @@ impl Levels {
                     debug_assert!(is_run(run), "tables of a run overlap after a change of level {level}");
                 }
                 (_, Some(_)) if planted!(NewRunBehindOlder) => runs.push(edit.added.clone()),
+                (_, Some(_)) if edit.is_move() && planted!(MovedRunBehindOlder) => {
+                    runs.push(edit.added.clone());
+                }
                 _ => runs.insert(0, edit.added.clone()),
             }
         }

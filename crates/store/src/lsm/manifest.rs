@@ -24,8 +24,8 @@ const CONTENT: u32 = LENGTH + 8;
 /// Size class of the root.
 const ROOT_CLASS: usize = 0;
 
-/// The largest class of parts.
-const PART_CLASS_MAX: usize = 4;
+/// The largest class of parts: the smallest cache has room for such pages.
+const PART_CLASS_MAX: usize = 2;
 const _: () = assert!(PART_CLASS_MAX < CLASSES);
 
 /// See the module.

@@ -216,7 +216,7 @@ impl Lsm {
         let new_writer = || TableWriter::new(&self.shared.segments.owned, self.options.table);
         let (mut writer, mut versions) = (new_writer(), KeyVersions::default());
         while merged.next_key(&mut versions)? {
-            if to.is_some_and(|to| versions.key() > to) {
+            if to.is_some_and(|to| versions.key() > to || versions.key() == to && planted!(BorderKeyLost)) {
                 break;
             }
             if let Some(horizon) = &horizon {
@@ -227,6 +227,9 @@ impl Lsm {
                 output.made.extend(std::mem::replace(&mut writer, new_writer()).finish()?);
             }
             for held in &versions.all {
+                if writer.bytes_with_end() > self.options.table_bytes && planted!(VersionsSplitOverTables) {
+                    output.made.extend(std::mem::replace(&mut writer, new_writer()).finish()?);
+                }
                 writer.push(versions.key(), held.version, versions.value(held))?;
             }
             keys += 1;
@@ -272,7 +275,11 @@ impl Lsm {
         let mut parts = self.parts_mut();
         parts.levels = levels;
         if let Some(flushed) = flushed {
-            parts.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed));
+            let is_newer = parts.frozen.first().is_some_and(|newest| newest.first() > flushed.first());
+            match is_newer && planted!(FlushedMemtableStays) {
+                true => parts.frozen.rotate_right(1),
+                false => parts.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed)),
+            }
         }
         drop(parts);
         if removed.is_empty() || !planted!(MergedTablesLeak) {
@@ -299,7 +306,9 @@ impl Lsm {
         // as they have a reader here.
         let unread: Vec<Arc<Table>> = {
             let left = self.left();
-            left.iter().filter(|table| Arc::strong_count(table) == 1).cloned().collect()
+            let is_unread =
+                |table: &&Arc<Table>| Arc::strong_count(table) == 1 || planted!(TableSweptWhileRead);
+            left.iter().filter(is_unread).cloned().collect()
         };
         let mut pages = unread.iter().flat_map(|table| &table.pages);
         // After an error nobody refers to what is left of them.

@@ -12,6 +12,10 @@ const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
 /// A memtable has at most this part of the memory and of the log, which keep several of them.
 const MEMTABLE_DIVISOR_MIN: u64 = 4;
 
+/// Tables have room for so many blocks, whatever size is given: the end of one takes up to three, and with
+/// room for no more each key would have a table of its own.
+const TABLE_BLOCKS_MIN: u64 = 8;
+
 /// The fanout where the workload is not known. RocksDB takes 10: more to rewrite for each byte that comes
 /// down a level, and one level less only in stores of a thousand memtables and more.
 const FANOUT: u32 = 8;
@@ -318,7 +322,7 @@ impl Options {
                 bytes => bytes.min(most_bytes),
             },
             level_zero_by_reads: decided.policy.level_zero_by_reads,
-            table_bytes: decided.policy.table_bytes,
+            table_bytes: decided.policy.table_bytes.max(TABLE_BLOCKS_MIN * block_bytes as u64),
             table: TableOptions { block_bytes, filter_bits_per_key },
             policy: decided.policy.policy(),
             jobs: decided.jobs,
@@ -339,6 +343,14 @@ mod tests {
 
     const ROOM: Room =
         Room { cache_bytes: 64 << 20, log_bytes: 64 << 20, segment_bytes: 1 << 20, device_bytes: 1 << 30 };
+
+    #[test]
+    fn tables_have_room_for_several_blocks() {
+        let small = Room { segment_bytes: 16 << 10, ..ROOM };
+        let decided = Decided::of(LsmOptions::new().table_bytes(1), small).unwrap();
+        let bytes = |block_bytes| Options::new(decided, block_bytes, small).table_bytes;
+        assert_eq!((bytes(1 << 10), bytes(8 << 10)), (16 << 10, 64 << 10));
+    }
 
     #[test]
     fn what_is_decided_comes_back_and_nonsense_is_refused() {

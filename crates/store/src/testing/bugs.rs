@@ -321,7 +321,33 @@ bugs! {
     LastKeyNotCovered: "last-key-not-covered", Lsm;
     /// The pages of a manifest that was replaced are never given back.
     OldManifestLeaks: "old-manifest-leaks", Lsm;
-    /// Merges go on while the store is closed: what they give up after the last checkpoint is never given back.
+    /// A table is recorded before all of it is on the device: reads find nothing there, and a crash leaves a
+    /// table in part.
+    TableNotAwaited: "table-not-awaited", Lsm;
+    /// Of several frozen memtables one that was flushed stays, as the newest: old values come back.
+    FlushedMemtableStays: "flushed-memtable-stays", Lsm;
+    /// A table that cannot be read counts as ended: a merge leaves out the rest of it.
+    ReadErrorEndsTable: "read-error-ends-table", Lsm;
+    /// A merge in parts leaves out the last key of each part: records are gone.
+    BorderKeyLost: "border-key-lost", Lsm;
+    /// Filters have no removed keys: look-ups pass tombstones and find older values.
+    FilterForgetsRemovals: "filter-forgets-removals", Lsm;
+    /// A merge begins another table between two versions of a key: look-ups find those in one of them only.
+    VersionsSplitOverTables: "versions-split-over-tables", Lsm;
+    /// The segments of a merged table are given back while somebody reads it: the reader finds others'
+    /// blocks.
+    TableSweptWhileRead: "table-swept-while-read", Lsm;
+    /// A run that is moved as it is becomes the oldest of its new level, not the newest: old values come
+    /// back.
+    MovedRunBehindOlder: "moved-run-behind-older", Lsm;
+    /// A block of a table that is read waits for memory until other blocks are let go, whose readers may wait
+    /// for the same: look-ups hang.
+    BlockWaitsForBlocks: "block-waits-for-blocks", Lsm;
+    /// Changes of the catalog are replayed over a later catalog: a tree that was renamed and dropped comes
+    /// back if another one has its last name by now.
+    CatalogReplayedOverNewer: "catalog-replayed-over-newer", Lsm;
+    /// Merges go on while the store is closed: what they give up after the last checkpoint is never given
+    /// back.
     MergesGoOnWhenClosed: "merges-go-on-when-closed", Lsm;
     /// The overflow values in the memtables of a dropped tree are never given back.
     DroppedMemtableLeaks: "dropped-memtable-leaks", Lsm;

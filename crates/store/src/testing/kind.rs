@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use crate::{IndexKind, LsmOptions, TreeOptions};
 
-/// A kind, and the numbers of LSM-trees.
-type Kind = (IndexKind, LsmOptions);
+/// A kind, the numbers of LSM-trees, and whether these begin jobs however little is due.
+type Kind = (IndexKind, LsmOptions, bool);
 
 thread_local! {
     static KIND: Cell<Kind> = Cell::new(first());
@@ -17,7 +17,7 @@ fn first() -> Kind {
         Ok("lsm") => IndexKind::Lsm,
         _ => IndexKind::BTree,
     };
-    (kind, LsmOptions::new())
+    (kind, LsmOptions::new(), false)
 }
 
 /// As long as this lives, trees that are made on this thread without options have the given ones.
@@ -26,12 +26,18 @@ pub struct TreesOf(Kind);
 
 /// Trees of a kind: see [`TreesOf`].
 pub fn trees_of(kind: IndexKind) -> TreesOf {
-    TreesOf(KIND.replace((kind, LsmOptions::new())))
+    TreesOf(KIND.replace((kind, LsmOptions::new(), false)))
 }
 
-/// LSM-trees with these numbers: see [`TreesOf`].
-pub fn lsm_trees_of(options: LsmOptions) -> TreesOf {
-    TreesOf(KIND.replace((IndexKind::Lsm, options)))
+/// LSM-trees with these numbers: see [`TreesOf`]. With `eager_jobs` as many jobs run at a time as may,
+/// however little is due.
+pub fn lsm_trees_of(options: LsmOptions, eager_jobs: bool) -> TreesOf {
+    TreesOf(KIND.replace((IndexKind::Lsm, options, eager_jobs)))
+}
+
+/// Whether LSM-trees begin jobs however little is due.
+pub(crate) fn are_jobs_eager() -> bool {
+    KIND.get().2
 }
 
 /// The kind of trees that are made without one.
@@ -41,7 +47,7 @@ pub fn kind_of_trees() -> IndexKind {
 
 /// The options of trees that are made without any.
 pub(crate) fn options_of_trees() -> TreeOptions {
-    let (kind, lsm) = KIND.get();
+    let (kind, lsm, _) = KIND.get();
     TreeOptions { kind, lsm, node_bytes: None }
 }
 
