@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::declare::settings;
 use crate::value::{DEPTHS, SIZES, SPACES};
-use crate::{Bytes, Count, Placement, SyncMethod};
+use crate::{Bytes, Count, FilterBits, LsmLayout, Placement, SyncMethod};
 
 settings! {
-    /// A setting of a store's layout, with its value.
+    /// A setting of a store's layout, or of a tree's, with its value.
     pub enum Setting {
         /// Bytes that are gathered for one write.
         WriteUnit(Bytes), write_unit, "write unit", SIZES;
@@ -33,6 +33,24 @@ settings! {
         Space(Bytes), space, "space", SPACES;
         /// Bytes of a new store that grows.
         FirstSpace(Bytes), first_space, "space at first", SPACES;
+        /// How the runs of an LSM-tree are arranged.
+        LsmLayout(LsmLayout), lsm_layout, "layout of runs";
+        /// F of an LSM-tree.
+        Fanout(Count), fanout, "fanout", DEPTHS;
+        /// C of an LSM-tree: runs of level 0 that are merged at once.
+        LevelZeroRuns(Count), level_zero_runs, "runs of level 0", DEPTHS;
+        /// B′ of an LSM-tree.
+        Block(Bytes), block, "block", SIZES;
+        /// T of an LSM-tree.
+        Table(Bytes), table, "table", SIZES;
+        /// What an LSM-tree gathers in memory for one run of level 0.
+        Memtable(Bytes), memtable, "memtable", SIZES;
+        /// Filters of an LSM-tree.
+        FilterBits(FilterBits), filter_bits, "filter";
+        /// Most jobs that merge tables of an LSM-tree at a time.
+        Jobs(Count), jobs, "jobs", DEPTHS;
+        /// Most ranges of keys into which one is cut.
+        Parts(Count), parts, "parts of a job", DEPTHS;
     }
 }
 

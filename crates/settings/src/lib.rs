@@ -16,6 +16,7 @@ mod declare;
 pub mod drive;
 mod error;
 pub mod layout;
+mod lsm;
 mod placement;
 mod stored;
 mod sync_method;
@@ -24,6 +25,7 @@ mod value;
 
 pub use amount::Amount;
 pub use error::Error;
+pub use lsm::{FilterBits, LsmLayout};
 pub use placement::{PagePlacement, Placement, SegmentShape};
 pub use stored::Unknown;
 pub use sync_method::SyncMethod;

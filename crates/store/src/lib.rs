@@ -51,7 +51,7 @@ pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
 pub use index::{IndexKind, LsmLevelStats, LsmStats};
 pub use io_context::Traffic;
 pub use log::Durability;
-pub use lsm::{LsmLayout, LsmOptions, LsmThrottling};
+pub use lsm::{LsmCompression, LsmLayout, LsmOptions, LsmThrottling, LsmWorkload};
 pub use task::JoinHandle;
 pub use txn::ThrottleReason;
 pub use worker::CpuCosts;

@@ -143,7 +143,18 @@ fn a_tree_is_converted_and_keeps_its_records() {
     let stats = db(&folder, "stats store");
     assert!(stats.contains("LSM-tree  fruit") && stats.contains("level 0"), "{stats}");
     assert!(db(&folder, "check store").contains("1 trees, 3000 records"));
+    let explained = db(&folder, "explain store fruit");
+    assert!(explained.contains("tiered") && explained.contains("set by hand"), "{explained}");
+    db(&folder, "convert store fruit --kind lsm --workload 100,0,0 --compression lz4");
+    let explained: Value = serde_json::from_str(&db(&folder, "explain store fruit --json")).unwrap();
+    assert_eq!(
+        (&explained[0]["setting"], &explained[0]["value"]),
+        (&"layout of runs".into(), &"tiered".into())
+    );
+    assert!(explained[0]["because"].as_str().unwrap().starts_with("100 % writes"), "{explained}");
+    assert_eq!(db(&folder, "scan store --tree fruit"), before);
     db(&folder, "convert store fruit --kind btree --node-size 16KiB");
+    assert!(db(&folder, "explain store fruit").contains("16 KiB"));
     assert_eq!(db(&folder, "scan store --tree fruit --reverse").lines().count(), 3000);
     let rows: Value = serde_json::from_str(&db(&folder, "trees store --json")).unwrap();
     assert_eq!((&rows[0]["kind"], &rows[0]["node_bytes"]), (&"B+-tree".into(), &16384.into()));
@@ -158,6 +169,7 @@ fn what_cannot_be_a_tree_is_refused_and_nothing_changes() {
         ("convert store fruit --fanout 5", 2, "add `--kind lsm`"),
         ("convert store fruit --kind lsm --fanout 1", 2, "a fanout of 1"),
         ("convert store fruit --kind lsm --filter-bits 99", 2, "give 0 to 30"),
+        ("convert store fruit --kind lsm --workload 1,2", 2, "three shares"),
         ("convert store nuts --kind lsm", 1, "no tree `nuts`"),
     ] {
         fails(&mut command(&folder, options), code, &[why]);

@@ -3,9 +3,12 @@
 //! A couple is absent, alone or whole. Alone or whole, its first record has a number and says which; whole,
 //! the second record has the same number. Batches make couples alone or whole, bulk removals remove ranges of
 //! them. A removal that looked at a couple while it was alone and removes it after another task has made it
-//! whole would leave the second record.
+//! whole would leave the second record. So would a transaction that writes the second record because of what
+//! it has read of the first, if it is committed after a removal of both.
 
-use flashgrain::{Db, Error, Readable, Tree};
+use std::time::Duration;
+
+use flashgrain::{Db, Error, ErrorKind, Readable, Tree};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -23,6 +26,9 @@ const FIRST_BYTES: usize = 700;
 
 /// The same for a record that needs pages of its own.
 const LARGE_BYTES: usize = 3000;
+
+/// A transaction waits so long between what it reads and what it writes.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The tree of all couples.
 #[derive(Clone, Debug)]
@@ -52,7 +58,14 @@ impl Couples {
         let couple = random.random_range(0..COUPLES);
         if random.random_ratio(1, 3) {
             let last = couple.saturating_add(random.random_range(1..=REMOVED));
-            return self.tree.remove_range([couple, 0]..[last, 0]).map(drop);
+            let range = [couple, 0]..[last, 0];
+            return match couple % 2 {
+                0 => self.tree.clear_range(range),
+                _ => self.tree.remove_range(range).map(drop),
+            };
+        }
+        if couple % 4 == 3 && random.random_ratio(1, 2) {
+            return self.touch(db, couple);
         }
         let (number, is_whole): (u64, bool) = (random.random(), random.random());
         let mut first = [&[u8::from(is_whole)][..], &number.to_le_bytes()].concat();
@@ -64,6 +77,20 @@ impl Couples {
             false => batch.remove(&self.tree, [couple, 1])?,
         }
         batch.commit()
+    }
+
+    /// Writes the second of a whole couple once more, as the first says: without that it would be alone.
+    fn touch(&self, db: &Db, couple: u8) -> Result<(), Error> {
+        let mut transaction = db.begin()?;
+        let first = transaction.get(&self.tree, [couple, 0])?;
+        let Some([1, rest @ ..]) = first.as_deref() else { return Ok(()) };
+        let number = rest.get(..size_of::<u64>()).unwrap_or_default().to_vec();
+        db.sleep_until(db.now() + PAUSE)?;
+        transaction.insert(&self.tree, [couple, 1], number)?;
+        match transaction.commit() {
+            Err(error) if error.kind() == ErrorKind::Conflict => Ok(()),
+            ended => ended,
+        }
     }
 
     /// Whether all couples are as one moment can show them.

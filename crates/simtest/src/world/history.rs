@@ -1,7 +1,7 @@
 //! Commits of a store, by the numbers that the log gave.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, RangeInclusive};
+use std::ops::{Bound, Range, RangeInclusive};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flashgrain::testing::{TaskKey, observe, task_key};
@@ -17,6 +17,8 @@ pub enum Change {
     Drop(String),
     /// A tree gets a new name, which none had.
     Rename(String, String),
+    /// A tree loses all keys from one on up to, and without, another.
+    Clear(String, Range<Vec<u8>>),
     /// A key of a tree gets a value, or loses it.
     Write(String, Vec<u8>, Option<Vec<u8>>),
 }
@@ -53,6 +55,11 @@ impl Change {
             Self::Rename(tree, name) => {
                 if let Some(records) = content.remove(tree) {
                     content.insert(name.clone(), records);
+                }
+            }
+            Self::Clear(tree, range) => {
+                if let Some(tree) = content.get_mut(tree) {
+                    tree.retain(|key, _| !range.contains(key));
                 }
             }
             // A write to a tree that another task dropped meanwhile changes nothing.

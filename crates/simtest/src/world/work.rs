@@ -415,10 +415,16 @@ impl Work {
         forgive_conflict(ended)
     }
 
-    /// A range as of a snapshot, all or nothing.
+    /// A range as of a snapshot, all or nothing; or without looking at it, where trees can do that.
     fn remove_range(&mut self, tree: &Tree) -> Result<(), Error> {
         let (one, other) = (self.key(), self.key());
+        // Without drawing anything, so that the same seed does the same with either kind of trees.
+        let clears = tree.lsm_stats().is_some() && one < other;
         let range = one.clone().min(other.clone())..one.max(other);
+        if clears {
+            let change = Change::Clear(tree.name().to_owned(), range.clone());
+            return self.shared.commit(vec![change], true, || tree.clear_range(range));
+        }
         let mut transaction = self.db.begin()?;
         let keys = transaction.range(tree, range.clone())?.map(|record| record.map(|(key, _)| key.to_vec()));
         let writes: Vec<_> = keys.map(|key| Ok((tree.clone(), key?, None))).collect::<Result<_, Error>>()?;

@@ -13,8 +13,7 @@ use super::source::Range;
 use super::value::Value;
 use super::writes::Writes;
 use crate::catalog::NamedTree;
-use crate::index::Direction;
-use crate::index::{Write, Written};
+use crate::index::{Direction, Write, Written, behind};
 use crate::log::Timestamp;
 use crate::txn::Snapshot;
 use crate::{Durability, Error};
@@ -74,6 +73,27 @@ impl Core {
             self.wait(self.durability())?;
         }
         Ok(removed)
+    }
+
+    /// Removes all records in `range`: as one, without looking at them, if the tree's index can, else in
+    /// steps.
+    ///
+    /// # Errors
+    /// As [`Core::write`](Core::write).
+    pub(super) fn clear_range(self: &Arc<Self>, tree: &Arc<NamedTree>, range: Range) -> Result<(), Error> {
+        if !tree.tree.index.removes_ranges() {
+            return self.remove_range(tree, range).map(drop);
+        }
+        let _writing = self.announce(tree)?;
+        let longest = self.key_bytes_max(tree);
+        // Longer than any key, so that all are before it.
+        let upper = range.upper.unwrap_or_else(|| vec![0xff; longest + 1]);
+        let (lower, upper) = (cut_to_keys(range.lower, longest), cut_to_keys(upper, longest));
+        if lower >= upper {
+            return Ok(());
+        }
+        let bounds = (lower.as_slice(), upper.as_slice());
+        self.engine().transactions().remove_range(&tree.tree, bounds, self.durability()).map(drop)
     }
 
     /// Removes the first records in `range`.
@@ -160,6 +180,11 @@ impl Core {
     fn scan(self: &Arc<Self>, tree: &Arc<NamedTree>, at: &Arc<Snapshot>, range: &Range) -> TreeScan {
         TreeScan::new(self, tree, at, Direction::Forward, &range.lower, range.upper.as_deref())
     }
+}
+
+/// A bound that has the same keys of at most so many bytes on either side, and is hardly longer than they are.
+fn cut_to_keys(bound: Vec<u8>, longest: usize) -> Vec<u8> {
+    bound.get(..longest).filter(|_| bound.len() > longest).map(behind).unwrap_or(bound)
 }
 
 /// Records on their way into a tree, in ascending order.

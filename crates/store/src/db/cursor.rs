@@ -1,9 +1,9 @@
 //! A position between records that can be moved.
 
-use super::source::{Range, Records, View, behind};
+use super::source::{Range, Records, View};
 use super::value::Value;
 use crate::Error;
-use crate::index::Direction;
+use crate::index::{Direction, behind};
 
 /// A position in a tree that moves both ways and to any key; made by
 /// [`Readable::cursor`](crate::Readable::cursor). It owns a snapshot.

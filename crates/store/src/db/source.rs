@@ -15,7 +15,7 @@ use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::NamedTree;
-use crate::index::Direction;
+use crate::index::{Direction, behind};
 use crate::txn::Snapshot;
 
 /// A key of which a short one needs no memory of its own.
@@ -49,14 +49,6 @@ pub struct View {
 pub(super) struct Range {
     pub lower: Vec<u8>,
     pub upper: Option<Vec<u8>>,
-}
-
-/// The smallest key behind `key`.
-pub(super) fn behind(key: &[u8]) -> Vec<u8> {
-    let mut next = Vec::with_capacity(key.len() + 1);
-    next.extend_from_slice(key);
-    next.push(0);
-    next
 }
 
 impl Range {

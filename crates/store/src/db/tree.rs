@@ -5,6 +5,9 @@ use std::io::Read;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use flashgrain_settings::Bytes;
+use flashgrain_settings::layout::{Decision, Setting};
+
 use super::Db;
 use super::check::Check;
 use super::core::Core;
@@ -105,6 +108,17 @@ impl Tree {
     /// The options in force, node size included.
     pub fn options(&self) -> TreeOptions {
         self.core().options_of(&self.state)
+    }
+
+    /// How the tree is kept: each of its settings, with what led to it. Those that all trees of the store have
+    /// are in [`Db::layout`](crate::Db::layout).
+    pub fn layout(&self) -> Vec<Decision> {
+        let own = self.state.tree.index.decisions();
+        if !own.is_empty() {
+            return own;
+        }
+        let bytes = Bytes(self.options().size_of_nodes().unwrap_or(0).into());
+        vec![Decision { setting: Setting::Node(bytes), because: "given, or the store's".into() }]
     }
 
     /// Levels, debt and what was done since the store was opened, if it is an LSM-tree.
@@ -297,6 +311,32 @@ impl Tree {
     pub fn remove_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64, Error> {
         let core = self.core();
         core.remove_range(core.named_tree(self)?, Range::of(&range))
+    }
+
+    /// Removes all records in `range`, without saying how many they were.
+    ///
+    /// An LSM-tree notes the range, and looks at none of the records: it takes as long as removing one, and
+    /// after a crash all of them are gone or none. The room is given back as tables are merged; tables that
+    /// lie within the range go at once. All other commits wait for a moment, so it is for ranges, not for a
+    /// few records. A B+-tree does as [`Tree::remove_range`].
+    ///
+    /// # Errors
+    /// As [`Tree::insert`].
+    ///
+    /// ```
+    /// # use flashgrain::{Db, IndexKind, TreeOptions};
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let days = db.tree_with("days", &TreeOptions::new().kind(IndexKind::Lsm))?;
+    /// days.load([("2026-01-30", "cold"), ("2026-01-31", "cold"), ("2026-02-01", "mild")])?;
+    /// days.clear_range(.."2026-02")?;
+    /// assert_eq!(days.first_key_value()?.unwrap().0, "2026-02-01");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn clear_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<(), Error> {
+        let core = self.core();
+        core.clear_range(core.named_tree(self)?, Range::of(&range))
     }
 
     /// Gives many keys their values; the records come in ascending order of their keys, each key once. How

@@ -90,7 +90,12 @@ impl Given {
         let device_bytes = self.growth_segments.map_or_else(|| segments.usage().bytes, |_| limit_bytes);
         let factory = Factory::new(
             &pool,
-            Shared::new(&pool, &segments, &self.executor, layout.log_bytes_max, device_bytes),
+            Shared::new(
+                &pool,
+                &segments,
+                &self.executor,
+                (layout.log_bytes_max, device_bytes, layout.in_flight),
+            ),
             &poison,
             self.options.cache_bytes / OLD_VERSIONS_DIVISOR,
         );

@@ -119,6 +119,21 @@ impl Replay {
                 Some(known) => self.replayer.remove(&known.tree, key, logged),
                 None => Ok(()),
             },
+            Operation::RemoveRange { tree, lower, upper } => {
+                self.replayer.finish()?;
+                match self.trees.numbered(tree) {
+                    Some(known) if known.tree.index.removes_ranges() => {
+                        known.tree.index.reapply_range(lower, upper, logged)
+                    }
+                    Some(_) => Err(Error::Corrupt {
+                        what: format!("commit {} in the log", logged.timestamp.0),
+                        offset_bytes: 0,
+                        expected: "operations that its tree can do".into(),
+                        got: "a removal of a range".into(),
+                    }),
+                    None => Ok(()),
+                }
+            }
             Operation::CreateTree { tree, name, entry } => {
                 self.replayer.finish()?;
                 self.create(tree, name, entry)

@@ -16,6 +16,8 @@ pub struct LsmLevelStats {
     pub records: u64,
     /// Of these, removals.
     pub tombstones: u64,
+    /// Removals of ranges of keys. One counts in each table that it is in.
+    pub range_tombstones: u64,
     /// Bytes of the tables that flushes, or merges into this level, have written since the store was opened.
     pub written_bytes: u64,
     /// Bytes of the tables that merges into this level have read.
@@ -40,6 +42,8 @@ pub struct LsmStats {
     pub merges: u64,
     /// Tables that changed their level without being merged.
     pub moved_tables: u64,
+    /// Tables that went without being read, as a removal of a range has all their keys.
+    pub dropped_tables: u64,
     /// Look-ups of a key in a table that has a filter.
     pub filter_looked: u64,
     /// Of these, those that the filter kept from reading a data block.

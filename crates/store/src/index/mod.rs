@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use flashgrain_device::Nanos;
+use flashgrain_settings::layout::Decision;
 
 use crate::Error;
 use crate::header::PageId;
@@ -48,7 +49,7 @@ pub use kind::IndexKind;
 pub(crate) use kind::Parameters;
 pub use lsm_stats::{LsmLevelStats, LsmStats};
 pub(crate) use overlap::{May, each_brought, waiting};
-pub(crate) use piece::{Direction, Fate, Piece};
+pub(crate) use piece::{Direction, Fate, Piece, behind};
 pub(crate) use prior::Prior;
 pub(crate) use snapshots::Snapshots;
 pub(crate) use version::{VERSION_BYTES, Version};
@@ -171,6 +172,23 @@ pub(crate) trait Index: Send + Sync {
         commit: &Commit<'_>,
     ) -> Result<(), Error>;
 
+    /// Whether it can remove all keys of a range without looking at them.
+    fn removes_ranges(&self) -> bool {
+        false
+    }
+
+    /// Removes the keys from `lower` on up to, and without, `upper`, by a commit that is logged, and that no
+    /// other is beside. It must be able to.
+    fn remove_range(&self, _lower: &[u8], _upper: &[u8], _record: LogRecord) {}
+
+    /// Does a removal of a range again that the log has, unless the index has it.
+    ///
+    /// # Errors
+    /// As [`Index::reapply`].
+    fn reapply_range(&self, _lower: &[u8], _upper: &[u8], _record: LogRecord) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Makes a version that the log has, unless the index has it or a later one. Nobody has a snapshot.
     ///
     /// # Errors
@@ -244,6 +262,11 @@ pub(crate) trait Index: Send + Sync {
         _overflow_is_gone: &dyn Fn(&[u8]),
     ) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// The settings that are its own, and why they are so.
+    fn decisions(&self) -> Vec<Decision> {
+        Vec::new()
     }
 
     /// Its state, if it is an LSM-tree.

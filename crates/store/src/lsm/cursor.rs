@@ -3,8 +3,10 @@
 //! Forward that is by key, and of a key the newer versions first; backward the other way round.
 
 use super::block::order;
-use super::levels::Run;
+use super::levels::{KeyInterval, Run};
 use super::memtable::Memtable;
+use super::ranges::RangeTombstones;
+use super::table::Table;
 use super::table_cursor::{Reading, TableCursor};
 use super::versions::KeyVersions;
 use crate::Error;
@@ -104,10 +106,34 @@ impl Cursor for MemtableCursor {
     }
 }
 
+/// What a scan sees nothing of: what these removals of ranges have, if they are not newer than its snapshot.
+#[derive(Clone)]
+pub(super) struct Hidden {
+    pub ranges: Arc<RangeTombstones>,
+    pub at: Timestamp,
+}
+
+impl Hidden {
+    /// Whether a version of a key is removed.
+    pub fn has(&self, key: &[u8], version: Version) -> bool {
+        self.ranges.newest(key, self.at).is_some_and(|removed_at| version.timestamp() < removed_at)
+    }
+
+    /// Whether all versions of a table are removed.
+    fn has_all_of(&self, table: &Table) -> bool {
+        let fragment = self.ranges.of(&table.summary.first_key);
+        let of = fragment.filter(|fragment| fragment.contains(KeyInterval::of(table)));
+        let removed_at = of.and_then(|fragment| fragment.newest(self.at));
+        removed_at.is_some_and(|removed_at| Timestamp(table.summary.newest) < removed_at)
+    }
+}
+
 /// See [`Cursor`].
 pub(super) struct RunCursor {
     run: Run,
     reader: Reader,
+    /// Tables that are not even read.
+    hidden: Option<Hidden>,
     direction: Direction,
     /// Number of the table, and the cursor in it; `None` at the end.
     table: usize,
@@ -116,6 +142,17 @@ pub(super) struct RunCursor {
 
 impl RunCursor {
     pub fn new(run: Run, reader: &Reader, direction: Direction, start: Start<'_>) -> Result<Self, Error> {
+        Self::without(run, reader, direction, start, None)
+    }
+
+    /// Without tables that are hidden as a whole.
+    pub fn without(
+        run: Run,
+        reader: &Reader,
+        direction: Direction,
+        start: Start<'_>,
+        hidden: Option<Hidden>,
+    ) -> Result<Self, Error> {
         let table = match (start, direction) {
             (Bound::Unbounded, Direction::Forward) => 0,
             (Bound::Unbounded, Direction::Backward) => run.len().saturating_sub(1),
@@ -128,7 +165,8 @@ impl RunCursor {
                 run.partition_point(|table| table.summary.first_key.as_slice() <= key).wrapping_sub(1)
             }
         };
-        let mut cursor = Self { run, reader: reader.clone(), direction, table, inside: None };
+        let reader = reader.clone();
+        let mut cursor = Self { run, reader, hidden, direction, table, inside: None };
         cursor.enter(place_of(start, direction))?;
         Ok(cursor)
     }
@@ -137,10 +175,12 @@ impl RunCursor {
     fn enter(&mut self, mut place: Option<(&[u8], Timestamp)>) -> Result<(), Error> {
         self.inside = None;
         while let Some(table) = self.run.get(self.table) {
-            let inside = TableCursor::new(table, &self.reader, self.direction, place)?;
-            if inside.get().is_some() {
-                self.inside = Some(inside);
-                return Ok(());
+            if !self.hidden.as_ref().is_some_and(|hidden| hidden.has_all_of(table)) {
+                let inside = TableCursor::new(table, &self.reader, self.direction, place)?;
+                if inside.get().is_some() {
+                    self.inside = Some(inside);
+                    return Ok(());
+                }
             }
             place = None;
             self.next_table();

@@ -4,12 +4,14 @@ use std::ops::Bound;
 use std::task::Poll;
 
 use flashgrain_device::Nanos;
+use flashgrain_settings::layout::Decision;
 
 use super::cursor::{Cursor, MemtableCursor, RunCursor};
 use super::levels::Target;
 use super::memtable::Memtable;
 use super::merge::Output;
 use super::scan::LsmScan;
+use super::table::Table;
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use super::versions::KeyVersions;
@@ -17,7 +19,7 @@ use crate::Error;
 use crate::header::PageId;
 use crate::index::{
     Census, Commit, Direction, Found, Index, Limits, LsmStats, May, Newest, Prior, Reapplied, SeeVersion,
-    Snapshots, Steps, Version, Write, Written,
+    Snapshots, Steps, Version, Write, Written, behind,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
@@ -71,6 +73,37 @@ impl Index for Lsm {
         Ok(())
     }
 
+    fn removes_ranges(&self) -> bool {
+        true
+    }
+
+    fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) {
+        let upper = if planted!(RangeEndRemoved) { &behind(upper) } else { upper };
+        self.change(|memtable| memtable.remove_range(lower, upper, record));
+    }
+
+    fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error> {
+        // No commit is beside a removal of a range: if tables have one that is not older, they have had this,
+        // and in memory it would hide what is newer in them.
+        let is_there = |table: &Arc<Table>| table.summary.newest >= record.timestamp.0;
+        let parts = self.parts().clone();
+        if !parts.levels.tables().any(is_there) || planted!(RangeRemovedOverNewer) {
+            self.remove_range(lower, upper, record);
+            return Ok(());
+        }
+        // What was replayed before, and was left out of the tables with it.
+        for memtable in parts.memtables() {
+            let mut cursor = MemtableCursor::new(memtable, Direction::Forward, Bound::Included(lower));
+            while let Some(key) =
+                cursor.get().map(|(key, ..)| key.to_vec()).filter(|key| key.as_slice() < upper)
+            {
+                self.reapply(&key, Write::Remove, record)?;
+                cursor.advance()?;
+            }
+        }
+        Ok(())
+    }
+
     fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error> {
         let newest_at = |at| -> Result<Option<Timestamp>, Error> {
             Ok(match self.newest(key, at, May::Wait, &mut Vec::new())? {
@@ -104,8 +137,8 @@ impl Index for Lsm {
     }
 
     fn limits(&self) -> Limits {
-        let quarter = self.options.table.block_bytes / 4;
-        Limits { key_bytes: quarter, value_bytes: quarter, node_bytes: self.options.table.block_bytes }
+        let block_bytes = self.options.block_bytes();
+        Limits { key_bytes: block_bytes / 4, value_bytes: block_bytes / 4, node_bytes: block_bytes }
     }
 
     fn dirtied_bytes(&self) -> u64 {
@@ -183,6 +216,10 @@ impl Index for Lsm {
         Ok(())
     }
 
+    fn decisions(&self) -> Vec<Decision> {
+        self.explained()
+    }
+
     fn lsm_stats(&self) -> Option<LsmStats> {
         let parts = self.parts().clone();
         let debt = self.options.policy.debt(&parts.levels);
@@ -200,11 +237,12 @@ impl Index for Lsm {
         let mut census = Census { levels: parts.levels.depth() as u32, ..Census::default() };
         for table in parts.levels.tables() {
             census.leaves += 1;
+            table.range_tombstones()?;
             census.used_bytes += table.summary.bytes;
             census.page_bytes += table.summary.bytes;
         }
         let reader = self.shared.reader(Reading::Once);
-        let mut merged = parts.merged(&reader, Direction::Forward, Bound::Unbounded)?;
+        let mut merged = parts.merged(&reader, Direction::Forward, Bound::Unbounded, None)?;
         let mut versions = KeyVersions::default();
         while merged.next_key(&mut versions)? {
             census.records += versions.all.len() as u64;

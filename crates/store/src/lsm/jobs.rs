@@ -1,8 +1,11 @@
 //! The jobs of a tree that are running.
 
+use super::hidden;
 use super::levels::Levels;
 use super::options::Options;
 use super::policy::{Busy, Job, Ticket};
+use super::retention::Retention;
+use crate::index::Horizon;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::{Waker, park, waker};
 
@@ -51,15 +54,25 @@ impl Jobs {
     }
 
     /// The next job, which is running from now on, if one is due. How many may run follows from the debt.
-    /// `levels` gives the present ones.
+    /// `levels` gives the present ones. Tables of which nobody sees anything any more come first.
     pub fn begin(
         &self,
         options: &Options,
+        horizon: Option<&dyn Horizon>,
         levels: impl FnOnce() -> Arc<Levels>,
     ) -> Option<(Job, Ticket, Arc<Levels>)> {
         let mut state = self.state();
-        // Under the lock: the tables of a job that has ended are in them.
+        // Under the lock, with which nobody may wait: the tables of a job that has ended are in them.
         let levels = levels();
+        let dropping = horizon.and_then(|horizon| {
+            // The timestamp first: see `Retention`.
+            let visible = horizon.visible();
+            hidden::pick(&levels, &state.busy, &Retention { snapshots: horizon.snapshots(), visible })
+        });
+        if let Some(job) = dropping {
+            let ticket = state.busy.begin(&job);
+            return Some((job, ticket, levels));
+        }
         let more = more_jobs(options.policy.debt(&levels).bytes, options.batch_bytes());
         if state.busy.len() as u64 >= (1 + more).min(options.jobs.into()) {
             return None;

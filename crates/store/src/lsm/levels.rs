@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::table::{Place, Summary, Table};
+use super::table::{Place, Places, Summary, Table};
 use crate::Error;
 use crate::header::PageId;
 use crate::sync::Arc;
@@ -98,7 +98,7 @@ pub(super) fn bytes_of<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> 
 /// A table as the manifest has it.
 pub(super) struct Entry {
     pub pages: Vec<PageId>,
-    pub top: Place,
+    pub places: Places,
     pub summary: Summary,
 }
 
@@ -186,16 +186,19 @@ pub(super) fn is_run(tables: &[Arc<Table>]) -> bool {
 }
 
 fn encode_table(table: &Table, into: &mut Vec<u8>) {
-    let Table { pages, place_of_top, summary, .. } = table;
+    let Table { pages, places, summary, .. } = table;
     varint::put(pages.len() as u64, into);
     pages.iter().for_each(|page| varint::put(page.0, into));
-    place_of_top.put(into);
+    places.top.put(into);
+    varint::put(places.ranges.len() as u64, into);
+    places.ranges.iter().for_each(|place| place.put(into));
     for key in [&summary.first_key, &summary.last_key] {
         varint::put(key.len() as u64, into);
         into.extend_from_slice(key);
     }
-    for number in [summary.records, summary.tombstones, summary.bytes, summary.newest] {
-        varint::put(number, into);
+    let Summary { records, tombstones, bytes, newest, range_tombstones, overflows, .. } = summary;
+    for number in [records, tombstones, bytes, newest, range_tombstones, overflows] {
+        varint::put(*number, into);
     }
 }
 
@@ -235,6 +238,11 @@ fn decode_entry(rest: &mut &[u8]) -> Option<Entry> {
     }
     let pages = (0..count).map(|_| varint::take(rest).map(PageId)).collect::<Option<_>>()?;
     let top = Place::take(rest)?;
+    let ranges = varint::take(rest)?;
+    if ranges > rest.len() as u64 {
+        return None;
+    }
+    let ranges = (0..ranges).map(|_| Place::take(rest)).collect::<Option<_>>()?;
     let mut key = || {
         let length = usize::try_from(varint::take(rest)?).ok()?;
         let (key, others) = rest.split_at_checked(length)?;
@@ -244,7 +252,10 @@ fn decode_entry(rest: &mut &[u8]) -> Option<Entry> {
     let (first_key, last_key) = (key()?, key()?);
     let mut number = || varint::take(rest);
     let (records, tombstones, bytes, newest) = (number()?, number()?, number()?, number()?);
-    Some(Entry { pages, top, summary: Summary { first_key, last_key, records, tombstones, bytes, newest } })
+    let (range_tombstones, overflows) = (number()?, number()?);
+    let summary =
+        Summary { first_key, last_key, records, tombstones, bytes, newest, range_tombstones, overflows };
+    Some(Entry { pages, places: Places { top, ranges }, summary })
 }
 
 #[cfg(test)]
@@ -257,8 +268,9 @@ mod tests {
     fn table(first: u8, last: u8, number: u64) -> Arc<Table> {
         let summary =
             Summary { first_key: vec![first], last_key: vec![last], records: number, ..Summary::default() };
-        let top = Place { segment: 1, block: OwnedBlock { start: 700, length: 30 } };
-        Arc::new(Table::new(Vec::new(), vec![PageId(number), PageId(number + 1)], top, summary))
+        let place = |start| Place { segment: 1, block: OwnedBlock { start, length: 30 } };
+        let places = Places { top: place(700), ranges: vec![place(400), place(500)] };
+        Arc::new(Table::new(Vec::new(), vec![PageId(number), PageId(number + 1)], places, summary))
     }
 
     fn numbers(levels: &Levels) -> Vec<Vec<Vec<u64>>> {
@@ -311,7 +323,7 @@ mod tests {
             vec![],
             vec![vec![table(1, 2, 3), table(5, 6, 9)]],
         ]);
-        let mut open = |entry: Entry| Ok(Table::new(Vec::new(), entry.pages, entry.top, entry.summary));
+        let mut open = |entry: Entry| Ok(Table::new(Vec::new(), entry.pages, entry.places, entry.summary));
         let bytes = levels.encode();
         let back = decode(&bytes, &mut open).unwrap().unwrap();
         assert_eq!(numbers(&back), numbers(&levels));
@@ -340,7 +352,7 @@ mod tests {
 
         #[test]
         fn nonsense_is_no_panic(bytes: Vec<u8>) {
-            let mut open = |entry: Entry| Ok(Table::new(Vec::new(), entry.pages, entry.top, entry.summary));
+            let mut open = |entry: Entry| Ok(Table::new(Vec::new(), entry.pages, entry.places, entry.summary));
             let _any_answer = decode(&bytes, &mut open);
         }
     }

@@ -12,15 +12,16 @@
 //! A link is the number of the node's first word, from the first frame's beginning; 0 is the end.
 
 use std::cmp::Ordering as Compared;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use super::ranges::{RangeTombstones, hidden_by};
 use crate::class::class_bytes;
 use crate::hash::mix;
 use crate::index::{Direction, Version};
 use crate::log::{LogRecord, Lsn, Timestamp};
 use crate::page::{OwnPage, Page, padded};
 use crate::pool::{Lent, Pool};
-use crate::sync::Arc;
+use crate::sync::{Arc, PoisonError, RwLock};
 
 /// Levels of links; each has a quarter of the nodes of the one below.
 const LEVELS: usize = 12;
@@ -53,6 +54,9 @@ impl Frame {
     }
 }
 
+/// Removals of ranges take this part of a memtable's memory at most; and some of their own beside that.
+const RANGES_DIVISOR: u64 = 4;
+
 /// There is no room for a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
@@ -68,6 +72,9 @@ pub(super) struct Memtable {
     /// Of the first commit in it; the largest number: there is none. Both grow together.
     first_lsn: AtomicU64,
     first_timestamp: AtomicU64,
+    /// Removals of ranges; they are replaced as a whole, as there are few.
+    ranges: RwLock<Arc<RangeTombstones>>,
+    has_ranges: AtomicBool,
 }
 
 /// A node: its frame, and where in it.
@@ -130,6 +137,8 @@ impl Memtable {
             heads: Default::default(),
             first_lsn: AtomicU64::new(u64::MAX),
             first_timestamp: AtomicU64::new(u64::MAX),
+            ranges: RwLock::default(),
+            has_ranges: AtomicBool::new(false),
         }
     }
 
@@ -208,8 +217,7 @@ impl Memtable {
         let is_noted =
             self.first().is_some_and(|first| first > record && planted!(FirstPutTakenForFirstCommit));
         if !is_noted {
-            self.first_lsn.fetch_min(record.start.0, Ordering::Relaxed);
-            self.first_timestamp.fetch_min(record.timestamp.0, Ordering::Relaxed);
+            self.note(record);
         }
         let Some(node) = self.node(link) else { return Err(Full) };
         let Node { page, offset } = node;
@@ -247,11 +255,45 @@ impl Memtable {
         Ok(())
     }
 
+    fn note(&self, record: LogRecord) {
+        self.first_lsn.fetch_min(record.start.0, Ordering::Relaxed);
+        self.first_timestamp.fetch_min(record.timestamp.0, Ordering::Relaxed);
+    }
+
+    /// Removes the keys from `lower` on up to, and without, `upper`, by the commit that the log has as
+    /// `record`.
+    ///
+    /// # Errors
+    /// [`Full`], and nothing has changed.
+    pub fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Full> {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.frames.len() as u64 * u64::from(self.frame_words) * u64::from(WORD_BYTES);
+        if ranges.bytes() + (lower.len() + upper.len()) as u64 > bytes / RANGES_DIVISOR {
+            return Err(Full);
+        }
+        self.note(record);
+        let mut more = RangeTombstones::clone(&ranges);
+        more.add(lower, upper, record.timestamp);
+        *ranges = Arc::new(more);
+        self.has_ranges.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Its removals of ranges.
+    pub fn range_tombstones(&self) -> Arc<RangeTombstones> {
+        Arc::clone(&self.ranges.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The newest version of a key that is not newer than `at`; its value is appended to `into`.
     pub fn find(&self, key: &[u8], at: Timestamp, into: &mut Vec<u8>) -> Option<Version> {
-        let found = self.node(self.around(key, at).1).filter(|node| node.is_of(key))?;
-        found.copy_value(into);
-        Some(found.version())
+        let found = self.node(self.around(key, at).1).filter(|node| node.is_of(key)).map(|node| {
+            node.copy_value(into);
+            node.version()
+        });
+        if !self.has_ranges.load(Ordering::Acquire) {
+            return found;
+        }
+        hidden_by(self.range_tombstones().newest(key, at), found)
     }
 
     /// Bytes of memory that are taken.

@@ -4,11 +4,13 @@ use std::ops::Bound;
 use std::panic::resume_unwind;
 
 use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
-use super::levels::{Edit, Levels, Run, Target, bytes_of};
+use super::hidden;
+use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
 use super::memtable::Memtable;
 use super::policy::Job;
+use super::ranges::RangeTombstones;
 use super::retention::Retention;
-use super::table::{Made, Table, TableWriter};
+use super::table::{Made, Table, TableOptions, TableWriter};
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use super::turn::Turn;
@@ -31,6 +33,19 @@ const TABLES_PER_PART: u64 = 2;
 pub(super) struct Output {
     made: Vec<Made>,
     gone: Vec<Vec<u8>>,
+}
+
+/// What becomes of versions that are merged.
+struct Making<'a> {
+    /// The removals of ranges that come with them.
+    ranges: &'a RangeTombstones,
+    /// The runs with versions that may be older.
+    older: &'a [Run],
+    /// Nothing behind this key is merged.
+    to: Option<&'a [u8]>,
+    table: TableOptions,
+    /// Once this is false, the merge ends with an error.
+    goes_on: &'a dyn Fn() -> bool,
 }
 
 /// Keys of a part of a merge: behind the first, up to the second.
@@ -62,8 +77,10 @@ impl Lsm {
     /// Has the jobs run that are due, in the background.
     fn send_jobs(&self) {
         let levels = || Arc::clone(&self.parts().levels);
+        hidden::prepare(&levels());
         while self.runs_jobs()
-            && let Some((job, ticket, levels)) = self.jobs.begin(&self.options, levels)
+            && let Some((job, ticket, levels)) =
+                self.jobs.begin(&self.options, self.shared.horizon().as_deref(), levels)
         {
             let Some(own) = self.this.upgrade() else { return };
             self.shared.executor.spawn(move || {
@@ -112,7 +129,14 @@ impl Lsm {
             let cursor = MemtableCursor::new(oldest, Direction::Forward, Bound::Unbounded);
             let merged = Merged::new(vec![Box::new(cursor)], Direction::Forward);
             let older: Vec<Run> = parts.levels.runs().cloned().collect();
-            let output = self.merge(merged, &older, None, &|| true)?;
+            let making = Making {
+                ranges: &oldest.range_tombstones(),
+                older: &older,
+                to: None,
+                table: self.options.table_of(0, false),
+                goes_on: &|| true,
+            };
+            let output = self.merge(merged, &making)?;
             self.counters.flushes.fetch_add(1, Ordering::Relaxed);
             self.counters.wrote(0, 0, written_bytes(&output.made));
             self.install(output, Vec::new(), Target::NewRun(0), Some(oldest))?;
@@ -128,6 +152,11 @@ impl Lsm {
         if job.moves {
             return self.move_tables(&job);
         }
+        if job.drops {
+            let tables: Vec<_> = job.tables().cloned().collect();
+            self.counters.dropped_tables.fetch_add(tables.len() as u64, Ordering::Relaxed);
+            return self.install(Output::default(), tables, job.to, None);
+        }
         let removed: Vec<Arc<Table>> = job.tables().cloned().collect();
         let is_input = |table: &Arc<Table>| removed.iter().any(|other| Arc::ptr_eq(table, other));
         // What is in the order behind the first input, and no input, may be older than some. Other jobs only
@@ -135,20 +164,27 @@ impl Lsm {
         let behind = levels.runs().skip_while(|run| !run.iter().any(is_input));
         let older: Vec<Run> =
             behind.map(|run| run.iter().filter(|table| !is_input(table)).cloned().collect()).collect();
+        let level = job.to.level();
+        let table = self.options.table_of(level, level + 1 >= levels.depth());
         drop(levels);
-        let output = self.merge_in_parts(job.inputs().cloned().collect(), older)?;
+        let output = self.merge_in_parts(job.inputs().cloned().collect(), older, table)?;
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
         self.counters.wrote(job.to.level(), bytes_of(job.tables()), written_bytes(&output.made));
         self.install(output, removed, job.to, None)
     }
 
     /// Merges runs of tables, several ranges of keys at a time.
-    fn merge_in_parts(self: &Arc<Self>, inputs: Vec<Run>, older: Vec<Run>) -> Result<Output, Error> {
+    fn merge_in_parts(
+        self: &Arc<Self>,
+        inputs: Vec<Run>,
+        older: Vec<Run>,
+        table: TableOptions,
+    ) -> Result<Output, Error> {
         let ranges = self.ranges(&inputs);
         let (inputs, older) = (Arc::new(inputs), Arc::new(older));
         let part = |range: KeyRange| {
             let (own, inputs, older) = (Arc::clone(self), Arc::clone(&inputs), Arc::clone(&older));
-            self.shared.executor.run_for(move || own.merge_range(&inputs, &older, &range))
+            self.shared.executor.run_for(move || own.merge_range(&inputs, &older, &range, table))
         };
         let parts: Vec<_> = ranges.into_iter().map(part).collect();
         // All of them end before any error is returned.
@@ -190,7 +226,13 @@ impl Lsm {
         ranges
     }
 
-    fn merge_range(&self, inputs: &[Run], older: &[Run], range: &KeyRange) -> Result<Output, Error> {
+    fn merge_range(
+        &self,
+        inputs: &[Run],
+        older: &[Run],
+        range: &KeyRange,
+        table: TableOptions,
+    ) -> Result<Output, Error> {
         let (from, to) = range;
         let start = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let reader = self.shared.reader(Reading::Once);
@@ -199,36 +241,44 @@ impl Lsm {
             Ok(Box::new(cursor) as Box<dyn Cursor>)
         });
         let merged = Merged::new(sources.collect::<Result<_, Error>>()?, Direction::Forward);
-        self.merge(merged, older, to.as_deref(), &|| self.runs_jobs())
+        let mut ranges = RangeTombstones::default();
+        for table in inputs.iter().flatten().filter(|table| table.summary.range_tombstones > 0) {
+            ranges.extend(&table.range_tombstones()?.within(from.as_deref(), to.as_deref()));
+        }
+        let goes_on = || self.runs_jobs();
+        let making = Making { ranges: &ranges, older, to: to.as_deref(), table, goes_on: &goes_on };
+        self.merge(merged, &making)
     }
 
-    /// Writes what is merged as tables, up to a key, without the versions that nobody will see. `older` are
-    /// the runs with versions that may be older. It ends with an error once `goes_on` is false.
-    fn merge(
-        &self,
-        mut merged: Merged,
-        older: &[Run],
-        to: Option<&[u8]>,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Result<Output, Error> {
+    /// Writes what is merged as tables, without the versions that nobody will see.
+    fn merge(&self, mut merged: Merged, making: &Making<'_>) -> Result<Output, Error> {
+        let Making { ranges, older, to, table, goes_on } = *making;
         let (mut output, mut keys) = (Output::default(), 0_usize);
         let horizon = self.shared.horizon();
-        let new_writer = || TableWriter::new(&self.shared.segments.owned, self.options.table);
+        // What they remove may go in any case. Each range is in the table with the key before its cut.
+        let mut left = match &horizon {
+            Some(horizon) => needed(horizon.as_ref(), ranges, older),
+            None => ranges.clone(),
+        };
+        let new_writer = || TableWriter::new(&self.shared.segments.owned, table);
         let (mut writer, mut versions) = (new_writer(), KeyVersions::default());
         while merged.next_key(&mut versions)? {
             if to.is_some_and(|to| versions.key() > to || versions.key() == to && planted!(BorderKeyLost)) {
                 break;
             }
             if let Some(horizon) = &horizon {
-                leave_out(horizon.as_ref(), &mut versions, older, &mut output.gone);
+                leave_out(horizon.as_ref(), &mut versions, ranges, older, &mut output.gone);
             }
             // Between keys: the versions of one are in one table.
             if writer.bytes_with_end() > self.options.table_bytes {
-                output.made.extend(std::mem::replace(&mut writer, new_writer()).finish()?);
+                let own = left.take_up_to(Some(writer.last_key()));
+                output.made.extend(std::mem::replace(&mut writer, new_writer()).finish(&own)?);
             }
             for held in &versions.all {
                 if writer.bytes_with_end() > self.options.table_bytes && planted!(VersionsSplitOverTables) {
-                    output.made.extend(std::mem::replace(&mut writer, new_writer()).finish()?);
+                    output.made.extend(
+                        std::mem::replace(&mut writer, new_writer()).finish(&RangeTombstones::default())?,
+                    );
                 }
                 writer.push(versions.key(), held.version, versions.value(held))?;
             }
@@ -240,7 +290,7 @@ impl Lsm {
                 }
             }
         }
-        output.made.extend(writer.finish()?);
+        output.made.extend(writer.finish(&left)?);
         Ok(output)
     }
 
@@ -265,7 +315,12 @@ impl Lsm {
         let before = Arc::clone(&self.parts().levels);
         let with = |numbers: &[Vec<PageId>]| {
             let table = |(made, numbers): (&Made, &Vec<PageId>)| {
-                Arc::new(Table::new(made.segments.clone(), numbers.clone(), made.top, made.summary.clone()))
+                Arc::new(Table::new(
+                    made.segments.clone(),
+                    numbers.clone(),
+                    made.places.clone(),
+                    made.summary.clone(),
+                ))
             };
             let added = made.iter().zip(numbers).map(table).collect();
             before.with(&Edit { removed: removed.clone(), added, to })
@@ -321,11 +376,31 @@ fn written_bytes(made: &[Made]) -> u64 {
     made.iter().map(|made| made.summary.bytes).sum()
 }
 
+/// The removals of ranges that somebody needs.
+fn needed(horizon: &dyn Horizon, ranges: &RangeTombstones, older: &[Run]) -> RangeTombstones {
+    // The timestamp first: see `Retention`.
+    let visible = horizon.visible();
+    let retention = Retention { snapshots: horizon.snapshots(), visible };
+    let mut left = ranges.clone();
+    left.retain(|range| {
+        let is_oldest = !older.iter().any(|run| !overlapping(run, range.interval()).is_empty());
+        retention.needed(range, is_oldest || planted!(RangeTombstoneDroppedOverOlder))
+    });
+    left
+}
+
 /// Takes out of a key's versions those that nobody will see. The references of overflow values among them go
 /// into `gone`.
-fn leave_out(horizon: &dyn Horizon, versions: &mut KeyVersions, older: &[Run], gone: &mut Vec<Vec<u8>>) {
+fn leave_out(
+    horizon: &dyn Horizon,
+    versions: &mut KeyVersions,
+    ranges: &RangeTombstones,
+    older: &[Run],
+    gone: &mut Vec<Vec<u8>>,
+) {
     let is_alone = versions.all.len() == 1;
-    if is_alone && !versions.all.iter().any(|held| held.version.is_tombstone()) {
+    let removed = ranges.of(versions.key());
+    if is_alone && removed.is_none() && !versions.all.iter().any(|held| held.version.is_tombstone()) {
         return;
     }
     let covers = |run: &Run| {
@@ -336,7 +411,7 @@ fn leave_out(horizon: &dyn Horizon, versions: &mut KeyVersions, older: &[Run], g
     // The timestamp first: see `Retention`.
     let visible = horizon.visible();
     let retention = Retention { snapshots: horizon.snapshots(), visible };
-    for held in retention.take_unneeded(&mut versions.all, is_oldest) {
+    for held in retention.take_unneeded(&mut versions.all, removed, is_oldest) {
         if held.version.is_overflow() {
             gone.push(versions.value(&held).to_vec());
         }

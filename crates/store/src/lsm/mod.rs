@@ -6,14 +6,18 @@
 //! cursor     versions of several sources in order
 //! manifest   pages that say which tables there are  levels     the tables, and their order
 //! memtable   versions in memory                     table      records in segments: blocks, fences, filters
+//! compression  data blocks with fewer bytes
 //! block      records with common beginnings         filter     keys that a table certainly does not have
 //! versions   those of one key                          throttling  writers wait for merges
-//! turn       one task at a time changes the tables
+//! ranges     removals of ranges of keys                 hidden    tables of which nobody sees anything
+//! turn       one task at a time changes the tables      workload  the design for what is done to a tree
 //! ```
 
 mod block;
+mod compression;
 mod cursor;
 mod filter;
+mod hidden;
 mod index;
 mod jobs;
 mod levels;
@@ -22,6 +26,7 @@ mod memtable;
 mod merge;
 mod options;
 mod policy;
+mod ranges;
 mod retention;
 mod scan;
 mod stats;
@@ -31,9 +36,12 @@ mod throttling;
 mod tree;
 mod turn;
 mod versions;
+mod workload;
 
+pub use compression::LsmCompression;
 pub(crate) use options::Decided;
 pub use options::LsmOptions;
 pub use policy::LsmLayout;
 pub use throttling::LsmThrottling;
 pub(crate) use tree::{Lsm, Shared};
+pub use workload::LsmWorkload;

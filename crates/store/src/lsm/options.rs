@@ -1,8 +1,14 @@
 //! The numbers of an LSM-tree.
 
+use flashgrain_device::bytes_text;
+use flashgrain_settings::layout::{Decision, Setting};
+use flashgrain_settings::{Bytes, Count, FilterBits};
+
+use super::compression::LsmCompression;
 use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
 use super::table::TableOptions;
 use super::throttling::{Controller, LsmThrottling};
+use super::workload::{Design, LsmWorkload};
 use crate::{Error, varint};
 
 /// Memtables take this part of the memory; tables are as large, unless their size is given.
@@ -23,9 +29,15 @@ const LEVEL_ZERO_RUNS: u32 = 4;
 const FILTER_TENTHS: u32 = 100;
 const FILTER_TENTHS_MAX: u32 = 300;
 
-/// Jobs at a time, and parts of one.
-const JOBS: u32 = 4;
-const PARTS: u32 = 8;
+/// A part of a job keeps so many requests under way: it reads two partitions ahead of each run, and writes.
+/// Jobs beside each other are for levels that wait for each other, so half of what saturates the drive is for
+/// them.
+const REQUESTS_PER_PART: u32 = 8;
+const REQUESTS_PER_JOB: u32 = 16;
+
+/// The most parts and jobs, unless they are given.
+const JOBS: u32 = 8;
+const PARTS: u32 = 16;
 const JOBS_MAX: u32 = 64;
 
 /// RocksDB's rate of delayed writes, unless it is given.
@@ -47,12 +59,23 @@ pub struct LsmOptions {
     parts: Option<u32>,
     throttling: Option<LsmThrottling>,
     delayed_bytes_per_s: Option<u64>,
+    compression: Option<LsmCompression>,
+    last_level_compression: Option<LsmCompression>,
+    workload: Option<LsmWorkload>,
+    /// Which of these were given when the tree was made, if they are those of one.
+    set: Option<u64>,
 }
 
 impl LsmOptions {
     /// Everything as the store decides.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What will be done to the tree: layout, F and C follow from it, unless they are given.
+    pub fn workload(mut self, workload: LsmWorkload) -> Self {
+        self.workload = Some(workload);
+        self
     }
 
     /// How runs are arranged in levels; leveled unless given.
@@ -113,6 +136,18 @@ impl LsmOptions {
         self
     }
 
+    /// How data blocks are compressed from level 1 on; not at all unless given. Level 0 is soon merged.
+    pub fn compression(mut self, compression: LsmCompression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// The same for the last level, which has most of the data; as the others unless given.
+    pub fn last_level_compression(mut self, compression: LsmCompression) -> Self {
+        self.last_level_compression = Some(compression);
+        self
+    }
+
     /// Most jobs that merge at a time, from 1 to 64. How many do follows from what is due.
     pub fn jobs(mut self, jobs: u32) -> Self {
         self.jobs = Some(jobs);
@@ -139,6 +174,28 @@ impl LsmOptions {
     }
 }
 
+impl LsmOptions {
+    /// A bit for each of those that decisions are made about and that are given.
+    fn bits(&self) -> u64 {
+        let given = [
+            self.layout.is_some(),
+            self.fanout.is_some(),
+            self.level_zero_runs.is_some(),
+            self.table_bytes.is_some(),
+            self.memtable_bytes.is_some(),
+            self.filter_tenths.is_some(),
+            self.jobs.is_some(),
+            self.parts.is_some(),
+        ];
+        given.iter().enumerate().map(|(place, is_given)| u64::from(*is_given) << place).sum()
+    }
+}
+
+/// As many as the requests that saturate the drive are enough for.
+fn among(in_flight: u32, each: u32, most: u32) -> u32 {
+    (in_flight / each).clamp(1, most)
+}
+
 /// What bounds the numbers of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
@@ -147,6 +204,8 @@ pub(crate) struct Room {
     pub segment_bytes: u64,
     /// The most that the store's segments may ever have.
     pub device_bytes: u64,
+    /// Requests that saturate the drive.
+    pub in_flight: u32,
 }
 
 /// The numbers of a tree, as the catalog has them.
@@ -160,6 +219,11 @@ pub(crate) struct Decided {
     parts: u32,
     throttling: LsmThrottling,
     delayed_bytes_per_s: u64,
+    compression: LsmCompression,
+    last_level_compression: LsmCompression,
+    workload: Option<LsmWorkload>,
+    /// Which of these were given; see [`LsmOptions::bits`].
+    set: u64,
 }
 
 impl Decided {
@@ -171,28 +235,36 @@ impl Decided {
         let memtable_bytes = given.memtable_bytes.unwrap_or_else(|| memtable_bytes(room));
         let wanted_bytes = given.table_bytes.unwrap_or(memtable_bytes);
         let table_bytes = wanted_bytes.checked_next_multiple_of(room.segment_bytes);
-        let level_zero_runs = given.level_zero_runs.unwrap_or(LEVEL_ZERO_RUNS);
+        let table_bytes = table_bytes.filter(|bytes| *bytes > 0).unwrap_or(wanted_bytes);
+        let usual = Design { layout: LsmLayout::Leveled, fanout: FANOUT, level_zero_runs: LEVEL_ZERO_RUNS };
+        let design = given.workload.map_or(usual, |workload| workload.best(table_bytes).0);
+        let level_zero_runs = given.level_zero_runs.unwrap_or(design.level_zero_runs);
         let slowdown_runs = given.slowdown_runs.unwrap_or(level_zero_runs.saturating_mul(SLOW_FROM as u32));
         let stop_runs = given.stop_runs.unwrap_or_else(|| {
             level_zero_runs.saturating_mul(STOP_AT as u32).max(slowdown_runs.saturating_mul(2))
         });
         let policy = PolicyOptions {
-            layout: given.layout.unwrap_or(LsmLayout::Leveled),
-            fanout: given.fanout.unwrap_or(FANOUT),
+            layout: given.layout.unwrap_or(design.layout),
+            fanout: given.fanout.unwrap_or(design.fanout),
             level_zero_runs,
-            table_bytes: table_bytes.filter(|bytes| *bytes > 0).unwrap_or(wanted_bytes),
+            table_bytes,
             slowdown_runs,
             stop_runs,
             level_zero_by_reads: given.level_zero_by_reads.unwrap_or(false),
         };
+        let compression = given.compression.unwrap_or_default();
         let decided = Self {
             policy,
             memtable_bytes: given.memtable_bytes.unwrap_or(0),
             filter_tenths: given.filter_tenths.unwrap_or(FILTER_TENTHS),
-            jobs: given.jobs.unwrap_or(JOBS),
-            parts: given.parts.unwrap_or(PARTS),
+            jobs: given.jobs.unwrap_or_else(|| among(room.in_flight, REQUESTS_PER_JOB, JOBS)),
+            parts: given.parts.unwrap_or_else(|| among(room.in_flight, REQUESTS_PER_PART, PARTS)),
             throttling: given.throttling.unwrap_or_default(),
             delayed_bytes_per_s: given.delayed_bytes_per_s.unwrap_or(DELAYED_BYTES_PER_S),
+            compression,
+            last_level_compression: given.last_level_compression.unwrap_or(compression),
+            workload: given.workload,
+            set: given.set.unwrap_or_else(|| given.bits()),
         };
         decided.check(given, room)?;
         policy.validate()?;
@@ -209,6 +281,8 @@ impl Decided {
             format!("{} jobs at a time: they must be from 1 to {JOBS_MAX}", self.jobs)
         } else if !(1..=JOBS_MAX).contains(&self.parts) {
             format!("jobs of {} parts: they must have from 1 to {JOBS_MAX}", self.parts)
+        } else if !self.compression.is_there() || !self.last_level_compression.is_there() {
+            "compression by Zstandard: this build lacks it, build with the feature `zstd`".to_owned()
         } else if self.delayed_bytes_per_s == 0 {
             "a rate of delayed writes of 0 bytes a second: it must be 1 at least".to_owned()
         } else if given.memtable_bytes.is_some_and(|bytes| !(least_bytes..=most_bytes).contains(&bytes)) {
@@ -245,13 +319,64 @@ impl Decided {
             parts: Some(self.parts),
             throttling: Some(self.throttling),
             delayed_bytes_per_s: Some(self.delayed_bytes_per_s),
+            compression: Some(self.compression),
+            last_level_compression: Some(self.last_level_compression),
+            workload: self.workload,
+            set: Some(self.set),
         }
+    }
+
+    /// The numbers of a tree with blocks and memtables of so many bytes in this room, each with its reason.
+    pub fn decisions(&self, block_bytes: u64, memtable_bytes: u64, room: Room) -> Vec<Decision> {
+        let Self { policy, .. } = self;
+        let design =
+            Design { layout: policy.layout, fanout: policy.fanout, level_zero_runs: policy.level_zero_runs };
+        let of_design = match &self.workload {
+            None => "default: no workload is declared".to_owned(),
+            Some(workload) => {
+                let (best, times) = workload.best(policy.table_bytes);
+                let beside =
+                    if best == design { "the least of all candidates" } else { "the others being given" };
+                let own = workload.page_times(design, policy.table_bytes);
+                format!("{}: {own:.2} page times an operation, {beside} ({times:.2})", workload.text())
+            }
+        };
+        let requests = |each: u32| {
+            format!(
+                "{} requests saturate the drive, and each of these keeps {each} under way",
+                room.in_flight
+            )
+        };
+        let of_table = "a memtable, in whole segments, so that no table needs to be cleaned".to_owned();
+        let of_memtable = format!("an eighth of the cache of {}", bytes_text(room.cache_bytes));
+        let of_filter = "default: one look-up of 512 passes that the table does not have".to_owned();
+        let settings = [
+            (Setting::LsmLayout(policy.layout), of_design.clone()),
+            (Setting::Fanout(Count(policy.fanout.into())), of_design.clone()),
+            (Setting::LevelZeroRuns(Count(policy.level_zero_runs.into())), of_design),
+            (Setting::Table(Bytes(policy.table_bytes)), of_table),
+            (Setting::Memtable(Bytes(memtable_bytes)), of_memtable),
+            (Setting::FilterBits(FilterBits(self.filter_tenths)), of_filter),
+            (Setting::Jobs(Count(self.jobs.into())), requests(REQUESTS_PER_JOB)),
+            (Setting::Parts(Count(self.parts.into())), requests(REQUESTS_PER_PART)),
+        ];
+        let with_reason = |(place, (setting, because)): (usize, (Setting, String))| {
+            let is_set = self.set >> place & 1 == 1;
+            Decision { setting, because: if is_set { "set by hand".to_owned() } else { because } }
+        };
+        let mut decisions: Vec<Decision> = settings.into_iter().enumerate().map(with_reason).collect();
+        let because = "the tree's node size, or the store's".to_owned();
+        decisions.push(Decision { setting: Setting::Block(Bytes(block_bytes)), because });
+        decisions
     }
 
     /// For the catalog.
     pub fn encode(self) -> Vec<u8> {
         let mut bytes = self.policy.encode();
         let throttling = LsmThrottling::ALL.iter().position(|other| *other == self.throttling);
+        let code = |compression: LsmCompression| {
+            LsmCompression::ALL.iter().position(|other| *other == compression).unwrap_or_default() as u64
+        };
         for number in [
             self.memtable_bytes,
             self.filter_tenths.into(),
@@ -259,9 +384,17 @@ impl Decided {
             self.parts.into(),
             throttling.unwrap_or_default() as u64,
             self.delayed_bytes_per_s,
+            code(self.compression),
+            code(self.last_level_compression),
+            self.set,
+            self.workload.is_some().into(),
         ] {
             varint::put(number, &mut bytes);
         }
+        self.workload
+            .iter()
+            .flat_map(LsmWorkload::numbers)
+            .for_each(|number| varint::put(number, &mut bytes));
         bytes
     }
 
@@ -278,10 +411,23 @@ impl Decided {
             parts: small(number()?)?,
             throttling: *LsmThrottling::ALL.get(usize::try_from(number()?).ok()?)?,
             delayed_bytes_per_s: number()?,
+            compression: *LsmCompression::ALL.get(usize::try_from(number()?).ok()?)?,
+            last_level_compression: *LsmCompression::ALL.get(usize::try_from(number()?).ok()?)?,
+            set: number()?,
+            workload: match number()? {
+                0 => None,
+                1 => Some(LsmWorkload::of_numbers([number()?, number()?, number()?, number()?, number()?])?),
+                _ => return None,
+            },
         };
         // What an opening has room for may differ from what there was when the tree was made.
-        let unbounded =
-            Room { cache_bytes: u64::MAX, log_bytes: u64::MAX, segment_bytes: 1, device_bytes: u64::MAX };
+        let unbounded = Room {
+            cache_bytes: u64::MAX,
+            log_bytes: u64::MAX,
+            segment_bytes: 1,
+            device_bytes: u64::MAX,
+            in_flight: 1,
+        };
         (bytes.is_empty() && decided.check(decided.given(), unbounded).is_ok()).then_some(decided)
     }
 }
@@ -298,7 +444,8 @@ pub(super) struct Options {
     pub level_zero_by_reads: bool,
     /// T: a table takes so many bytes at most, as much as whole segments have, unless one key has more.
     pub table_bytes: u64,
-    pub table: TableOptions,
+    table: TableOptions,
+    last_level_compression: LsmCompression,
     pub policy: Box<dyn Policy>,
     pub jobs: u32,
     pub parts: u32,
@@ -311,9 +458,26 @@ impl Options {
         self.batch_bytes
     }
 
+    /// Bytes of a data block.
+    pub fn block_bytes(&self) -> usize {
+        self.table.block_bytes
+    }
+
+    /// How the tables of a level are made.
+    pub fn table_of(&self, level: usize, is_last: bool) -> TableOptions {
+        let compression = match (level, is_last) {
+            (0, _) => LsmCompression::None,
+            (_, true) => self.last_level_compression,
+            (_, false) => self.table.compression,
+        };
+        TableOptions { compression, ..self.table }
+    }
+
     /// With blocks of so many bytes, in this room.
     pub fn new(decided: Decided, block_bytes: usize, room: Room) -> Self {
         let filter_bits_per_key = f64::from(decided.filter_tenths) / 10.0;
+        let least_bytes = (TABLE_BLOCKS_MIN * block_bytes as u64).next_multiple_of(room.segment_bytes);
+        let table_bytes = decided.policy.table_bytes.max(least_bytes);
         // The cache may have been larger when the tree was made.
         let most_bytes = (room.cache_bytes / MEMTABLE_DIVISOR_MIN).max(room.segment_bytes);
         Self {
@@ -322,8 +486,9 @@ impl Options {
                 bytes => bytes.min(most_bytes),
             },
             level_zero_by_reads: decided.policy.level_zero_by_reads,
-            table_bytes: decided.policy.table_bytes.max(TABLE_BLOCKS_MIN * block_bytes as u64),
-            table: TableOptions { block_bytes, filter_bits_per_key },
+            table_bytes,
+            table: TableOptions { block_bytes, filter_bits_per_key, compression: decided.compression },
+            last_level_compression: decided.last_level_compression,
             policy: decided.policy.policy(),
             jobs: decided.jobs,
             parts: decided.parts,
@@ -341,8 +506,13 @@ impl Options {
 mod tests {
     use super::*;
 
-    const ROOM: Room =
-        Room { cache_bytes: 64 << 20, log_bytes: 64 << 20, segment_bytes: 1 << 20, device_bytes: 1 << 30 };
+    const ROOM: Room = Room {
+        cache_bytes: 64 << 20,
+        log_bytes: 64 << 20,
+        segment_bytes: 1 << 20,
+        device_bytes: 1 << 30,
+        in_flight: 64,
+    };
 
     #[test]
     fn tables_have_room_for_several_blocks() {
@@ -360,16 +530,51 @@ mod tests {
         let with = decided.given();
         assert_eq!(
             with,
-            with.layout(LsmLayout::Tiered).fanout(5).filter_bits_per_key(7.5).table_bytes(8 << 20)
+            with.layout(LsmLayout::Tiered)
+                .fanout(5)
+                .filter_bits_per_key(7.5)
+                .table_bytes(8 << 20)
+                .jobs(4)
+                .parts(8)
         );
         assert_eq!(Decided::of(with, Room { cache_bytes: 1 << 20, ..ROOM }).unwrap(), decided);
+        let packed = Decided::of(given.compression(LsmCompression::Lz4), ROOM).unwrap();
+        assert_eq!(Decided::decode(&packed.encode()), Some(packed));
+        let lz4 = LsmCompression::Lz4;
+        assert_eq!(
+            packed.given(),
+            with.compression(lz4).last_level_compression(lz4),
+            "only the codec differs"
+        );
+        let same = |one: LsmOptions, other: LsmOptions| assert_eq!(one, LsmOptions { set: one.set, ..other });
         let rounded = Decided::of(given.table_bytes(3_000_000), ROOM).unwrap();
-        assert_eq!(rounded.given(), with.table_bytes(3 << 20));
+        same(rounded.given(), with.table_bytes(3 << 20));
         let memtables = Decided::of(given.memtable_bytes(2 << 20), ROOM).unwrap();
-        assert_eq!(memtables.given(), with.memtable_bytes(2 << 20).table_bytes(2 << 20));
+        same(memtables.given(), with.memtable_bytes(2 << 20).table_bytes(2 << 20));
         let bytes = decided.encode();
         assert!((0..bytes.len()).all(|length| Decided::decode(&bytes[..length]).is_none()));
         assert!(Decided::decode(&[bytes.as_slice(), &[0]].concat()).is_none());
+    }
+
+    #[test]
+    fn the_workload_decides_the_design_and_the_drive_how_much_runs_beside() {
+        let writes = LsmWorkload::new(1.0, 0.0, 0.0);
+        let decided = Decided::of(LsmOptions::new().workload(writes).level_zero_runs(3), ROOM).unwrap();
+        assert_eq!((decided.policy.layout, decided.policy.level_zero_runs), (LsmLayout::Tiered, 3));
+        assert_eq!(Decided::decode(&decided.encode()), Some(decided));
+        let decisions = decided.decisions(4096, 8 << 20, ROOM);
+        let because = |name: &str| {
+            let one = decisions.iter().find(|one| one.setting.name() == name).unwrap();
+            (one.setting.value(), one.because.as_str())
+        };
+        assert_eq!(because("layout of runs").0, "tiered");
+        assert!(because("layout of runs").1.starts_with("100 % writes"), "{decisions:?}");
+        assert_eq!(because("runs of level 0"), ("3".to_owned(), "set by hand"));
+        assert_eq!(because("parts of a job").0, "8");
+        let slow = Decided::of(LsmOptions::new(), Room { in_flight: 1, ..ROOM }).unwrap();
+        assert_eq!((slow.jobs, slow.parts), (1, 1));
+        let again = Decided::of(decided.given(), Room { in_flight: 1, ..ROOM }).unwrap();
+        assert_eq!(again, decided, "reasons, too");
     }
 
     #[test]

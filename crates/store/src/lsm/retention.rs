@@ -1,7 +1,8 @@
 //! Which versions stay when tables are merged.
 
-use super::versions::Held;
-use crate::index::Snapshots;
+use super::ranges::Fragment;
+use super::versions::{Held, KeyVersions};
+use crate::index::{Snapshots, Version};
 use crate::log::Timestamp;
 
 /// What decides that a version may go.
@@ -14,12 +15,19 @@ pub(super) struct Retention<'a> {
 
 impl Retention<'_> {
     /// Takes out of the versions of a key, the newest first, those that nobody will see, and returns them.
-    /// `is_oldest`: no older version of the key is anywhere else.
-    pub fn take_unneeded(&self, versions: &mut Vec<Held>, is_oldest: bool) -> Vec<Held> {
+    /// `removed`: the removals of ranges that have the key. `is_oldest`: no older version of the key is
+    /// anywhere else.
+    pub fn take_unneeded(
+        &self,
+        versions: &mut Vec<Held>,
+        removed: Option<&Fragment>,
+        is_oldest: bool,
+    ) -> Vec<Held> {
         let mut newer: Option<Timestamp> = None;
         let gone = versions.extract_if(.., |own| {
             let timestamp = own.version.timestamp();
-            let hidden_from = newer.replace(timestamp);
+            let removed_from = removed.and_then(|removed| removed.first_after(timestamp));
+            let hidden_from = earlier(newer.replace(timestamp), removed_from);
             // A snapshot sees a version from its own commit on until the next one's.
             hidden_from.is_some_and(|until| {
                 until <= self.visible
@@ -38,6 +46,30 @@ impl Retention<'_> {
             gone.push(last);
         }
         gone
+    }
+
+    /// The removals of a range that somebody needs, the newest first. `is_oldest`: no older version of its
+    /// keys is anywhere else.
+    pub fn needed(&self, range: &Fragment, is_oldest: bool) -> Vec<Timestamp> {
+        let mut versions = KeyVersions::default();
+        for removed_at in &range.removed_at {
+            versions.push(Version::tombstone(*removed_at), &[]);
+        }
+        self.take_unneeded(&mut versions.all, None, is_oldest);
+        versions.all.iter().map(|held| held.version.timestamp()).collect()
+    }
+
+    /// The newest of the removals of a range of which everybody knows: nobody sees anything older there.
+    pub fn known(&self, range: &Fragment) -> Option<Timestamp> {
+        let is_known = |at: &Timestamp| *at <= self.visible && !self.snapshots.any_within(Timestamp(0), *at);
+        range.removed_at.iter().copied().find(is_known)
+    }
+}
+
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
@@ -59,14 +91,25 @@ mod tests {
 
     /// What is left of versions, of which negative ones are tombstones, with snapshots of these timestamps.
     fn left(all: &[i64], visible: u64, taken: &[u64], is_oldest: bool) -> Vec<i64> {
+        left_of(all, &[], visible, taken, is_oldest)
+    }
+
+    /// The same of a key that a range with these removals has.
+    fn left_of(all: &[i64], removed: &[u64], visible: u64, taken: &[u64], is_oldest: bool) -> Vec<i64> {
+        let removed_at: Vec<Timestamp> = removed.iter().copied().map(Timestamp).collect();
+        let range = Fragment { lower: vec![0], upper: vec![9], removed_at };
+        let removed = Some(range).filter(|range| !range.removed_at.is_empty());
         let snapshots = Snapshots::default();
         for timestamp in taken {
             snapshots.take(|_| Ok(Timestamp(*timestamp))).unwrap();
         }
         let mut versions = versions(all);
         let count = versions.len();
-        let gone = Retention { snapshots: &snapshots, visible: Timestamp(visible) }
-            .take_unneeded(&mut versions, is_oldest);
+        let gone = Retention { snapshots: &snapshots, visible: Timestamp(visible) }.take_unneeded(
+            &mut versions,
+            removed.as_ref(),
+            is_oldest,
+        );
         assert_eq!(versions.len() + gone.len(), count);
         let number = |own: &Held| {
             let number = own.version.timestamp().0 as i64;
@@ -84,6 +127,17 @@ mod tests {
         // The newer one may not be visible yet: a snapshot that comes would miss it.
         assert_eq!(left(&[9, 7, 5], 8, &[], false), [9, 7]);
         assert_eq!(left(&[9, 7, 5], 6, &[], false), [9, 7, 5]);
+    }
+
+    #[test]
+    fn what_a_range_removes_goes_unless_a_snapshot_sees_it() {
+        assert!(left_of(&[7, 5], &[9], 20, &[], false).is_empty());
+        assert_eq!(left_of(&[7, 5], &[9], 20, &[8], false), [7]);
+        assert_eq!(left_of(&[7, 5], &[9], 8, &[], false), [7]);
+        assert_eq!(left_of(&[7, 5], &[6], 20, &[], false), [7]);
+        assert_eq!(left_of(&[7, 5], &[6], 20, &[5], false), [7, 5]);
+        assert_eq!(left_of(&[7, 5], &[9, 6, 2], 20, &[5, 8], false), [7, 5]);
+        assert_eq!(left_of(&[7, 5], &[4], 20, &[], true), [7]);
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::ops::Bound;
 
-use super::cursor::Merged;
+use super::cursor::{Hidden, Merged};
 use super::table_cursor::Reading;
 use super::tree::{Lsm, Parts};
 use super::versions::{Held, KeyVersions};
 use crate::Error;
-use crate::index::{Direction, Piece, Steps};
+use crate::index::{Direction, Piece, Steps, behind};
 use crate::log::Timestamp;
 use crate::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct LsmScan {
     upper: Option<Vec<u8>>,
     at: Timestamp,
     /// Where it has come to, as long as memtables and tables are the same.
-    under_way: Option<(Parts, Merged)>,
+    under_way: Option<(Parts, Merged, Option<Hidden>)>,
     has_ended: bool,
     step_bytes: usize,
 }
@@ -49,21 +49,25 @@ impl LsmScan {
     }
 
     /// The version of a key that the scan sees.
-    fn seen<'v>(&self, versions: &'v KeyVersions) -> Option<&'v Held> {
+    fn seen<'v>(&self, versions: &'v KeyVersions, hidden: Option<&Hidden>) -> Option<&'v Held> {
         let mut seen = versions.all.iter().filter(|held| held.version.timestamp() <= self.at);
         let newest = match self.direction {
             Direction::Forward => seen.next(),
             Direction::Backward if planted!(BackwardScanShowsOldest) => seen.next(),
             Direction::Backward => seen.next_back(),
         };
-        newest.filter(|held| !held.version.is_tombstone())
+        let is_removed = |held: &Held| {
+            held.version.is_tombstone()
+                || hidden.is_some_and(|hidden| hidden.has(versions.key(), held.version))
+        };
+        newest.filter(|held| !is_removed(held))
     }
 
     /// What is left to be scanned.
-    fn merged(&mut self) -> Result<(Parts, Merged), Error> {
+    fn merged(&mut self) -> Result<(Parts, Merged, Option<Hidden>), Error> {
         let parts = self.tree.parts().clone();
         match self.under_way.take() {
-            Some((own, merged)) if own.is_same(&parts) => Ok((own, merged)),
+            Some(own) if own.0.is_same(&parts) => Ok(own),
             _ => {
                 let start = match (self.direction, &self.upper) {
                     (Direction::Forward, _) => Bound::Included(self.lower.as_slice()),
@@ -71,8 +75,9 @@ impl LsmScan {
                     (Direction::Backward, None) => Bound::Unbounded,
                 };
                 let reader = self.tree.shared.reader(Reading::Kept);
-                let merged = parts.merged(&reader, self.direction, start)?;
-                Ok((parts, merged))
+                let hidden = parts.hidden(&self.lower, self.upper.as_deref(), self.at)?;
+                let merged = parts.merged(&reader, self.direction, start, hidden.as_ref())?;
+                Ok((parts, merged, hidden))
             }
         }
     }
@@ -84,7 +89,7 @@ impl Steps for LsmScan {
         if self.has_ended {
             return Ok(false);
         }
-        let (parts, mut merged) = self.merged()?;
+        let (parts, mut merged, hidden) = self.merged()?;
         let mut versions = KeyVersions::default();
         // Records of a scan backward, which the piece has the other way round.
         let (mut backward, mut bytes) = (Vec::new(), 0);
@@ -93,7 +98,7 @@ impl Steps for LsmScan {
                 self.has_ended = true;
                 break;
             }
-            let Some(held) = self.seen(&versions) else { continue };
+            let Some(held) = self.seen(&versions, hidden.as_ref()) else { continue };
             let value = versions.value(held);
             bytes += versions.key().len() + value.len();
             match self.direction {
@@ -106,11 +111,11 @@ impl Steps for LsmScan {
         self.step_bytes = (2 * self.step_bytes).min(STEP_BYTES_MAX);
         if !self.has_ended {
             match self.direction {
-                Direction::Forward => self.lower = [versions.key(), &[0]].concat(),
+                Direction::Forward => self.lower = behind(versions.key()),
                 Direction::Backward => self.upper = Some(versions.key().to_vec()),
             }
             merged.let_go();
-            self.under_way = Some((parts, merged));
+            self.under_way = Some((parts, merged, hidden));
         }
         backward.iter().rev().for_each(|(key, held, value)| push(piece, key, held, value));
         Ok(!piece.is_empty())

@@ -14,6 +14,7 @@ pub(super) struct Counters {
     pub flushes: AtomicU64,
     pub merges: AtomicU64,
     pub moved_tables: AtomicU64,
+    pub dropped_tables: AtomicU64,
     /// Look-ups and scans, and versions that were put, since it was last asked which prevail.
     pub reads: AtomicU64,
     pub puts: AtomicU64,
@@ -50,6 +51,7 @@ impl Counters {
                 bytes: bytes_of(tables()),
                 records: tables().map(|table| table.summary.records).sum(),
                 tombstones: tables().map(|table| table.summary.tombstones).sum(),
+                range_tombstones: tables().map(|table| table.summary.range_tombstones).sum(),
                 written_bytes: get(&self.written_bytes[at]),
                 read_bytes: get(&self.read_bytes[at]),
             }
@@ -64,6 +66,7 @@ impl Counters {
             flushes: get(&self.flushes),
             merges: get(&self.merges),
             moved_tables: get(&self.moved_tables),
+            dropped_tables: get(&self.dropped_tables),
             filter_looked: get(&self.filter_looked),
             filter_kept_out: get(&self.filter_kept_out),
             filter_passed_in_vain: get(&self.filter_passed_in_vain),

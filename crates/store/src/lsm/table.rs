@@ -3,12 +3,13 @@
 //! A table's blocks lie one behind the other in its segments:
 //!
 //! ```text
-//! data | … | data | partition | data | … | data | partition | … | top
+//! data | … | data | partition | data | … | data | partition | … | ranges | … | top
 //! ```
 //!
-//! - A *data* block has records ([`Block`]).
+//! - A *data* block has records ([`Block`]), which may be [compressed](super::compression).
 //! - A *partition* is behind the data blocks that it is about: a [filter](super::filter) of their keys, and
 //!   for each of them its last key and version, the *fence pointer*, and where it is.
+//! - *Ranges* are removals of [ranges of keys](super::ranges), which the table's first and last key include.
 //! - The *top* has the same of each partition. It stays in memory while the table is used.
 //!
 //! A look-up reads a partition and a data block at most, and of a table without the key hardly ever more than
@@ -17,7 +18,9 @@
 use std::sync::OnceLock;
 
 use super::block::{Block, BlockBuilder, Content, Record, order};
+use super::compression::{Compressor, LsmCompression, unpack, unpack_shared};
 use super::filter;
+use super::ranges::RangeTombstones;
 use super::stats::Counters;
 use crate::Error;
 use crate::hash::hash;
@@ -34,6 +37,9 @@ const FILTER_SEED: u64 = 0x6c73_6d5f_7461_626c;
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
+/// What a data block says about how it is packed, if it is not.
+const CODEC_BYTES: usize = 1;
+
 /// Most bytes of the last entry of a top, but for long keys, and of headers.
 const END_BYTES: usize = 128;
 
@@ -49,10 +55,11 @@ pub(super) struct TableOptions {
     pub block_bytes: usize,
     /// Bits of a filter for each key; below 1 there are no filters.
     pub filter_bits_per_key: f64,
+    pub compression: LsmCompression,
 }
 
 /// A block of one of a table's segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub segment: u32,
     pub block: OwnedBlock,
@@ -72,6 +79,13 @@ impl Place {
     }
 }
 
+/// Where the parts of a table are that are not found by others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    pub top: Place,
+    pub ranges: Vec<Place>,
+}
+
 /// What is known of a table without reading it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
@@ -81,8 +95,12 @@ pub(super) struct Summary {
     pub tombstones: u64,
     /// Bytes of all blocks.
     pub bytes: u64,
-    /// The newest version in it.
+    /// The newest version, or removal of a range, in it.
     pub newest: u64,
+    /// Removals of ranges, in all their fragments.
+    pub range_tombstones: u64,
+    /// Overflow values.
+    pub overflows: u64,
 }
 
 /// A table that is being made.
@@ -92,6 +110,7 @@ pub(super) struct TableWriter<'a> {
     written: Vec<OwnedSegment>,
     open: Option<SegmentWriter>,
     data: BlockBuilder,
+    compressor: Compressor,
     last_version: Version,
     /// Of the partition that is being made.
     fences: BlockBuilder,
@@ -103,7 +122,7 @@ pub(super) struct TableWriter<'a> {
 /// A table that was made, which nothing records yet.
 pub(super) struct Made {
     pub segments: Vec<OwnedSegment>,
-    pub top: Place,
+    pub places: Places,
     pub summary: Summary,
 }
 
@@ -115,6 +134,7 @@ impl<'a> TableWriter<'a> {
             written: Vec::new(),
             open: None,
             data: BlockBuilder::default(),
+            compressor: Compressor::new(options.compression),
             last_version: Version::from_bits(0),
             fences: BlockBuilder::default(),
             hashes: Vec::new(),
@@ -135,6 +155,11 @@ impl<'a> TableWriter<'a> {
         written + open + end as u64
     }
 
+    /// The key of the last record.
+    pub fn last_key(&self) -> &[u8] {
+        &self.summary.last_key
+    }
+
     /// Adds a record behind all others.
     ///
     /// # Errors
@@ -143,7 +168,8 @@ impl<'a> TableWriter<'a> {
         if self.summary.records == 0 {
             self.summary.first_key = key.to_vec();
         }
-        if !self.data.is_empty() && self.data.len_bytes_with(key, value) > self.block_room() {
+        let room = self.compressor.expected(self.block_room());
+        if !self.data.is_empty() && self.data.len_bytes_with(key, value) > room {
             self.finish_data()?;
         }
         let is_new = self.hashes.is_empty() || self.summary.last_key != key;
@@ -156,6 +182,7 @@ impl<'a> TableWriter<'a> {
         self.last_version = version;
         self.summary.records += 1;
         self.summary.tombstones += u64::from(version.is_tombstone());
+        self.summary.overflows += u64::from(version.is_overflow());
         self.summary.newest = self.summary.newest.max(version.timestamp().0);
         Ok(())
     }
@@ -165,11 +192,12 @@ impl<'a> TableWriter<'a> {
         let block = self.options.block_bytes;
         let left = block - self.open.as_ref().map_or(0, |writer| writer.at() as usize % block);
         let bytes = if left < block / 2 { left + block } else { left };
-        bytes - BLOCK_HEADER_BYTES as usize
+        // What follows on the records of a data block is less, as they are fewer.
+        bytes - BLOCK_HEADER_BYTES as usize - CODEC_BYTES
     }
 
     fn finish_data(&mut self) -> Result<(), Error> {
-        let block = self.data.finish();
+        let block = self.compressor.pack(self.data.finish());
         let place = self.append(&block)?;
         let mut value = Vec::new();
         place.put(&mut value);
@@ -226,12 +254,13 @@ impl<'a> TableWriter<'a> {
         }
     }
 
-    /// Writes the rest; all of it is on the device then. `None` if nothing was added.
+    /// Writes the rest, and these removals of ranges, which no other table of the run has; all of it is on the
+    /// device then. `None` if nothing was added.
     ///
     /// # Errors
     /// As [`TableWriter::push`].
-    pub fn finish(mut self) -> Result<Option<Made>, Error> {
-        if self.summary.records == 0 {
+    pub fn finish(mut self, ranges: &RangeTombstones) -> Result<Option<Made>, Error> {
+        if self.summary.records == 0 && ranges.is_empty() {
             return Ok(None);
         }
         if !self.data.is_empty() {
@@ -240,12 +269,32 @@ impl<'a> TableWriter<'a> {
         if !self.fences.is_empty() {
             self.finish_partition()?;
         }
+        let mut places = Places::default();
+        for block in ranges.encode(self.block_room()) {
+            places.ranges.push(self.append(&block)?);
+        }
+        self.summarise(ranges);
         let top = self.top.finish();
-        let top = self.append(&top)?;
+        places.top = self.append(&top)?;
         if let Some(writer) = self.open.take() {
             self.written.push(writer.finish()?);
         }
-        Ok(Some(Made { segments: self.written, top, summary: self.summary }))
+        Ok(Some(Made { segments: self.written, places, summary: self.summary }))
+    }
+
+    fn summarise(&mut self, ranges: &RangeTombstones) {
+        let fragments = ranges.fragments();
+        let (Some(first), Some(last)) = (fragments.first(), fragments.last()) else { return };
+        let summary = &mut self.summary;
+        if summary.records == 0 || first.lower < summary.first_key {
+            summary.first_key.clone_from(&first.lower);
+        }
+        if last.last_key() > summary.last_key.as_slice() {
+            summary.last_key = last.last_key().to_vec();
+        }
+        let newest = fragments.iter().filter_map(|fragment| fragment.removed_at.first()).max();
+        summary.newest = summary.newest.max(newest.map_or(0, |newest| newest.0));
+        summary.range_tombstones = ranges.count() as u64;
     }
 }
 
@@ -253,10 +302,11 @@ impl<'a> TableWriter<'a> {
 pub(super) struct Table {
     /// Numbers of the segments, by which the page table knows them.
     pub pages: Vec<PageId>,
-    pub place_of_top: Place,
+    pub places: Places,
     pub summary: Summary,
     segments: Vec<OwnedSegment>,
     top: OnceLock<Vec<Fence>>,
+    ranges: OnceLock<RangeTombstones>,
 }
 
 /// Where the records up to this one are.
@@ -291,8 +341,8 @@ impl FoundRecord {
 
 impl Table {
     /// The table that has these segments, which the page table knows by these numbers.
-    pub fn new(segments: Vec<OwnedSegment>, pages: Vec<PageId>, top: Place, summary: Summary) -> Self {
-        Self { pages, place_of_top: top, summary, segments, top: OnceLock::new() }
+    pub fn new(segments: Vec<OwnedSegment>, pages: Vec<PageId>, places: Places, summary: Summary) -> Self {
+        Self { pages, places, summary, segments, top: OnceLock::new(), ranges: OnceLock::new() }
     }
 
     /// Whether a key may be in it.
@@ -307,18 +357,27 @@ impl Table {
         segment.ok_or_else(|| self.damaged("a segment that it has", place))
     }
 
-    /// The content of a block, from memory if it is there.
-    fn content(&self, pool: &Pool, place: Place) -> Result<Content, Error> {
+    /// The content of a block, from memory if it is there. `unpack` makes it of what was written.
+    fn content(
+        &self,
+        pool: &Pool,
+        place: Place,
+        unpack: fn(Vec<u8>) -> Option<Vec<u8>>,
+    ) -> Result<Content, Error> {
         let segment = self.segment(place)?;
         let opening = if planted!(OpeningNotInBlockId) { 0 } else { segment.opening().0 };
         let id = BlockId { opening, start: place.block.start };
-        Ok(pool.block_or(id, &|| segment.read(place.block))?.map_or_else(Content::from, Content::from))
+        let read = || {
+            unpack(segment.read(place.block)?)
+                .ok_or_else(|| self.damaged("a block that this build can unpack", place))
+        };
+        Ok(pool.block_or(id, &read)?.map_or_else(Content::from, Content::from))
     }
 
     /// The error of records that are not as they should be.
     #[cold]
     pub fn damaged_at(&self, place: Option<Place>) -> Error {
-        self.damaged("records", place.unwrap_or(self.place_of_top))
+        self.damaged("records", place.unwrap_or(self.places.top))
     }
 
     #[cold]
@@ -335,13 +394,46 @@ impl Table {
         if let Some(top) = self.top.get() {
             return Ok(top);
         }
-        let place = self.place_of_top;
+        let place = self.places.top;
         let block = Block::of(self.segment(place)?.read(place.block)?);
         let fences = self.fences_in(&block.ok_or_else(|| self.damaged("records", place))?, place)?;
         Ok(self.top.get_or_init(|| fences))
     }
 
-    /// The fence pointers of a block; at least one.
+    /// Its removals of ranges, which stay in memory while it is used.
+    ///
+    /// # Errors
+    /// As [`Table::find`].
+    pub fn range_tombstones(&self) -> Result<&RangeTombstones, Error> {
+        if let Some(ranges) = self.ranges.get() {
+            return Ok(ranges);
+        }
+        let mut ranges = RangeTombstones::default();
+        for place in &self.places.ranges {
+            let block = Block::of(self.segment(*place)?.read(place.block)?);
+            let whole = block.and_then(|block| ranges.decode(&block));
+            whole.ok_or_else(|| self.damaged("removals of ranges", *place))?;
+        }
+        Ok(self.ranges.get_or_init(|| ranges))
+    }
+
+    /// Its removals of ranges, if somebody has read them. It does not wait.
+    pub fn known_range_tombstones(&self) -> Option<&RangeTombstones> {
+        self.ranges.get()
+    }
+
+    /// The newest removal of a range with this key that is not newer than `at`.
+    ///
+    /// # Errors
+    /// As [`Table::find`].
+    pub fn removed_at(&self, key: &[u8], at: Timestamp) -> Result<Option<Timestamp>, Error> {
+        match self.places.ranges.is_empty() {
+            true => Ok(None),
+            false => Ok(self.range_tombstones()?.newest(key, at)),
+        }
+    }
+
+    /// The fence pointers of a block.
     fn fences_in(&self, block: &Block, place: Place) -> Result<Vec<Fence>, Error> {
         let (mut fences, mut are_whole) = (Vec::new(), true);
         let is_whole = block.each_from(None, |key, record| {
@@ -351,12 +443,13 @@ impl Table {
             are_whole &= place.is_some();
             are_whole
         });
-        let is_whole = is_whole && are_whole && !fences.is_empty();
+        // A table that has nothing but removals of ranges has no fences.
+        let is_whole = is_whole && are_whole && fences.is_empty() == (self.summary.records == 0);
         if is_whole { Ok(fences) } else { Err(self.damaged("fence pointers", place)) }
     }
 
     fn partition(&self, pool: &Pool, place: Place) -> Result<Partition, Error> {
-        let content = self.content(pool, place)?;
+        let content = self.content(pool, place, Some)?;
         let parts = content.split_first_chunk::<LENGTH_BYTES>().and_then(|(length, rest)| {
             let filter_end = LENGTH_BYTES.checked_add(u32::from_le_bytes(*length) as usize)?;
             let end = LENGTH_BYTES + rest.len();
@@ -371,7 +464,7 @@ impl Table {
     /// # Errors
     /// As [`Table::find`].
     pub fn block(&self, pool: &Pool, place: Place) -> Result<Block, Error> {
-        Block::of(self.content(pool, place)?).ok_or_else(|| self.damaged("records", place))
+        Block::of(self.content(pool, place, unpack)?).ok_or_else(|| self.damaged("records", place))
     }
 
     /// The same of several in their order, by few requests, and without keeping them in memory.
@@ -393,8 +486,8 @@ impl Table {
             let all = Content::from(bytes);
             let lengths = owned.iter().map(|block| (block.length - BLOCK_HEADER_BYTES) as usize);
             for (place, (end, length)) in of_segment.iter().zip(ends.iter().zip(lengths)) {
-                let block =
-                    end.checked_sub(length).and_then(|start| all.part(start..*end)).and_then(Block::of);
+                let packed = end.checked_sub(length).and_then(|start| all.part(start..*end));
+                let block = packed.as_ref().and_then(unpack_shared).and_then(Block::of);
                 blocks.push(block.ok_or_else(|| self.damaged("records", *place))?);
             }
         }
@@ -441,7 +534,7 @@ impl Table {
         Ok(record.map(|record| FoundRecord { version: record.version, record, block }))
     }
 
-    /// Partitions; at least one.
+    /// Partitions; none if it has nothing but removals of ranges.
     ///
     /// # Errors
     /// As [`Table::find`].
@@ -467,7 +560,7 @@ impl Table {
         partition: usize,
         before: Option<(&[u8], Timestamp)>,
     ) -> Result<(Vec<Place>, usize), Error> {
-        let place = self.top()?.get(partition).map_or(self.place_of_top, |fence| fence.place);
+        let place = self.top()?.get(partition).map_or(self.places.top, |fence| fence.place);
         let fences = self.partition(pool, place)?.fences;
         let (mut places, mut count, mut are_whole) = (Vec::new(), 0, true);
         let is_whole = fences.each_from(None, |key, record| {

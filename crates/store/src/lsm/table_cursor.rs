@@ -97,7 +97,7 @@ impl TableCursor {
     }
 
     fn seek(&mut self, place: Option<(&[u8], Timestamp)>) -> Result<(), Error> {
-        let last = self.table.partitions()? - 1;
+        let Some(last) = self.table.partitions()?.checked_sub(1) else { return Ok(()) };
         self.partition = match (place, self.direction) {
             (Some(place), _) => self.table.partition_of(place)?.min(last),
             (None, Direction::Forward) => 0,

@@ -1,10 +1,10 @@
 //! How writers are slowed down where merges do not keep up.
 //!
-//! [`LsmThrottling::Graded`] needs no state: the debt is told to the throttle of all commits. The others write
-//! at a *rate*: the next bytes may be written when those before them have had their time. What sets the rate
-//! is RocksDB 5.17's controller ("Algorithm 1" of the paper on RocksDB and 3D XPoint, §IV.A): after each flush
-//! and merge it becomes smaller if the debt has grown, and larger if it has shrunk. Time is given in intervals,
-//! of which a write waits for one at least: that is what makes the controller coarse.
+//! [`LsmThrottling::Graded`] needs no state: the debt is told to the throttle of all commits. The others
+//! write at a *rate*: the next bytes may be written when those before them have had their time. What sets the
+//! rate is RocksDB 5.17's controller ("Algorithm 1" of the paper on RocksDB and 3D XPoint, §IV.A): after each
+//! flush and merge it becomes smaller if the debt has grown, and larger if it has shrunk. Time is given in
+//! intervals, of which a write waits for one at least: that is what makes the controller coarse.
 
 use flashgrain_device::Nanos;
 

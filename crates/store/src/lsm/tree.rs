@@ -18,15 +18,18 @@
 use std::ops::Bound;
 use std::task::Poll;
 
-use super::cursor::{Cursor, MemtableCursor, Merged, Reader, RunCursor};
+use flashgrain_settings::layout::Decision;
+
+use super::cursor::{Cursor, Hidden, MemtableCursor, Merged, Reader, RunCursor};
 use super::jobs::Jobs;
 use super::levels::{self, Entry, Levels};
 use super::manifest::Manifest;
 use super::memtable::{Full, Memtable};
 use super::options::{Decided, LsmOptions, Options, Room};
 use super::policy::SMALL_RUNS;
+use super::ranges::{RangeTombstones, hidden_by};
 use super::stats::Counters;
-use super::table::Table;
+use super::table::{FoundRecord, Table};
 use super::table_cursor::Reading;
 use super::throttling::Controller;
 use super::turn::Turns;
@@ -53,13 +56,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// With a log of so many bytes at most, and segments of so many.
+    /// With a log of so many bytes at most, segments of so many, and a drive that so many requests saturate.
     pub fn new(
         pool: &Arc<Pool>,
         segments: &Arc<Segments>,
         executor: &Executor,
-        log_bytes: u64,
-        device_bytes: u64,
+        (log_bytes, device_bytes, in_flight): (u64, u64, u32),
     ) -> Arc<Self> {
         let (pool, segments, executor) = (Arc::clone(pool), Arc::clone(segments), executor.clone());
         let room = Room {
@@ -67,6 +69,7 @@ impl Shared {
             log_bytes,
             segment_bytes: segments.owned.segment_bytes(),
             device_bytes,
+            in_flight,
         };
         Arc::new(Self { pool, segments, executor, room, horizon: OnceLock::new() })
     }
@@ -103,6 +106,7 @@ pub(crate) struct Lsm {
     pub(super) this: Weak<Self>,
     pub(super) shared: Arc<Shared>,
     pub(super) manifest: Manifest,
+    decided: Decided,
     pub(super) options: Options,
     pub(super) counters: Counters,
     pub(super) controller: Controller,
@@ -152,18 +156,38 @@ impl Parts {
         }
     }
 
-    /// All versions, from a place on.
+    /// What a scan of these keys with a snapshot of `at` sees nothing of; `None` if there is nothing removed
+    /// by ranges.
+    pub fn hidden(&self, lower: &[u8], upper: Option<&[u8]>, at: Timestamp) -> Result<Option<Hidden>, Error> {
+        let mut ranges = RangeTombstones::default();
+        for memtable in self.memtables() {
+            ranges.extend(&memtable.range_tombstones());
+        }
+        for table in self.levels.tables().filter(|table| table.summary.range_tombstones > 0) {
+            let summary = &table.summary;
+            if upper.is_none_or(|upper| summary.first_key.as_slice() < upper)
+                && lower <= summary.last_key.as_slice()
+            {
+                ranges.extend(table.range_tombstones()?);
+            }
+        }
+        Ok((!ranges.is_empty()).then(|| Hidden { ranges: Arc::new(ranges), at }))
+    }
+
+    /// All versions, from a place on, without tables that are hidden as a whole.
     pub fn merged(
         &self,
         reader: &Reader,
         direction: Direction,
         start: Bound<&[u8]>,
+        hidden: Option<&Hidden>,
     ) -> Result<Merged, Error> {
         let in_memory =
             self.memtables().map(|table| Box::new(MemtableCursor::new(table, direction, start)) as _);
         let mut sources: Vec<Box<dyn Cursor>> = in_memory.collect();
         for run in self.levels.runs() {
-            sources.push(Box::new(RunCursor::new(run.clone(), reader, direction, start)?));
+            let hidden = hidden.cloned();
+            sources.push(Box::new(RunCursor::without(run.clone(), reader, direction, start, hidden)?));
         }
         Ok(Merged::new(sources, direction))
     }
@@ -199,7 +223,7 @@ impl Lsm {
                 shared.segments.owned.open(location)
             };
             let segments = entry.pages.iter().map(segment).collect::<Result<_, _>>()?;
-            Ok(Table::new(segments, entry.pages, entry.top, entry.summary))
+            Ok(Table::new(segments, entry.pages, entry.places, entry.summary))
         };
         let levels = match bytes.is_empty() {
             true => Levels::default(),
@@ -212,6 +236,7 @@ impl Lsm {
             this: this.clone(),
             shared: Arc::clone(shared),
             manifest,
+            decided,
             options,
             counters: Counters::default(),
             controller: Options::controller(decided),
@@ -226,6 +251,12 @@ impl Lsm {
             is_stuck: AtomicBool::new(false),
             left: Mutex::default(),
         }))
+    }
+
+    /// Its numbers, and why they are so.
+    pub(super) fn explained(&self) -> Vec<Decision> {
+        let block_bytes = self.options.block_bytes() as u64;
+        self.decided.decisions(block_bytes, self.options.memtable_bytes, self.shared.room)
     }
 
     /// The last commit that could be seen before the last checkpoint.
@@ -273,9 +304,11 @@ impl Lsm {
                 self.read_ahead(key, at);
                 return Ok(Poll::Pending);
             }
-            if let Some(found) = table.find(&self.shared.pool, &self.counters, key, at)? {
-                into.extend_from_slice(found.value());
-                return Ok(Poll::Ready(Some(found.version)));
+            let removed_at = table.removed_at(key, at)?;
+            let found = table.find(&self.shared.pool, &self.counters, key, at)?;
+            if let Some(version) = hidden_by(removed_at, found.as_ref().map(|found| found.version)) {
+                into.extend_from_slice(found.as_ref().map_or(&[], FoundRecord::value));
+                return Ok(Poll::Ready(Some(version)));
             }
         }
         Ok(Poll::Ready(None))
@@ -320,11 +353,16 @@ impl Lsm {
 
     pub(super) fn put(&self, key: &[u8], write: Write<'_>, record: LogRecord) {
         let (version, value) = write.version(record.timestamp);
+        self.change(|memtable| memtable.put(key, version, value, record));
+    }
+
+    /// Changes the active memtable, or the next one if it is full.
+    pub(super) fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) {
         loop {
             let full = {
                 // What is frozen is complete: it is frozen with no reader of this lock.
                 let parts = self.parts();
-                match parts.active.put(key, version, value, record) {
+                match change(&parts.active) {
                     Ok(()) => return,
                     Err(Full) => Arc::clone(&parts.active),
                 }

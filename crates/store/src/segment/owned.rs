@@ -109,7 +109,7 @@ impl Drop for UnderWay {
 }
 
 /// A block of an owned segment. The owner remembers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnedBlock {
     /// First byte, from the segment's beginning.
     pub start: u32,

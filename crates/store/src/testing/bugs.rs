@@ -349,6 +349,14 @@ bugs! {
     /// Merges go on while the store is closed: what they give up after the last checkpoint is never given
     /// back.
     MergesGoOnWhenClosed: "merges-go-on-when-closed", Lsm;
+    /// A removal of a range removes the key at its end, too.
+    RangeEndRemoved: "range-end-removed", Lsm;
+    /// A merge drops a removal of a range although older runs have keys of it.
+    RangeTombstoneDroppedOverOlder: "range-tombstone-dropped-over-older", Lsm;
+    /// Replay does a removal of a range again that tables have: it hides what is newer.
+    RangeRemovedOverNewer: "range-removed-over-newer", Lsm;
+    /// A transaction that has read a key of a range does not see that the range was removed meanwhile.
+    RangeRemovalNotNoted: "range-removal-not-noted", Lsm;
     /// The overflow values in the memtables of a dropped tree are never given back.
     DroppedMemtableLeaks: "dropped-memtable-leaks", Lsm;
 }

@@ -202,6 +202,34 @@ impl Transactions {
         Ok(found)
     }
 
+    /// Removes the keys of a tree from `lower` on up to, and without, `upper`, as one, without looking at
+    /// them. The tree's index must be able to. All other commits are locked out for a moment.
+    ///
+    /// # Errors
+    /// As [`Transactions::write`].
+    pub fn remove_range(
+        &self,
+        tree: &Tree,
+        (lower, upper): (&[u8], &[u8]),
+        durability: Durability,
+    ) -> Result<Timestamp, Error> {
+        let _admitted = self.throttle.admit(1, 0, false, &self.poison)?;
+        let mut record = Vec::new();
+        Operation::RemoveRange { tree: tree.id, lower, upper }.encode(&mut record);
+        let logged = {
+            let _held = self.locks.lock_all();
+            let _all_wait_for_it = self.poison.guard("a range was removed");
+            let logged = self.log.append_noting(&record, |logged| self.begin(logged))?;
+            tree.index.remove_range(lower, upper, logged.record());
+            if !planted!(RangeRemovalNotNoted) {
+                self.table.note_all(logged.timestamp);
+            }
+            self.visible.applied(logged.timestamp);
+            logged
+        };
+        self.finish(logged, durability)
+    }
+
     /// Commits a change of the catalog: `prepare` gives the operation's record, `apply` does it, told which
     /// commit it is. One at a time, and with no commit under way.
     ///

@@ -75,6 +75,11 @@ impl CommitTable {
         self.group(key).store(timestamp.0, Ordering::Relaxed);
     }
 
+    /// All keys there are may be committed, by the newest of all commits. Called with all locks.
+    pub fn note_all(&self, timestamp: Timestamp) {
+        self.groups.iter().for_each(|group| group.store(timestamp.0, Ordering::Relaxed));
+    }
+
     /// Whether the key may have been committed after `since`.
     #[inline]
     pub fn may_be_newer(&self, key: KeyHash, since: Timestamp) -> bool {

@@ -7,6 +7,7 @@
 //! create tree   4, tree, length of its name, name, length of its entry, entry
 //! drop tree     5, tree, length of its name, name
 //! rename tree   6, tree, length of its new name, name
+//! remove range  7, tree, length of its first key, key, length of its end, end
 //! ```
 //!
 //! The first number is a byte; trees and lengths are [varints](crate::varint). References to overflow pages
@@ -21,6 +22,7 @@ const PUT_OVERFLOW: u8 = 3;
 const CREATE_TREE: u8 = 4;
 const DROP_TREE: u8 = 5;
 const RENAME_TREE: u8 = 6;
+const REMOVE_RANGE: u8 = 7;
 
 /// One operation of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub(crate) enum Operation<'a> {
     Put { tree: TreeId, key: &'a [u8], value: &'a [u8] },
     /// Takes a key out.
     Remove { tree: TreeId, key: &'a [u8] },
+    /// Takes out the keys from one on up to, and without, another one.
+    RemoveRange { tree: TreeId, lower: &'a [u8], upper: &'a [u8] },
     /// Gives a key a value that is in overflow pages.
     PutOverflow { tree: TreeId, key: &'a [u8], reference: &'a [u8] },
     /// Adds a tree to the catalog.
@@ -56,6 +60,9 @@ impl Operation<'_> {
             Self::CreateTree { tree, name, entry } => encode(record, CREATE_TREE, tree, name, Some(entry)),
             Self::DropTree { tree, name } => encode(record, DROP_TREE, tree, name, None),
             Self::RenameTree { tree, name } => encode(record, RENAME_TREE, tree, name, None),
+            Self::RemoveRange { tree, lower, upper } => {
+                encode(record, REMOVE_RANGE, tree, lower, Some(upper));
+            }
         }
     }
 }
@@ -95,6 +102,7 @@ impl<'a> Operations<'a> {
             CREATE_TREE => Operation::CreateTree { tree, name: key, entry: self.bytes()? },
             DROP_TREE => Operation::DropTree { tree, name: key },
             RENAME_TREE => Operation::RenameTree { tree, name: key },
+            REMOVE_RANGE => Operation::RemoveRange { tree, lower: key, upper: self.bytes()? },
             _ => return None,
         })
     }
@@ -131,7 +139,7 @@ mod tests {
     proptest! {
         #[test]
         fn operations_come_back(
-            parts in proptest::collection::vec((0..6, any::<u32>(), any::<Vec<u8>>(), any::<Vec<u8>>()), 0..10)
+            parts in proptest::collection::vec((0..7, any::<u32>(), any::<Vec<u8>>(), any::<Vec<u8>>()), 0..10)
         ) {
             let operations: Vec<_> = parts.iter().map(|(kind, tree, key, value)| {
                 let tree = TreeId(*tree);
@@ -141,6 +149,7 @@ mod tests {
                     2 => Operation::PutOverflow { tree, key, reference: value },
                     3 => Operation::CreateTree { tree, name: key, entry: value },
                     4 => Operation::DropTree { tree, name: key },
+                    5 => Operation::RemoveRange { tree, lower: key, upper: value },
                     _ => Operation::RenameTree { tree, name: key },
                 }
             }).collect();

@@ -1,12 +1,13 @@
 //! LSM-trees as users see them.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flashgrain::testing::{Bug, Small};
 use flashgrain::{
-    CpuCosts, Db, Durability, Error, ErrorKind, IndexKind, LsmLayout, LsmOptions, LsmStats, Placement,
-    Readable, Simulated, Tree, TreeOptions,
+    CpuCosts, Db, Durability, Error, ErrorKind, IndexKind, LsmCompression, LsmLayout, LsmOptions, LsmStats,
+    Placement, Readable, Simulated, Tree, TreeOptions,
 };
 use flashgrain_device::MemoryDevice;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -221,4 +222,114 @@ fn options_that_no_tree_has_are_refused_and_make_none() {
         Db::builder().device(device).cache_bytes(4 << 20).placement(Placement::InPlace).create().unwrap();
     let error = db.tree_with("t", &options(LsmOptions::new())).unwrap_err();
     assert!(error.to_string().contains("use a B+-tree"), "{error}");
+}
+
+fn keys_of(tree: &Tree) -> Vec<u64> {
+    let number = |key: &[u8]| u64::from_be_bytes(key.try_into().unwrap());
+    tree.iter().unwrap().map(|record| number(&record.unwrap().0)).collect()
+}
+
+#[test]
+fn a_range_goes_as_one_and_its_tables_without_being_read() {
+    const KEYS: u64 = 30_000;
+    for layout in LAYOUTS {
+        let device = Arc::new(MemoryDevice::new(256 << 20, 0).unwrap());
+        let builder = || Db::builder().device(device.clone()).cache_bytes(1 << 20).workers(2);
+        let db = builder().create().unwrap();
+        let lsm = LsmOptions::new().layout(layout).fanout(3).level_zero_runs(2);
+        let tree = db.tree_with("t", &options(lsm)).unwrap();
+        tree.load((0..KEYS).map(|key| (key.to_be_bytes(), value(key, 0)))).unwrap();
+        let (first, end) = (1000_u64, KEYS - 1000);
+        let snapshot = db.snapshot().unwrap();
+        tree.clear_range(first.to_be_bytes()..end.to_be_bytes()).unwrap();
+        tree.insert(5000_u64.to_be_bytes(), "again").unwrap();
+        let left = |key: &u64| !(first..end).contains(key) || *key == 5000;
+        let expected: Vec<u64> = (0..KEYS).filter(left).collect();
+        assert_eq!(keys_of(&tree), expected, "{layout:?}");
+        let backward = tree.iter().unwrap().rev().map(|record| record.unwrap().0.to_vec());
+        assert!(backward.eq(expected.iter().rev().map(|key| key.to_be_bytes().to_vec())));
+        assert_eq!(snapshot.iter(&tree).unwrap().count() as u64, KEYS, "a snapshot sees all of it");
+        assert_eq!(snapshot.get(&tree, 7000_u64.to_be_bytes()).unwrap().map(Vec::from), Some(value(7000, 0)));
+        drop(snapshot);
+        for key in [999, 1000, 4999, 5000, 5001, end - 1, end] {
+            assert_eq!(tree.get(key.to_be_bytes()).unwrap().is_some(), left(&key), "{key}");
+        }
+        // It is flushed, and what it hides goes.
+        for round in 0..4 {
+            tree.load((KEYS..KEYS + 5000).map(|key| (key.to_be_bytes(), value(key, round)))).unwrap();
+        }
+        let stats = at_rest(&db, &tree);
+        let records: u64 = stats.levels.iter().map(|level| level.records).sum();
+        assert!(stats.dropped_tables > 0, "{layout:?}: {stats:?}");
+        assert!(records < KEYS, "{layout:?}: {stats:?}");
+        drop(tree);
+        db.close().unwrap();
+        let db = builder().open().unwrap();
+        let tree = db.tree("t").unwrap();
+        let expected: Vec<u64> = expected.into_iter().chain(KEYS..KEYS + 5000).collect();
+        assert_eq!(keys_of(&tree), expected, "{layout:?}");
+        db.check().unwrap();
+    }
+}
+
+#[test]
+fn ranges_of_any_bounds_have_the_keys_between_them() {
+    let db = small_db();
+    let tree = db.tree_with("t", &options(LsmOptions::new())).unwrap();
+    let longest = [7; 1024];
+    let fill =
+        || tree.load([&[1][..], &[1, 0], &[7; 1023], &longest, &[8], &[0xff; 1024]].map(|key| (key, "v")));
+    let left = || tree.iter().unwrap().count();
+    type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+    let bounds: [(Bounds<'_>, usize); 7] = [
+        ((Bound::Unbounded, Bound::Unbounded), 0),
+        ((Bound::Excluded(&[1]), Bound::Unbounded), 1),
+        ((Bound::Unbounded, Bound::Included(&longest)), 2),
+        ((Bound::Unbounded, Bound::Excluded(&longest)), 3),
+        ((Bound::Included(&[7; 1025]), Bound::Unbounded), 4),
+        ((Bound::Unbounded, Bound::Excluded(&[7; 3000])), 2),
+        ((Bound::Included(&[8]), Bound::Excluded(&[8])), 6),
+    ];
+    for (number, (range, expected)) in bounds.into_iter().enumerate() {
+        fill().unwrap();
+        tree.clear_range::<&[u8]>(range).unwrap();
+        assert_eq!(left(), expected, "{number}");
+    }
+}
+
+#[test]
+fn who_has_read_a_key_of_a_range_loses_to_its_removal() {
+    let db = small_db();
+    for kind in [IndexKind::Lsm, IndexKind::BTree] {
+        let tree = db.tree_with(&format!("{kind:?}"), &TreeOptions::new().kind(kind)).unwrap();
+        tree.insert("b", "1").unwrap();
+        let (mut within, mut beside) = (db.begin().unwrap(), db.begin().unwrap());
+        within.insert(&tree, "b", "2").unwrap();
+        beside.insert(&tree, "d", "2").unwrap();
+        tree.clear_range("a".."c").unwrap();
+        assert_eq!(within.commit().unwrap_err().kind(), ErrorKind::Conflict);
+        beside.commit().unwrap();
+        assert_eq!(tree.iter().unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn compressed_tables_are_smaller_and_have_the_same_records() {
+    let bytes = [LsmCompression::None, LsmCompression::Lz4].map(|compression| {
+        let device = Arc::new(MemoryDevice::new(256 << 20, 0).unwrap());
+        let builder = || Db::builder().device(device.clone()).cache_bytes(1 << 20).workers(2);
+        let db = builder().create().unwrap();
+        let lsm = LsmOptions::new().fanout(3).level_zero_runs(2).compression(compression);
+        let tree = db.tree_with("t", &options(lsm)).unwrap();
+        fill_and_look(&db, &tree);
+        let stats = at_rest(&db, &tree);
+        drop(tree);
+        db.close().unwrap();
+        let db = builder().open().unwrap();
+        assert_eq!(db.tree("t").unwrap().iter().unwrap().count(), 20_000 - 20_000_usize.div_ceil(3));
+        db.check().unwrap();
+        stats.levels[1..].iter().map(|level| level.bytes).sum::<u64>()
+    });
+    // Values are bytes that repeat.
+    assert!(bytes[1] * 3 < bytes[0] * 2, "{bytes:?}");
 }

@@ -220,9 +220,15 @@ impl History {
         if self.below(5) > 0 {
             high = self.model[index].range(low.clone()..).nth(20).map_or(high, |(key, _)| key.clone());
         }
-        if self.below(2) == 0 {
-            let removed = self.trees[index].remove_range(low.clone()..high.clone()).unwrap();
-            assert_eq!(removed, self.model[index].range(low.clone()..high.clone()).count() as u64);
+        let choice = self.below(3);
+        if choice < 2 {
+            let range = low.clone()..high.clone();
+            if choice == 0 {
+                let removed = self.trees[index].remove_range(range.clone()).unwrap();
+                assert_eq!(removed, self.model[index].range(range).count() as u64);
+            } else {
+                self.trees[index].clear_range(range).unwrap();
+            }
             self.model[index].retain(|key, _| !(&low..&high).contains(&key));
             return;
         }

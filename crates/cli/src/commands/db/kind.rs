@@ -1,7 +1,7 @@
 //! How a new tree is kept.
 
 use clap::{Args, ValueEnum};
-use flashgrain::{IndexKind, LsmLayout, LsmOptions, TreeOptions};
+use flashgrain::{IndexKind, LsmCompression, LsmLayout, LsmOptions, LsmWorkload, TreeOptions};
 
 use crate::exit::Usage;
 use crate::units::parse_positive_bytes;
@@ -28,6 +28,15 @@ enum Layout {
     SingleLevel,
 }
 
+/// How the data of an LSM-tree is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compression {
+    /// Not at all.
+    None,
+    /// Fast, where it gains.
+    Lz4,
+}
+
 /// See the module.
 #[derive(Debug, Args)]
 pub struct KindOptions {
@@ -46,6 +55,28 @@ pub struct KindOptions {
     /// Bits of an LSM-tree's filters for each key; 0 for none.
     #[arg(long, value_name = "BITS")]
     filter_bits: Option<f64>,
+    /// How the data blocks of an LSM-tree are compressed.
+    #[arg(long, value_enum)]
+    compression: Option<Compression>,
+    /// What will be done to an LSM-tree, as shares of writes, look-ups and scans, such as `70,25,5`: its
+    /// layout, fanout and level 0 follow from that.
+    #[arg(long, value_name = "WRITES,LOOKUPS,SCANS", value_parser = parse_workload)]
+    workload: Option<LsmWorkload>,
+}
+
+/// Three shares that are not all 0.
+fn parse_workload(text: &str) -> Result<LsmWorkload, String> {
+    let shares: Vec<f64> = text.split(',').filter_map(|share| share.trim().parse().ok()).collect();
+    match shares.as_slice() {
+        [writes, look_ups, scans]
+            if shares.iter().all(|share| share.is_finite() && *share >= 0.0)
+                && shares.iter().sum::<f64>() > 0.0
+                && text.split(',').count() == 3 =>
+        {
+            Ok(LsmWorkload::new(*writes, *look_ups, *scans))
+        }
+        _ => Err("give three shares of 0 or more, of writes, look-ups and scans, such as 70,25,5".into()),
+    }
 }
 
 impl KindOptions {
@@ -55,13 +86,17 @@ impl KindOptions {
     }
 
     fn is_of_lsm(&self) -> bool {
-        self.layout.is_some() || self.fanout.is_some() || self.filter_bits.is_some()
+        self.layout.is_some()
+            || self.fanout.is_some()
+            || self.filter_bits.is_some()
+            || self.compression.is_some()
+            || self.workload.is_some()
     }
 
     /// As the store takes them.
     pub fn options(&self) -> Result<TreeOptions, Usage> {
         if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
-            let why = "`--layout`, `--fanout` and `--filter-bits` are of LSM-trees: add `--kind lsm`";
+            let why = "`--layout`, `--fanout`, `--filter-bits`, `--compression` and `--workload` are of LSM-trees: add `--kind lsm`";
             return Err(Usage(why.into()));
         }
         let kind = match self.kind {
@@ -69,6 +104,9 @@ impl KindOptions {
             _ => IndexKind::BTree,
         };
         let mut lsm = LsmOptions::new();
+        if let Some(workload) = self.workload {
+            lsm = lsm.workload(workload);
+        }
         if let Some(layout) = self.layout {
             lsm = lsm.layout(match layout {
                 Layout::Leveled => LsmLayout::Leveled,
@@ -85,6 +123,12 @@ impl KindOptions {
                 return Err(Usage(format!("{bits} bits of a filter for each key: give 0 to 30")));
             }
             lsm = lsm.filter_bits_per_key(bits);
+        }
+        if let Some(compression) = self.compression {
+            lsm = lsm.compression(match compression {
+                Compression::None => LsmCompression::None,
+                Compression::Lz4 => LsmCompression::Lz4,
+            });
         }
         let options = TreeOptions::new().kind(kind).lsm(lsm);
         Ok(match self.node_size {

@@ -48,6 +48,8 @@ enum Action {
     Scan(ScanArguments),
     /// Print the content of each tree: its records, and the bytes that they take. Reads all of it.
     Trees(LookArguments),
+    /// How a tree is kept: each of its settings, with what led to it.
+    Explain(trees::ExplainArguments),
     /// Remove a tree with all its records.
     Drop(trees::DropArguments),
     /// Give a tree another name.
@@ -166,6 +168,7 @@ pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
         Action::Del(arguments) => delete::delete(arguments, context),
         Action::Scan(arguments) => scan(arguments, context),
         Action::Trees(arguments) => trees::list(arguments, context),
+        Action::Explain(arguments) => trees::explain(arguments, context),
         Action::Drop(arguments) => trees::drop_tree(arguments, context),
         Action::Rename(arguments) => trees::rename(arguments, context),
         Action::Convert(arguments) => convert::convert(arguments, context),

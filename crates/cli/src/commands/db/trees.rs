@@ -5,9 +5,19 @@ use flashgrain::{Check, IndexKind};
 use flashgrain_report::unit;
 use serde_json::json;
 
+use super::facts;
 use super::kind::name_of;
 use super::options::{LookArguments, StoreOptions};
 use crate::output::{Context, print, print_json};
+
+#[derive(Debug, Args)]
+pub struct ExplainArguments {
+    #[command(flatten)]
+    look: LookArguments,
+    /// The tree.
+    #[arg(value_name = "TREE")]
+    tree: String,
+}
 
 #[derive(Debug, Args)]
 pub struct DropArguments {
@@ -40,6 +50,15 @@ pub fn rename(arguments: &RenameArguments, context: &Context) -> anyhow::Result<
     let db = arguments.store.open(context)?;
     db.rename_tree(&arguments.tree, &arguments.new_name)?;
     Ok(db.close()?)
+}
+
+/// A line for each setting of a tree.
+pub fn explain(arguments: &ExplainArguments, context: &Context) -> anyhow::Result<()> {
+    let LookArguments { store, json } = &arguments.look;
+    let db = store.open_to_read(context)?;
+    let decisions = db.existing_tree(&arguments.tree)?.layout();
+    db.close()?;
+    facts::layout(&decisions, *json)
 }
 
 /// A line, or an object, for each tree: its content and the room that this takes.

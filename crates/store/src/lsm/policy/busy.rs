@@ -66,7 +66,7 @@ impl Busy {
 
 impl Busy {
     /// Whether a table is the input of a running job.
-    pub(super) fn has(&self, table: &Arc<Table>) -> bool {
+    pub(in crate::lsm) fn has(&self, table: &Arc<Table>) -> bool {
         self.inputs.contains(&address(table))
     }
 

@@ -16,6 +16,8 @@ pub(in crate::lsm) struct Job {
     pub to: Target,
     /// None of the tables overlaps another: they only change their level, and nothing is read or written.
     pub moves: bool,
+    /// Nobody sees anything of the tables: they only go.
+    pub drops: bool,
 }
 
 /// Tables with more tombstones than this part of their records are there to delete.
@@ -55,7 +57,8 @@ fn in_key_order<'a>(tables: impl Iterator<Item = &'a Arc<Table>>) -> Run {
 /// Whether tables are there to delete.
 pub(super) fn are_tombstones<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> bool {
     let count = |(records, tombstones): (u64, u64), table: &Arc<Table>| {
-        (records + table.summary.records, tombstones + table.summary.tombstones)
+        let ranges = table.summary.range_tombstones;
+        (records + table.summary.records + ranges, tombstones + table.summary.tombstones + ranges)
     };
     let (records, tombstones) = tables.into_iter().fold((0, 0), count);
     tombstones as f64 > TOMBSTONES_FRACTION * records as f64
@@ -98,7 +101,7 @@ pub(super) fn into_run(
         return None;
     }
     let moves = below.is_empty() && may_move(options, levels, &leaving, to);
-    Some(Job { below: below.to_vec(), leaving, from, to: Target::OldestRun(to), moves })
+    Some(Job { below: below.to_vec(), leaving, from, to: Target::OldestRun(to), moves, drops: false })
 }
 
 /// Merges all runs of a level into a new run of the next level.
@@ -111,7 +114,8 @@ pub(super) fn into_new_run(
     let leaving = levels.level(from).to_vec();
     let is_free = !busy.is_source(from) && !leaving.iter().flatten().any(|table| busy.has(table));
     let moves = may_move(options, levels, &leaving, from + 1);
-    is_free.then_some(Job { leaving, below: Run::new(), from, to: Target::NewRun(from + 1), moves })
+    let to = Target::NewRun(from + 1);
+    is_free.then_some(Job { leaving, below: Run::new(), from, to, moves, drops: false })
 }
 
 /// Makes one run of those of a level, where another layout left several.
@@ -119,5 +123,6 @@ pub(super) fn unify(levels: &Levels, busy: &Busy, level: usize) -> Option<Job> {
     let leaving = levels.level(level).to_vec();
     let is_busy = busy.is_target(level) || leaving.iter().flatten().any(|table| busy.has(table));
     let moves = is_run(&in_key_order(leaving.iter().flatten()));
-    (!is_busy).then_some(Job { leaving, below: Run::new(), from: level, to: Target::OldestRun(level), moves })
+    let to = Target::OldestRun(level);
+    (!is_busy).then_some(Job { leaving, below: Run::new(), from: level, to, moves, drops: false })
 }

@@ -27,7 +27,7 @@ impl LazyLeveled {
         // A job that writes to the level was picked for this run, or brings one that is newer.
         let is_busy = busy.is_target(last) || leaving.iter().flatten().any(|table| busy.has(table));
         let to = Target::OldestRun(last + 1);
-        (!is_busy).then_some(Job { leaving, below: Run::new(), from: last, to, moves: true })
+        (!is_busy).then_some(Job { leaving, below: Run::new(), from: last, to, moves: true, drops: false })
     }
 }
 

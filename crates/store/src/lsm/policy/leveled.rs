@@ -11,6 +11,7 @@ use super::job::{are_tombstones, into_run, unify};
 use super::overlap::least_overlap;
 use super::{Busy, Debt, Job, Policy, PolicyOptions};
 use crate::lsm::levels::{KeyInterval, Levels, Run, overlapping};
+use crate::lsm::table::Table;
 use crate::sync::Arc;
 
 /// See the module.
@@ -49,7 +50,8 @@ impl Leveled {
     /// In the last level they stay: what they hid is gone, and they go with the next merge.
     fn delete(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let pays = |level: usize, tables: &Run| {
-            let tombstones: u64 = tables.iter().map(|table| table.summary.tombstones).sum();
+            let count = |table: &Arc<Table>| table.summary.tombstones + table.summary.range_tombstones;
+            let tombstones: u64 = tables.iter().map(count).sum();
             let rewritten: u64 = KeyInterval::over(tables).map_or(0, |range| {
                 let below = levels.level(level + 1).iter().flat_map(|run| overlapping(run, range));
                 below.map(|table| table.summary.records).sum()

@@ -1,5 +1,7 @@
 //! The numbers of a policy, as the catalog keeps them.
 
+pub use flashgrain_settings::LsmLayout;
+
 use super::Policy;
 use super::lazy::LazyLeveled;
 use super::leveled::Leveled;
@@ -7,20 +9,6 @@ use super::single::SingleLevel;
 use super::tiered::Tiered;
 use crate::lsm::levels::{Levels, Run, bytes_of};
 use crate::{Error, varint};
-
-/// How runs are arranged in the levels below level 0, which has the tables of flushes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LsmLayout {
-    /// Each level is one run, F times as large as the one above it; tables are merged into the next level one
-    /// by one (RocksDB's default).
-    Leveled,
-    /// Each level collects F runs, which are merged into one of the next level (universal).
-    Tiered,
-    /// Tiered, but the last level is one run (Dostoevsky).
-    LazyLeveled,
-    /// One run has all, and what is new is merged into it: F = ∞ (MQSSD paper §5.2.2).
-    SingleLevel,
-}
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +42,6 @@ pub(super) const FANOUT_MAX: u32 = 1000;
 pub(super) const LEVEL_ZERO_RUNS_MAX: u32 = 1000;
 const TABLE_BYTES_MAX: u64 = 1 << 40;
 const STOP_RUNS_MAX: u32 = 100 * LEVEL_ZERO_RUNS_MAX;
-
-impl LsmLayout {
-    pub(in crate::lsm) const ALL: [Self; 4] =
-        [Self::Leveled, Self::Tiered, Self::LazyLeveled, Self::SingleLevel];
-}
 
 impl PolicyOptions {
     /// With the rest as usual.

@@ -81,6 +81,7 @@ fn operations(record: &[u8]) {
             Operation::CreateTree { entry, .. } => catalog_entry(entry),
             Operation::Put { .. }
             | Operation::Remove { .. }
+            | Operation::RemoveRange { .. }
             | Operation::DropTree { .. }
             | Operation::RenameTree { .. } => {}
         }

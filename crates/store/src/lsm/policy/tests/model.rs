@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::super::{Busy, Job, Policy, busy::Ticket};
 use crate::header::PageId;
 use crate::lsm::levels::{Edit, KeyInterval, Levels, Run, Target, is_run, overlapping};
-use crate::lsm::table::{Place, Summary, Table};
-use crate::segment::OwnedBlock;
+use crate::lsm::table::{Places, Summary, Table};
 use crate::sync::Arc;
 
 /// Bytes that a record takes in the model.
@@ -75,9 +74,9 @@ pub(super) fn table(number: u64, versions: &Versions) -> Arc<Table> {
         tombstones: versions.values().filter(|own| own.is_tombstone).count() as u64,
         bytes: versions.len() as u64 * RECORD_BYTES,
         newest: versions.values().map(|own| own.timestamp).max().unwrap(),
+        ..Summary::default()
     };
-    let top = Place { segment: 0, block: OwnedBlock { start: 0, length: 0 } };
-    Arc::new(Table::new(Vec::new(), vec![PageId(number)], top, summary))
+    Arc::new(Table::new(Vec::new(), vec![PageId(number)], Places::default(), summary))
 }
 
 impl<'p> Model<'p> {

@@ -1,0 +1,303 @@
+//! Range tombstones: removals of all keys from one on up to another one.
+//!
+//! They are kept in *fragments*, which do not overlap and lie in key order, each with the timestamps of all
+//! removals that have its keys (RocksDB's and Pebble's fragmented range tombstones). So a look-up is a binary
+//! search, and a fragment can be cut in two at any key. The end of a fragment does not belong to it. The
+//! first key behind `key` is `key` with a zero byte, so a cut behind a key is exact.
+
+use super::block::{Block, BlockBuilder};
+use super::levels::KeyInterval;
+use crate::index::{Version, behind};
+use crate::log::Timestamp;
+
+/// Keys from `lower` on up to, and without, `upper`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fragment {
+    pub lower: Vec<u8>,
+    pub upper: Vec<u8>,
+    /// The commits that have removed these keys, the newest first; at least one.
+    pub removed_at: Vec<Timestamp>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RangeTombstones(Vec<Fragment>);
+
+/// The newer one of a version and a removal of a range that has its key.
+pub(super) fn hidden_by(removed_at: Option<Timestamp>, found: Option<Version>) -> Option<Version> {
+    match removed_at {
+        Some(removed_at) if found.is_none_or(|found| found.timestamp() < removed_at) => {
+            Some(Version::tombstone(removed_at))
+        }
+        _ => found,
+    }
+}
+
+impl Fragment {
+    /// The newest removal that is not newer than `at`.
+    pub fn newest(&self, at: Timestamp) -> Option<Timestamp> {
+        self.removed_at.iter().copied().find(|removed| *removed <= at)
+    }
+
+    /// The oldest removal that is newer than a version.
+    pub fn first_after(&self, version: Timestamp) -> Option<Timestamp> {
+        self.removed_at.iter().rev().copied().find(|removed| *removed > version)
+    }
+
+    /// The last key that it may have. It is the end where there is no key before that.
+    pub fn last_key(&self) -> &[u8] {
+        match self.upper.split_last() {
+            Some((0, before)) => before,
+            _ => &self.upper,
+        }
+    }
+
+    /// Its keys, and perhaps one more.
+    pub fn interval(&self) -> KeyInterval<'_> {
+        KeyInterval { first: &self.lower, last: self.last_key() }
+    }
+
+    /// Whether it has all keys of an interval.
+    pub fn contains(&self, interval: KeyInterval<'_>) -> bool {
+        self.lower.as_slice() <= interval.first && interval.last < self.upper.as_slice()
+    }
+}
+
+impl RangeTombstones {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The fragments, in key order.
+    pub fn fragments(&self) -> &[Fragment] {
+        &self.0
+    }
+
+    /// About how many bytes they take.
+    pub fn bytes(&self) -> u64 {
+        let of = |fragment: &Fragment| {
+            fragment.lower.len() + fragment.upper.len() + size_of_val(fragment.removed_at.as_slice())
+        };
+        self.0.iter().map(of).sum::<usize>() as u64
+    }
+
+    /// Removals, of which one counts in each of its fragments.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|fragment| fragment.removed_at.len()).sum()
+    }
+
+    /// Adds a removal of the keys from `lower` on up to, and without, `upper`.
+    pub fn add(&mut self, lower: &[u8], upper: &[u8], removed_at: Timestamp) {
+        if lower >= upper {
+            return;
+        }
+        self.cut(lower);
+        self.cut(upper);
+        let start = self.0.partition_point(|fragment| fragment.lower.as_slice() < lower);
+        let end = self.0.partition_point(|fragment| fragment.lower.as_slice() < upper);
+        let mut from = lower.to_vec();
+        let mut within = Vec::new();
+        for mut fragment in self.0.drain(start..end) {
+            let lower = std::mem::replace(&mut from, fragment.upper.clone());
+            if lower < fragment.lower {
+                let upper = fragment.lower.clone();
+                within.push(Fragment { lower, upper, removed_at: vec![removed_at] });
+            }
+            let place = fragment.removed_at.partition_point(|other| *other > removed_at);
+            if fragment.removed_at.get(place) != Some(&removed_at) {
+                fragment.removed_at.insert(place, removed_at);
+            }
+            within.push(fragment);
+        }
+        if from.as_slice() < upper {
+            within.push(Fragment { lower: from, upper: upper.to_vec(), removed_at: vec![removed_at] });
+        }
+        self.0.splice(start..start, within);
+    }
+
+    /// Cuts the fragment that has this key, and does not begin with it, in front of it.
+    fn cut(&mut self, key: &[u8]) {
+        let place = self.0.partition_point(|fragment| fragment.upper.as_slice() <= key);
+        let Some(fragment) = self.0.get_mut(place).filter(|fragment| fragment.lower.as_slice() < key) else {
+            return;
+        };
+        let behind = Fragment { lower: key.to_vec(), ..fragment.clone() };
+        fragment.upper = key.to_vec();
+        self.0.insert(place + 1, behind);
+    }
+
+    /// Adds all removals of others.
+    pub fn extend(&mut self, others: &Self) {
+        for fragment in &others.0 {
+            for removed_at in &fragment.removed_at {
+                self.add(&fragment.lower, &fragment.upper, *removed_at);
+            }
+        }
+    }
+
+    /// Takes out what has keys up to this one, and leaves what lies behind it. Without a key it is all.
+    pub fn take_up_to(&mut self, last: Option<&[u8]>) -> Self {
+        let Some(last) = last else { return std::mem::take(self) };
+        let end = behind(last);
+        self.cut(&end);
+        let count = self.0.partition_point(|fragment| fragment.lower < end);
+        Self(self.0.drain(..count).collect())
+    }
+
+    /// What of it has keys behind the first, and up to the second.
+    pub fn within(&self, after: Option<&[u8]>, last: Option<&[u8]>) -> Self {
+        let mut rest = self.clone();
+        if let Some(after) = after {
+            rest.take_up_to(Some(after));
+        }
+        rest.take_up_to(last)
+    }
+
+    /// Keeps of each fragment the removals that `needed` leaves, which gets the fragment.
+    pub fn retain(&mut self, needed: impl Fn(&Fragment) -> Vec<Timestamp>) {
+        self.0.retain_mut(|fragment| {
+            fragment.removed_at = needed(fragment);
+            !fragment.removed_at.is_empty()
+        });
+    }
+
+    /// The fragment that has a key.
+    pub fn of(&self, key: &[u8]) -> Option<&Fragment> {
+        let fragment = self.0.get(self.0.partition_point(|fragment| fragment.upper.as_slice() <= key))?;
+        (fragment.lower.as_slice() <= key).then_some(fragment)
+    }
+
+    /// The newest removal of a key that is not newer than `at`.
+    pub fn newest(&self, key: &[u8], at: Timestamp) -> Option<Timestamp> {
+        self.of(key)?.newest(at)
+    }
+
+    /// As blocks of at most so many bytes each, unless a single removal takes more: records whose keys are
+    /// where fragments begin, and whose values where they end.
+    pub fn encode(&self, block_bytes: usize) -> Vec<Vec<u8>> {
+        let (mut blocks, mut block) = (Vec::new(), BlockBuilder::default());
+        for fragment in &self.0 {
+            for removed_at in &fragment.removed_at {
+                let is_full = block.len_bytes_with(&fragment.lower, &fragment.upper) > block_bytes;
+                if is_full && !block.is_empty() {
+                    blocks.push(block.finish());
+                }
+                block.push(&fragment.lower, Version::tombstone(*removed_at), &fragment.upper);
+            }
+        }
+        if !block.is_empty() {
+            blocks.push(block.finish());
+        }
+        blocks
+    }
+
+    /// Adds those of a block; `None` if it is damaged.
+    pub fn decode(&mut self, block: &Block) -> Option<()> {
+        let mut are_whole = true;
+        let is_whole = block.each_from(None, |lower, record| {
+            let upper = block.value(record);
+            are_whole &= lower < upper && record.version.is_tombstone();
+            self.add(lower, upper, record.version.timestamp());
+            are_whole
+        });
+        (is_whole && are_whole).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Removal = (Vec<u8>, Vec<u8>, u64);
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(0_u8..3, 1..4)
+    }
+
+    fn of(removals: &[Removal]) -> RangeTombstones {
+        let mut all = RangeTombstones::default();
+        removals.iter().for_each(|(lower, upper, at)| all.add(lower, upper, Timestamp(*at)));
+        all
+    }
+
+    /// The removals of a key, by looking at all of them.
+    fn expected(removals: &[Removal], key: &[u8]) -> Vec<u64> {
+        let has = |(lower, upper, _): &&Removal| lower.as_slice() <= key && key < upper.as_slice();
+        let all: BTreeSet<u64> = removals.iter().filter(has).map(|(.., at)| *at).collect();
+        all.into_iter().rev().collect()
+    }
+
+    fn removals(all: &RangeTombstones, key: &[u8]) -> Vec<u64> {
+        all.of(key).map_or_else(Vec::new, |fragment| fragment.removed_at.iter().map(|at| at.0).collect())
+    }
+
+    #[test]
+    fn the_end_is_not_removed_and_the_beginning_is() {
+        let all = of(&[(b"b".to_vec(), b"d".to_vec(), 5)]);
+        let at = |key: &[u8], at| all.newest(key, Timestamp(at)).map(|at| at.0);
+        assert_eq!((at(b"b", 9), at(b"c", 5), at(b"c", 4)), (Some(5), Some(5), None));
+        assert_eq!((at(b"a", 9), at(b"d", 9), at(b"cz", 9)), (None, None, Some(5)));
+        assert!(of(&[(b"d".to_vec(), b"b".to_vec(), 5)]).is_empty());
+        assert_eq!(all.fragments()[0].last_key(), b"d");
+        assert_eq!(all.within(None, Some(b"b")).fragments()[0].last_key(), b"b");
+    }
+
+    proptest! {
+        #[test]
+        fn they_remove_what_all_of_them_remove(
+            removals_ in proptest::collection::vec((key(), key(), 1_u64..20), 0..12),
+            own in key(),
+        ) {
+            let all = of(&removals_);
+            prop_assert_eq!(removals(&all, &own), expected(&removals_, &own));
+            let ordered = all.fragments().is_sorted_by(|one, other| one.upper <= other.lower);
+            prop_assert!(ordered && all.fragments().iter().all(|fragment| fragment.lower < fragment.upper));
+        }
+
+        /// However they are cut, the parts together are the whole, and none has a key of another.
+        #[test]
+        fn parts_are_the_whole(
+            removals_ in proptest::collection::vec((key(), key(), 1_u64..20), 0..12),
+            (one, other) in (key(), key()),
+            own in key(),
+        ) {
+            let all = of(&removals_);
+            let (one, other) = if one <= other { (one, other) } else { (other, one) };
+            let parts =
+                [all.within(None, Some(&one)), all.within(Some(&one), Some(&other)), all.within(Some(&other), None)];
+            let place = usize::from(own > one) + usize::from(own > other);
+            for (number, part) in parts.iter().enumerate() {
+                let here = if number == place { expected(&removals_, &own) } else { Vec::new() };
+                prop_assert_eq!(removals(part, &own), here);
+            }
+            let mut again = parts[2].clone();
+            again.extend(&parts[0]);
+            again.extend(&parts[1]);
+            prop_assert_eq!(removals(&again, &own), expected(&removals_, &own));
+        }
+
+        #[test]
+        fn they_come_back_from_blocks(
+            removals_ in proptest::collection::vec((key(), key(), 1_u64..20), 0..12),
+            block_bytes in 1_usize..200,
+        ) {
+            let all = of(&removals_);
+            let mut back = RangeTombstones::default();
+            for block in all.encode(block_bytes) {
+                prop_assert!(back.decode(&Block::of(block).unwrap()).is_some());
+            }
+            prop_assert_eq!(back, all);
+        }
+
+        #[test]
+        fn nonsense_is_no_panic(bytes: Vec<u8>) {
+            if let Some(block) = Block::of(bytes) {
+                let _any_answer = RangeTombstones::default().decode(&block);
+            }
+        }
+    }
+}
