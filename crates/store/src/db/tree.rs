@@ -110,8 +110,8 @@ impl Tree {
         self.core().options_of(&self.state)
     }
 
-    /// How the tree is kept: each of its settings, with what led to it. Those that all trees of the store have
-    /// are in [`Db::layout`](crate::Db::layout).
+    /// How the tree is kept: each of its settings, with what led to it. Those that all trees of the store
+    /// have are in [`Db::layout`](crate::Db::layout).
     pub fn layout(&self) -> Vec<Decision> {
         let own = self.state.tree.index.decisions();
         if !own.is_empty() {

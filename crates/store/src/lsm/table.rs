@@ -254,8 +254,8 @@ impl<'a> TableWriter<'a> {
         }
     }
 
-    /// Writes the rest, and these removals of ranges, which no other table of the run has; all of it is on the
-    /// device then. `None` if nothing was added.
+    /// Writes the rest, and these removals of ranges, which no other table of the run has; all of it is on
+    /// the device then. `None` if nothing was added.
     ///
     /// # Errors
     /// As [`TableWriter::push`].
