@@ -44,7 +44,7 @@ const TRIED_EVERY: u32 = 16;
 const RATIO_MAX: f64 = 4.0;
 
 /// The newest block's share in the ratio that the next one is expected to have.
-const LATEST_SHARE: f64 = 0.25;
+const RATIO_WEIGHT: f64 = 0.25;
 
 /// No block has as many bytes: what says so is damaged.
 const BYTES_MAX: usize = 64 << 20;
@@ -77,13 +77,13 @@ impl Compressor {
         let gains = |packed: &Vec<u8>| packed.len() as f64 <= GAIN * records.len() as f64;
         if let Some(mut packed) = compressed.filter(gains) {
             let newest = (records.len() as f64 / packed.len() as f64).min(RATIO_MAX);
-            self.ratio += LATEST_SHARE * (newest - self.ratio);
+            self.ratio += RATIO_WEIGHT * (newest - self.ratio);
             self.vain = 0;
             packed.extend_from_slice(&(records.len() as u32).to_le_bytes());
             packed.push(code(self.compression));
             return packed;
         }
-        self.ratio += LATEST_SHARE * (1.0 - self.ratio);
+        self.ratio += RATIO_WEIGHT * (1.0 - self.ratio);
         self.vain = self.vain.wrapping_add(1);
         records.push(code(LsmCompression::None));
         records

@@ -353,10 +353,6 @@ bugs! {
     RangeEndRemoved: "range-end-removed", Lsm;
     /// A merge drops a removal of a range although older runs have keys of it.
     RangeTombstoneDroppedOverOlder: "range-tombstone-dropped-over-older", Lsm;
-    /// Replay does a removal of a range again that tables have: it hides what is newer.
-    RangeRemovedOverNewer: "range-removed-over-newer", Lsm;
-    /// A transaction that has read a key of a range does not see that the range was removed meanwhile.
-    RangeRemovalNotNoted: "range-removal-not-noted", Lsm;
     /// The overflow values in the memtables of a dropped tree are never given back.
     DroppedMemtableLeaks: "dropped-memtable-leaks", Lsm;
 }

@@ -221,9 +221,7 @@ impl Transactions {
             let _all_wait_for_it = self.poison.guard("a range was removed");
             let logged = self.log.append_noting(&record, |logged| self.begin(logged))?;
             tree.index.remove_range(lower, upper, logged.record());
-            if !planted!(RangeRemovalNotNoted) {
-                self.table.note_all(logged.timestamp);
-            }
+            self.table.note_all(logged.timestamp);
             self.visible.applied(logged.timestamp);
             logged
         };
