@@ -1,7 +1,7 @@
 //! Types of an LSM-tree's settings.
 
 use crate::Amount;
-use crate::value::Value;
+use crate::value::{Value, named};
 
 /// How runs are arranged in the levels below level 0, which has the tables of flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Value for LsmLayout {
     }
 
     fn read(text: &str, amount: Option<Amount>) -> Option<Self> {
-        amount.is_none().then(|| Self::ALL.into_iter().find(|one| one.name() == text))?
+        named(&Self::ALL, Self::name, text, amount)
     }
 }
 

@@ -3,7 +3,7 @@
 use flashgrain_device::bytes_text;
 
 use crate::Amount;
-use crate::value::{SIZES, Value, bytes_of_text};
+use crate::value::{SIZES, Value, bytes_of_text, named};
 
 /// How a store places its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Value for Placement {
     }
 
     fn read(text: &str, amount: Option<Amount>) -> Option<Self> {
-        amount.is_none().then(|| Self::ALL.into_iter().find(|one| one.name() == text))?
+        named(&Self::ALL, Self::name, text, amount)
     }
 }
 

@@ -38,6 +38,16 @@ pub(crate) const FRACTIONS: Range = 0.0..=1.0;
 /// Any time that a commit may wait, in microseconds.
 pub(crate) const WAITS_US: Range = 0.0..=1e9;
 
+/// The value whose name is this text, if it has no amount.
+pub(crate) fn named<T: Copy>(
+    all: &[T],
+    name: fn(T) -> &'static str,
+    text: &str,
+    amount: Option<Amount>,
+) -> Option<T> {
+    amount.is_none().then(|| all.iter().copied().find(|one| name(*one) == text))?
+}
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);

@@ -195,20 +195,29 @@ impl Subject {
         number: u32,
         interrupt: &AtomicBool,
     ) -> anyhow::Result<Driven<Stats>> {
-        let span = Span {
-            clients: watch.clients as usize,
+        let span = Span { length: watch.slice, ..self.span(watch.clients, u64::from(number + 1)) };
+        let mix = (watch.mix)(number.saturating_sub(watch.warmup));
+        self.drive(mix, &span, interrupt)
+    }
+
+    /// For clients with a stream of picks of their own, which never end.
+    fn span(&self, clients: u32, stream: u64) -> Span {
+        Span {
+            clients: clients as usize,
             warmup: Duration::ZERO,
-            length: watch.slice,
+            length: LONG,
             operations_max: None,
             written_bytes_max: None,
             rate_per_s: None,
             sample_every: 1,
-            seed: self.seed ^ u64::from(number + 1) << 32,
-        };
-        let mix = (watch.mix)(number.saturating_sub(watch.warmup));
+            seed: self.seed ^ stream << 32,
+        }
+    }
+
+    fn drive(&mut self, mix: Mix, span: &Span, interrupt: &AtomicBool) -> anyhow::Result<Driven<Stats>> {
         let workload = Workload::of(mix, Distribution::Uniform);
         let clients = OnRecords::new(workload, self.records, span.seed).clients(span.clients);
-        let driven = drive(&mut self.store, &span, clients, interrupt)?;
+        let driven = drive(&mut self.store, span, clients, interrupt)?;
         if driven.is_interrupted { Err(Error::Interrupted.into()) } else { Ok(driven) }
     }
 
@@ -267,22 +276,8 @@ impl Subject {
     /// # Errors
     /// Those of the store; [`Error::Interrupted`].
     pub fn run(&mut self, task: Task, interrupt: &AtomicBool) -> anyhow::Result<Measured> {
-        let span = Span {
-            clients: task.clients as usize,
-            warmup: Duration::ZERO,
-            length: LONG,
-            operations_max: Some(task.operations),
-            written_bytes_max: None,
-            rate_per_s: None,
-            sample_every: 1,
-            seed: self.seed ^ task.stream << 32,
-        };
-        let workload = Workload::of(task.mix, Distribution::Uniform);
-        let clients = OnRecords::new(workload, self.records, span.seed).clients(span.clients);
-        let driven = drive(&mut self.store, &span, clients, interrupt)?;
-        if driven.is_interrupted {
-            return Err(Error::Interrupted.into());
-        }
+        let span = Span { operations_max: Some(task.operations), ..self.span(task.clients, task.stream) };
+        let driven = self.drive(task.mix, &span, interrupt)?;
         Ok(Measured::of(task.clients, &driven))
     }
 

@@ -157,7 +157,6 @@ fn reads(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
         fixed.setup.lsm = usual_tree().level_zero_runs(runs);
         let mut by_reads = trial("by reads");
         by_reads.setup.lsm = usual_tree()
-            .table_bytes(MEMTABLE_BYTES_MAX)
             .memtable_bytes(MEMTABLE_BYTES_MAX)
             .level_zero_runs(runs / 4)
             .slowdown_runs(SLOWDOWN_RUNS / 4)
