@@ -81,9 +81,9 @@ impl Core {
     /// # Errors
     /// As [`Core::write`](Core::write).
     pub(super) fn clear_range(self: &Arc<Self>, tree: &Arc<NamedTree>, range: Range) -> Result<(), Error> {
-        if !tree.tree.index.removes_ranges() {
+        let Some(index) = tree.tree.index.removes_ranges() else {
             return self.remove_range(tree, range).map(drop);
-        }
+        };
         let _writing = self.announce(tree)?;
         let longest = self.key_bytes_max(tree);
         // Longer than any key, so that all are before it.
@@ -93,7 +93,7 @@ impl Core {
             return Ok(());
         }
         let bounds = (lower.as_slice(), upper.as_slice());
-        self.engine().transactions().remove_range(&tree.tree, bounds, self.durability()).map(drop)
+        self.engine().transactions().remove_range((tree.tree.id, index), bounds, self.durability()).map(drop)
     }
 
     /// Removes the first records in `range`.

@@ -16,7 +16,7 @@ use crate::header::PageId;
 use crate::io_context::{Devices, Role, now};
 use crate::layout::{Layout, Placement};
 use crate::log::{Log, LogCheckpoint, LogRecord, Lsn, Timestamp};
-use crate::lsm::Shared;
+use crate::lsm::{Room, Shared};
 use crate::options::Options;
 use crate::poison::Poison;
 use crate::pool::Pool;
@@ -87,15 +87,16 @@ impl Given {
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.executor.clone())?;
         segments.reclaim.begin_epoch(pool.epoch());
         let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
-        let device_bytes = self.growth_segments.map_or_else(|| segments.usage().bytes, |_| limit_bytes);
+        let room = Room {
+            cache_bytes: pool.pages.budget_bytes(),
+            log_bytes: layout.log_bytes_max,
+            segment_bytes: segments.owned.segment_bytes(),
+            device_bytes: self.growth_segments.map_or_else(|| segments.usage().bytes, |_| limit_bytes),
+            in_flight: layout.in_flight,
+        };
         let factory = Factory::new(
             &pool,
-            Shared::new(
-                &pool,
-                &segments,
-                &self.executor,
-                (layout.log_bytes_max, device_bytes, layout.in_flight),
-            ),
+            Shared::new(&pool, &segments, &self.executor, room),
             &poison,
             self.options.cache_bytes / OLD_VERSIONS_DIVISOR,
         );

@@ -121,18 +121,14 @@ impl Replay {
             },
             Operation::RemoveRange { tree, lower, upper } => {
                 self.replayer.finish()?;
-                match self.trees.numbered(tree) {
-                    Some(known) if known.tree.index.removes_ranges() => {
-                        known.tree.index.reapply_range(lower, upper, logged)
-                    }
-                    Some(_) => Err(Error::Corrupt {
-                        what: format!("commit {} in the log", logged.timestamp.0),
-                        offset_bytes: 0,
-                        expected: "operations that its tree can do".into(),
-                        got: "a removal of a range".into(),
-                    }),
-                    None => Ok(()),
-                }
+                let Some(known) = self.trees.numbered(tree) else { return Ok(()) };
+                let index = known.tree.index.removes_ranges().ok_or_else(|| Error::Corrupt {
+                    what: format!("commit {} in the log", logged.timestamp.0),
+                    offset_bytes: 0,
+                    expected: "operations that its tree can do".into(),
+                    got: "a removal of a range".into(),
+                })?;
+                index.reapply_range(lower, upper, logged)
             }
             Operation::CreateTree { tree, name, entry } => {
                 self.replayer.finish()?;

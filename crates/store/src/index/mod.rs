@@ -172,21 +172,9 @@ pub(crate) trait Index: Send + Sync {
         commit: &Commit<'_>,
     ) -> Result<(), Error>;
 
-    /// Whether it can remove all keys of a range without looking at them.
-    fn removes_ranges(&self) -> bool {
-        false
-    }
-
-    /// Removes the keys from `lower` on up to, and without, `upper`, by a commit that is logged, and that no
-    /// other is beside. It must be able to.
-    fn remove_range(&self, _lower: &[u8], _upper: &[u8], _record: LogRecord) {}
-
-    /// Does a removal of a range again that the log has, unless the index has it.
-    ///
-    /// # Errors
-    /// As [`Index::reapply`].
-    fn reapply_range(&self, _lower: &[u8], _upper: &[u8], _record: LogRecord) -> Result<(), Error> {
-        Ok(())
+    /// How it removes ranges of keys, if it can without looking at them.
+    fn removes_ranges(&self) -> Option<&dyn RemovesRanges> {
+        None
     }
 
     /// Makes a version that the log has, unless the index has it or a later one. Nobody has a snapshot.
@@ -295,6 +283,19 @@ pub(crate) trait Index: Send + Sync {
     /// # Errors
     /// As [`Index::read`].
     fn destroy(&self) -> Result<(), Error>;
+}
+
+/// An index that removes all keys of a range without looking at them.
+pub(crate) trait RemovesRanges {
+    /// Removes the keys from `lower` on up to, and without, `upper`, by a commit that is logged, and that no
+    /// other is beside.
+    fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord);
+
+    /// Does a removal again that the log has, unless the index has it.
+    ///
+    /// # Errors
+    /// As [`Index::reapply`].
+    fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error>;
 }
 
 /// A scan that is under way. It holds nothing between its steps but keys.

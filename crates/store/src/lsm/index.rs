@@ -18,8 +18,8 @@ use super::versions::KeyVersions;
 use crate::Error;
 use crate::header::PageId;
 use crate::index::{
-    Census, Commit, Direction, Found, Index, Limits, LsmStats, May, Newest, Prior, Reapplied, SeeVersion,
-    Snapshots, Steps, Version, Write, Written, behind,
+    Census, Commit, Direction, Found, Index, Limits, LsmStats, May, Newest, Prior, Reapplied, RemovesRanges,
+    SeeVersion, Snapshots, Steps, Version, Write, Written, behind,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
@@ -36,9 +36,7 @@ impl Index for Lsm {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<Found>, Error> {
-        if self.options.level_zero_by_reads {
-            self.counters.reads.fetch_add(1, Ordering::Relaxed);
-        }
+        self.note_read();
         let start = into.len();
         let Poll::Ready(found) = self.newest(key, at.unwrap_or(Timestamp(u64::MAX)), may, into)? else {
             return Ok(Poll::Pending);
@@ -73,35 +71,8 @@ impl Index for Lsm {
         Ok(())
     }
 
-    fn removes_ranges(&self) -> bool {
-        true
-    }
-
-    fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) {
-        let upper = if planted!(RangeEndRemoved) { &behind(upper) } else { upper };
-        self.change(|memtable| memtable.remove_range(lower, upper, record));
-    }
-
-    fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error> {
-        // No commit is beside a removal of a range: if tables have one that is not older, they have had this,
-        // and in memory it would hide what is newer in them.
-        let is_there = |table: &Arc<Table>| table.summary.newest >= record.timestamp.0;
-        let parts = self.parts().clone();
-        if !parts.levels.tables().any(is_there) {
-            self.remove_range(lower, upper, record);
-            return Ok(());
-        }
-        // What was replayed before, and was left out of the tables with it.
-        for memtable in parts.memtables() {
-            let mut cursor = MemtableCursor::new(memtable, Direction::Forward, Bound::Included(lower));
-            while let Some(key) =
-                cursor.get().map(|(key, ..)| key.to_vec()).filter(|key| key.as_slice() < upper)
-            {
-                self.reapply(&key, Write::Remove, record)?;
-                cursor.advance()?;
-            }
-        }
-        Ok(())
+    fn removes_ranges(&self) -> Option<&dyn RemovesRanges> {
+        Some(self)
     }
 
     fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error> {
@@ -131,7 +102,7 @@ impl Index for Lsm {
         _ahead: u32,
         at: Timestamp,
     ) -> Box<dyn Steps> {
-        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        self.note_read();
         let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
         Box::new(LsmScan::new(self, direction, (lower, upper), at))
     }
@@ -283,6 +254,35 @@ impl Index for Lsm {
     fn destroy(&self) -> Result<(), Error> {
         self.sweep();
         self.manifest.destroy()
+    }
+}
+
+impl RemovesRanges for Lsm {
+    fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) {
+        let upper = if planted!(RangeEndRemoved) { &behind(upper) } else { upper };
+        self.change(|memtable| memtable.remove_range(lower, upper, record));
+    }
+
+    fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error> {
+        // No commit is beside a removal of a range: if tables have one that is not older, they have had this,
+        // and in memory it would hide what is newer in them.
+        let is_there = |table: &Arc<Table>| table.summary.newest >= record.timestamp.0;
+        let parts = self.parts().clone();
+        if !parts.levels.tables().any(is_there) {
+            self.remove_range(lower, upper, record);
+            return Ok(());
+        }
+        // What was replayed before, and was left out of the tables with it.
+        for memtable in parts.memtables() {
+            let mut cursor = MemtableCursor::new(memtable, Direction::Forward, Bound::Included(lower));
+            while let Some(key) =
+                cursor.get().map(|(key, ..)| key.to_vec()).filter(|key| key.as_slice() < upper)
+            {
+                self.reapply(&key, Write::Remove, record)?;
+                cursor.advance()?;
+            }
+        }
+        Ok(())
     }
 }
 

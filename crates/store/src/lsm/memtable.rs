@@ -54,7 +54,8 @@ impl Frame {
     }
 }
 
-/// Removals of ranges take this part of a memtable's memory at most; and some of their own beside that.
+/// Range tombstones, which are few, are kept beside the frames. They take as many bytes as this part of the
+/// frames at most, unless it is a single one.
 const RANGES_DIVISOR: u64 = 4;
 
 /// There is no room for a version.
@@ -72,7 +73,7 @@ pub(super) struct Memtable {
     /// Of the first commit in it; the largest number: there is none. Both grow together.
     first_lsn: AtomicU64,
     first_timestamp: AtomicU64,
-    /// Removals of ranges; they are replaced as a whole, as there are few.
+    /// They are replaced as a whole.
     ranges: RwLock<Arc<RangeTombstones>>,
     has_ranges: AtomicBool,
 }
@@ -268,7 +269,9 @@ impl Memtable {
     pub fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Full> {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let bytes = self.frames.len() as u64 * u64::from(self.frame_words) * u64::from(WORD_BYTES);
-        if ranges.bytes() + (lower.len() + upper.len()) as u64 > bytes / RANGES_DIVISOR {
+        let taken = ranges.bytes() + (lower.len() + upper.len()) as u64;
+        // An empty memtable takes one, however long its keys are: the next memtable has no more room.
+        if self.frames.is_empty() || !ranges.is_empty() && taken > bytes / RANGES_DIVISOR {
             return Err(Full);
         }
         self.note(record);
@@ -421,6 +424,27 @@ mod tests {
         assert_eq!(forward(Bound::Excluded(b"b")), [7]);
         assert_eq!(backward(Bound::Included(b"b")), [3, 5, 4]);
         assert_eq!(backward(Bound::Excluded(b"b")), [4]);
+    }
+
+    #[test]
+    fn one_range_always_finds_room_and_many_do_not() {
+        let table = empty(16 << 10);
+        let (lower, upper) = (vec![1; 9000], vec![2; 9000]);
+        assert_eq!(Memtable::none().remove_range(&lower, &upper, record(1)), Err(Full));
+        assert_eq!(table.remove_range(&lower, &upper, record(1)), Ok(()));
+        assert_eq!(table.remove_range(b"a", b"b", record(2)), Err(Full));
+        assert_eq!(
+            table.find(&[1; 9001], Timestamp(5), &mut Vec::new()),
+            Some(Version::tombstone(Timestamp(1)))
+        );
+        let small = empty(16 << 10);
+        let taken = (1_u64..)
+            .take_while(|number| {
+                let key = |number: u64| number.to_be_bytes();
+                small.remove_range(&key(2 * number), &key(2 * number + 1), record(*number)).is_ok()
+            })
+            .count();
+        assert!((50..1000).contains(&taken), "{taken}");
     }
 
     #[test]

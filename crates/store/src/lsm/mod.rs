@@ -1,16 +1,17 @@
 //! LSM-trees: memtables, and runs of tables in segments of their own.
 //!
 //! ```text
-//! tree       the index: reads, commits, flushes, compactions, scans
-//! policy     which tables are merged next          retention  which versions stay
-//! cursor     versions of several sources in order
-//! manifest   pages that say which tables there are  levels     the tables, and their order
-//! memtable   versions in memory                     table      records in segments: blocks, fences, filters
-//! compression  data blocks with fewer bytes
-//! block      records with common beginnings         filter     keys that a table certainly does not have
-//! versions   those of one key                          throttling  writers wait for merges
-//! ranges     removals of ranges of keys                 hidden    tables of which nobody sees anything
-//! turn       one task at a time changes the tables      workload  the design for what is done to a tree
+//! tree       the index: reads, commits, flushes       options      the numbers of a tree
+//! merge      flushes and compactions                  workload     the design for what is done to a tree
+//! policy     which tables are merged next             jobs         those that are running
+//! retention  which versions stay                      throttling   writers wait for merges
+//! hidden     tables of which nobody sees anything     turn         one task at a time changes the tables
+//! cursor     versions of several sources in order     scan         records in order
+//! manifest   pages that say which tables there are    levels       the tables, and their order
+//! memtable   versions in memory                       table        records in segments: blocks, fences, filters
+//! block      records with common beginnings           compression  data blocks with fewer bytes
+//! filter     keys that a table surely does not have   ranges       removals of ranges of keys
+//! versions   those of one key                         stats        what is counted
 //! ```
 
 mod block;
@@ -39,8 +40,8 @@ mod versions;
 mod workload;
 
 pub use compression::LsmCompression;
-pub(crate) use options::Decided;
 pub use options::LsmOptions;
+pub(crate) use options::{Decided, Room};
 pub use policy::LsmLayout;
 pub use throttling::LsmThrottling;
 pub(crate) use tree::{Lsm, Shared};

@@ -62,8 +62,8 @@ pub struct LsmOptions {
     compression: Option<LsmCompression>,
     last_level_compression: Option<LsmCompression>,
     workload: Option<LsmWorkload>,
-    /// Which of these were given when the tree was made, if they are those of one.
-    set: Option<u64>,
+    /// If these are those of a tree: the bits of those that were given when it was made.
+    given_before: Option<u64>,
 }
 
 impl LsmOptions {
@@ -174,20 +174,32 @@ impl LsmOptions {
     }
 }
 
+/// Bits of the options that decisions are made about, in what the catalog says of those that were given.
+mod bit {
+    pub const LAYOUT: u64 = 1;
+    pub const FANOUT: u64 = 1 << 1;
+    pub const LEVEL_ZERO_RUNS: u64 = 1 << 2;
+    pub const TABLE: u64 = 1 << 3;
+    pub const MEMTABLE: u64 = 1 << 4;
+    pub const FILTER: u64 = 1 << 5;
+    pub const JOBS: u64 = 1 << 6;
+    pub const PARTS: u64 = 1 << 7;
+}
+
 impl LsmOptions {
-    /// A bit for each of those that decisions are made about and that are given.
-    fn bits(&self) -> u64 {
+    /// The [bits](bit) of those that are given.
+    fn given_bits(&self) -> u64 {
         let given = [
-            self.layout.is_some(),
-            self.fanout.is_some(),
-            self.level_zero_runs.is_some(),
-            self.table_bytes.is_some(),
-            self.memtable_bytes.is_some(),
-            self.filter_tenths.is_some(),
-            self.jobs.is_some(),
-            self.parts.is_some(),
+            (bit::LAYOUT, self.layout.is_some()),
+            (bit::FANOUT, self.fanout.is_some()),
+            (bit::LEVEL_ZERO_RUNS, self.level_zero_runs.is_some()),
+            (bit::TABLE, self.table_bytes.is_some()),
+            (bit::MEMTABLE, self.memtable_bytes.is_some()),
+            (bit::FILTER, self.filter_tenths.is_some()),
+            (bit::JOBS, self.jobs.is_some()),
+            (bit::PARTS, self.parts.is_some()),
         ];
-        given.iter().enumerate().map(|(place, is_given)| u64::from(*is_given) << place).sum()
+        given.iter().filter(|(_, is_given)| *is_given).map(|(bit, _)| bit).sum()
     }
 }
 
@@ -212,8 +224,6 @@ pub(crate) struct Room {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decided {
     policy: PolicyOptions,
-    /// 0: by the cache of each opening.
-    memtable_bytes: u64,
     filter_tenths: u32,
     jobs: u32,
     parts: u32,
@@ -222,8 +232,8 @@ pub(crate) struct Decided {
     compression: LsmCompression,
     last_level_compression: LsmCompression,
     workload: Option<LsmWorkload>,
-    /// Which of these were given; see [`LsmOptions::bits`].
-    set: u64,
+    /// The [bits](bit) of those that were given.
+    given_bits: u64,
 }
 
 impl Decided {
@@ -248,6 +258,7 @@ impl Decided {
             fanout: given.fanout.unwrap_or(design.fanout),
             level_zero_runs,
             table_bytes,
+            memtable_bytes: given.memtable_bytes.unwrap_or(0),
             slowdown_runs,
             stop_runs,
             level_zero_by_reads: given.level_zero_by_reads.unwrap_or(false),
@@ -255,7 +266,6 @@ impl Decided {
         let compression = given.compression.unwrap_or_default();
         let decided = Self {
             policy,
-            memtable_bytes: given.memtable_bytes.unwrap_or(0),
             filter_tenths: given.filter_tenths.unwrap_or(FILTER_TENTHS),
             jobs: given.jobs.unwrap_or_else(|| among(room.in_flight, REQUESTS_PER_JOB, JOBS)),
             parts: given.parts.unwrap_or_else(|| among(room.in_flight, REQUESTS_PER_PART, PARTS)),
@@ -264,11 +274,24 @@ impl Decided {
             compression,
             last_level_compression: given.last_level_compression.unwrap_or(compression),
             workload: given.workload,
-            set: given.set.unwrap_or_else(|| given.bits()),
+            given_bits: given.given_before.unwrap_or_else(|| given.given_bits()),
         };
         decided.check(given, room)?;
         policy.validate()?;
+        decided.check_build()?;
         Ok(decided)
+    }
+
+    /// Whether this build can keep such a tree.
+    ///
+    /// # Errors
+    /// [`Error::Options`] says what it lacks.
+    pub fn check_build(&self) -> Result<(), Error> {
+        if self.compression.is_there() && self.last_level_compression.is_there() {
+            return Ok(());
+        }
+        let why = "compression by Zstandard: this build lacks it, build with the feature `zstd`";
+        Err(Error::Options(why.into()))
     }
 
     /// Refuses what the policy does not know.
@@ -281,14 +304,12 @@ impl Decided {
             format!("{} jobs at a time: they must be from 1 to {JOBS_MAX}", self.jobs)
         } else if !(1..=JOBS_MAX).contains(&self.parts) {
             format!("jobs of {} parts: they must have from 1 to {JOBS_MAX}", self.parts)
-        } else if !self.compression.is_there() || !self.last_level_compression.is_there() {
-            "compression by Zstandard: this build lacks it, build with the feature `zstd`".to_owned()
         } else if self.delayed_bytes_per_s == 0 {
             "a rate of delayed writes of 0 bytes a second: it must be 1 at least".to_owned()
         } else if given.memtable_bytes.is_some_and(|bytes| !(least_bytes..=most_bytes).contains(&bytes)) {
             format!(
                 "memtables of {} bytes: they must have from {least_bytes} (a segment) to {most_bytes} bytes, a quarter of the cache of {} and of the log of {}",
-                self.memtable_bytes, room.cache_bytes, room.log_bytes
+                self.policy.memtable_bytes, room.cache_bytes, room.log_bytes
             )
         } else if given.table_bytes.is_some() && self.policy.table_bytes > room.device_bytes / 2 {
             format!(
@@ -313,7 +334,7 @@ impl Decided {
             slowdown_runs: Some(policy.slowdown_runs),
             stop_runs: Some(policy.stop_runs),
             table_bytes: Some(policy.table_bytes),
-            memtable_bytes: (self.memtable_bytes > 0).then_some(self.memtable_bytes),
+            memtable_bytes: (policy.memtable_bytes > 0).then_some(policy.memtable_bytes),
             filter_tenths: Some(self.filter_tenths),
             jobs: Some(self.jobs),
             parts: Some(self.parts),
@@ -322,12 +343,12 @@ impl Decided {
             compression: Some(self.compression),
             last_level_compression: Some(self.last_level_compression),
             workload: self.workload,
-            set: Some(self.set),
+            given_before: Some(self.given_bits),
         }
     }
 
-    /// The numbers of a tree with blocks and memtables of so many bytes in this room, each with its reason.
-    pub fn decisions(&self, block_bytes: u64, memtable_bytes: u64, room: Room) -> Vec<Decision> {
+    /// The numbers that a tree works with in this room, each with its reason.
+    pub(super) fn decisions(&self, options: &Options, room: Room) -> Vec<Decision> {
         let Self { policy, .. } = self;
         let design =
             Design { layout: policy.layout, fanout: policy.fanout, level_zero_runs: policy.level_zero_runs };
@@ -351,22 +372,22 @@ impl Decided {
         let of_memtable = format!("an eighth of the cache of {}", bytes_text(room.cache_bytes));
         let of_filter = "default: one look-up of 512 passes that the table does not have".to_owned();
         let settings = [
-            (Setting::LsmLayout(policy.layout), of_design.clone()),
-            (Setting::Fanout(Count(policy.fanout.into())), of_design.clone()),
-            (Setting::LevelZeroRuns(Count(policy.level_zero_runs.into())), of_design),
-            (Setting::Table(Bytes(policy.table_bytes)), of_table),
-            (Setting::Memtable(Bytes(memtable_bytes)), of_memtable),
-            (Setting::FilterBits(FilterBits(self.filter_tenths)), of_filter),
-            (Setting::Jobs(Count(self.jobs.into())), requests(REQUESTS_PER_JOB)),
-            (Setting::Parts(Count(self.parts.into())), requests(REQUESTS_PER_PART)),
+            (bit::LAYOUT, Setting::LsmLayout(policy.layout), of_design.clone()),
+            (bit::FANOUT, Setting::Fanout(Count(policy.fanout.into())), of_design.clone()),
+            (bit::LEVEL_ZERO_RUNS, Setting::LevelZeroRuns(Count(policy.level_zero_runs.into())), of_design),
+            (bit::TABLE, Setting::Table(Bytes(options.table_bytes)), of_table),
+            (bit::MEMTABLE, Setting::Memtable(Bytes(options.memtable_bytes)), of_memtable),
+            (bit::FILTER, Setting::FilterBits(FilterBits(self.filter_tenths)), of_filter),
+            (bit::JOBS, Setting::Jobs(Count(self.jobs.into())), requests(REQUESTS_PER_JOB)),
+            (bit::PARTS, Setting::Parts(Count(self.parts.into())), requests(REQUESTS_PER_PART)),
         ];
-        let with_reason = |(place, (setting, because)): (usize, (Setting, String))| {
-            let is_set = self.set >> place & 1 == 1;
-            Decision { setting, because: if is_set { "set by hand".to_owned() } else { because } }
+        let with_reason = |(bit, setting, because): (u64, Setting, String)| {
+            let is_given = self.given_bits & bit != 0;
+            Decision { setting, because: if is_given { "set by hand".to_owned() } else { because } }
         };
-        let mut decisions: Vec<Decision> = settings.into_iter().enumerate().map(with_reason).collect();
+        let mut decisions: Vec<Decision> = settings.into_iter().map(with_reason).collect();
         let because = "the tree's node size, or the store's".to_owned();
-        decisions.push(Decision { setting: Setting::Block(Bytes(block_bytes)), because });
+        decisions.push(Decision { setting: Setting::Block(Bytes(options.block_bytes() as u64)), because });
         decisions
     }
 
@@ -378,7 +399,6 @@ impl Decided {
             LsmCompression::ALL.iter().position(|other| *other == compression).unwrap_or_default() as u64
         };
         for number in [
-            self.memtable_bytes,
             self.filter_tenths.into(),
             self.jobs.into(),
             self.parts.into(),
@@ -386,7 +406,7 @@ impl Decided {
             self.delayed_bytes_per_s,
             code(self.compression),
             code(self.last_level_compression),
-            self.set,
+            self.given_bits,
             self.workload.is_some().into(),
         ] {
             varint::put(number, &mut bytes);
@@ -405,7 +425,6 @@ impl Decided {
         let small = |number: u64| u32::try_from(number).ok();
         let decided = Self {
             policy,
-            memtable_bytes: number()?,
             filter_tenths: small(number()?)?,
             jobs: small(number()?)?,
             parts: small(number()?)?,
@@ -413,7 +432,7 @@ impl Decided {
             delayed_bytes_per_s: number()?,
             compression: *LsmCompression::ALL.get(usize::try_from(number()?).ok()?)?,
             last_level_compression: *LsmCompression::ALL.get(usize::try_from(number()?).ok()?)?,
-            set: number()?,
+            given_bits: number()?,
             workload: match number()? {
                 0 => None,
                 1 => Some(LsmWorkload::of_numbers([number()?, number()?, number()?, number()?, number()?])?),
@@ -477,22 +496,26 @@ impl Options {
     pub fn new(decided: Decided, block_bytes: usize, room: Room) -> Self {
         let filter_bits_per_key = f64::from(decided.filter_tenths) / 10.0;
         let least_bytes = (TABLE_BLOCKS_MIN * block_bytes as u64).next_multiple_of(room.segment_bytes);
-        let table_bytes = decided.policy.table_bytes.max(least_bytes);
         // The cache may have been larger when the tree was made.
         let most_bytes = (room.cache_bytes / MEMTABLE_DIVISOR_MIN).max(room.segment_bytes);
-        Self {
-            memtable_bytes: match decided.memtable_bytes {
+        let policy = PolicyOptions {
+            table_bytes: decided.policy.table_bytes.max(least_bytes),
+            memtable_bytes: match decided.policy.memtable_bytes {
                 0 => memtable_bytes(room),
                 bytes => bytes.min(most_bytes),
             },
-            level_zero_by_reads: decided.policy.level_zero_by_reads,
-            table_bytes,
+            ..decided.policy
+        };
+        Self {
+            memtable_bytes: policy.memtable_bytes,
+            level_zero_by_reads: policy.level_zero_by_reads,
+            table_bytes: policy.table_bytes,
             table: TableOptions { block_bytes, filter_bits_per_key, compression: decided.compression },
             last_level_compression: decided.last_level_compression,
-            policy: decided.policy.policy(),
+            policy: policy.policy(),
             jobs: decided.jobs,
             parts: decided.parts,
-            batch_bytes: decided.policy.table_bytes * u64::from(decided.policy.level_zero_runs),
+            batch_bytes: policy.batch_bytes() as u64,
         }
     }
 
@@ -546,7 +569,9 @@ mod tests {
             with.compression(lz4).last_level_compression(lz4),
             "only the codec differs"
         );
-        let same = |one: LsmOptions, other: LsmOptions| assert_eq!(one, LsmOptions { set: one.set, ..other });
+        let same = |one: LsmOptions, other: LsmOptions| {
+            assert_eq!(one, LsmOptions { given_before: one.given_before, ..other })
+        };
         let rounded = Decided::of(given.table_bytes(3_000_000), ROOM).unwrap();
         same(rounded.given(), with.table_bytes(3 << 20));
         let memtables = Decided::of(given.memtable_bytes(2 << 20), ROOM).unwrap();
@@ -562,7 +587,7 @@ mod tests {
         let decided = Decided::of(LsmOptions::new().workload(writes).level_zero_runs(3), ROOM).unwrap();
         assert_eq!((decided.policy.layout, decided.policy.level_zero_runs), (LsmLayout::Tiered, 3));
         assert_eq!(Decided::decode(&decided.encode()), Some(decided));
-        let decisions = decided.decisions(4096, 8 << 20, ROOM);
+        let decisions = decided.decisions(&Options::new(decided, 4096, ROOM), ROOM);
         let because = |name: &str| {
             let one = decisions.iter().find(|one| one.setting.name() == name).unwrap();
             (one.setting.value(), one.because.as_str())

@@ -56,21 +56,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// With a log of so many bytes at most, segments of so many, and a drive that so many requests saturate.
-    pub fn new(
-        pool: &Arc<Pool>,
-        segments: &Arc<Segments>,
-        executor: &Executor,
-        (log_bytes, device_bytes, in_flight): (u64, u64, u32),
-    ) -> Arc<Self> {
+    pub fn new(pool: &Arc<Pool>, segments: &Arc<Segments>, executor: &Executor, room: Room) -> Arc<Self> {
         let (pool, segments, executor) = (Arc::clone(pool), Arc::clone(segments), executor.clone());
-        let room = Room {
-            cache_bytes: pool.pages.budget_bytes(),
-            log_bytes,
-            segment_bytes: segments.owned.segment_bytes(),
-            device_bytes,
-            in_flight,
-        };
         Arc::new(Self { pool, segments, executor, room, horizon: OnceLock::new() })
     }
 
@@ -212,6 +199,7 @@ impl Lsm {
         root: PageId,
         (decided, block_bytes): (Decided, usize),
     ) -> Result<Arc<Self>, Error> {
+        decided.check_build()?;
         let options = Options::new(decided, block_bytes, shared.room);
         let manifest = Manifest::open(&shared.pool, root);
         let bytes = manifest.load()?;
@@ -255,8 +243,7 @@ impl Lsm {
 
     /// Its numbers, and why they are so.
     pub(super) fn explained(&self) -> Vec<Decision> {
-        let block_bytes = self.options.block_bytes() as u64;
-        self.decided.decisions(block_bytes, self.options.memtable_bytes, self.shared.room)
+        self.decided.decisions(&self.options, self.shared.room)
     }
 
     /// The last commit that could be seen before the last checkpoint.
@@ -330,12 +317,18 @@ impl Lsm {
         self.parts_mut().replace(Memtable::none());
     }
 
+    /// Somebody reads, which matters only where level 0 follows that.
+    pub(super) fn note_read(&self) {
+        if self.options.level_zero_by_reads {
+            self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Bytes of the next memtable. With small ones level 0 has many runs, which is good for writers; with
     /// large ones few, which is good for readers.
     fn next_memtable_bytes(&self) -> u64 {
         let bytes = self.options.memtable_bytes;
-        let reads_prevail = self.counters.reads_prevail();
-        if !self.options.level_zero_by_reads || reads_prevail {
+        if !self.options.level_zero_by_reads || self.counters.reads_prevail() {
             return bytes;
         }
         let segment_bytes = self.shared.room.segment_bytes;

@@ -23,7 +23,9 @@ use super::locks::{Held, Stripe};
 use super::record::Operation;
 use super::throttle::Admitted;
 use crate::Error;
-use crate::index::{Commit, LeafHint, May, Newest, Prior, Tree, TreeId, Write, Written, each_brought};
+use crate::index::{
+    Commit, LeafHint, May, Newest, Prior, RemovesRanges, Tree, TreeId, Write, Written, each_brought,
+};
 use crate::log::{Durability, Logged, Timestamp};
 use crate::spare::with_memory;
 
@@ -203,24 +205,24 @@ impl Transactions {
     }
 
     /// Removes the keys of a tree from `lower` on up to, and without, `upper`, as one, without looking at
-    /// them. The tree's index must be able to. All other commits are locked out for a moment.
+    /// them. All other commits are locked out for a moment.
     ///
     /// # Errors
     /// As [`Transactions::write`].
     pub fn remove_range(
         &self,
-        tree: &Tree,
+        (tree, index): (TreeId, &dyn RemovesRanges),
         (lower, upper): (&[u8], &[u8]),
         durability: Durability,
     ) -> Result<Timestamp, Error> {
         let _admitted = self.throttle.admit(1, 0, false, &self.poison)?;
         let mut record = Vec::new();
-        Operation::RemoveRange { tree: tree.id, lower, upper }.encode(&mut record);
+        Operation::RemoveRange { tree, lower, upper }.encode(&mut record);
         let logged = {
             let _held = self.locks.lock_all();
             let _all_wait_for_it = self.poison.guard("a range was removed");
             let logged = self.log.append_noting(&record, |logged| self.begin(logged))?;
-            tree.index.remove_range(lower, upper, logged.record());
+            index.remove_range(lower, upper, logged.record());
             self.table.note_all(logged.timestamp);
             self.visible.applied(logged.timestamp);
             logged

@@ -94,6 +94,10 @@ fn levels(lsm: &LsmStats) -> String {
             unit::count(level.tombstones as f64),
         );
     }
+    let ranges: u64 = lsm.levels.iter().map(|level| level.range_tombstones).sum();
+    if ranges > 0 {
+        text += &format!("  {} removals of ranges\n", unit::count(ranges as f64));
+    }
     if lsm.debt_bytes > 0 {
         text += &format!("  merges that are due write about {}\n", unit::bytes(lsm.debt_bytes as f64));
     }

@@ -20,6 +20,8 @@ pub(in crate::lsm) struct PolicyOptions {
     pub level_zero_runs: u32,
     /// T: bytes of a table.
     pub table_bytes: u64,
+    /// Bytes of a memtable; in the catalog 0 says that the cache of each opening decides.
+    pub memtable_bytes: u64,
     /// Runs of level 0 from which on writers are slowed down, and at which they are stopped.
     pub slowdown_runs: u32,
     pub stop_runs: u32,
@@ -34,7 +36,7 @@ const VERSION: u64 = 2;
 /// RocksDB and 3D XPoint, §VI.B).
 pub(in crate::lsm) const SMALL_RUNS: u32 = 4;
 
-/// A run of less than this part of T is a small one: that of a memtable of a quarter.
+/// A run of less than this part of a memtable's bytes is a small one: that of a memtable of a quarter.
 const SMALL_RUN_FRACTION: f64 = 0.4;
 
 pub(super) const FANOUT_MIN: u32 = 2;
@@ -49,7 +51,17 @@ impl PolicyOptions {
     pub fn of(layout: LsmLayout, fanout: u32, level_zero_runs: u32, table_bytes: u64) -> Self {
         let (slowdown_runs, stop_runs) = (2 * level_zero_runs, 5 * level_zero_runs);
         let level_zero_by_reads = false;
-        Self { layout, fanout, level_zero_runs, table_bytes, slowdown_runs, stop_runs, level_zero_by_reads }
+        let memtable_bytes = table_bytes;
+        Self {
+            layout,
+            fanout,
+            level_zero_runs,
+            table_bytes,
+            memtable_bytes,
+            slowdown_runs,
+            stop_runs,
+            level_zero_by_reads,
+        }
     }
 
     /// # Errors
@@ -79,7 +91,7 @@ impl PolicyOptions {
         Err(Error::Options(problem))
     }
 
-    /// As at most 32 bytes.
+    /// As at most 40 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let layout = LsmLayout::ALL.iter().position(|other| *other == self.layout).unwrap_or_default();
         let mut bytes = Vec::new();
@@ -89,6 +101,7 @@ impl PolicyOptions {
             self.fanout.into(),
             self.level_zero_runs.into(),
             self.table_bytes,
+            self.memtable_bytes,
             self.slowdown_runs.into(),
             self.stop_runs.into(),
             self.level_zero_by_reads.into(),
@@ -105,7 +118,7 @@ impl PolicyOptions {
         let layout = *LsmLayout::ALL.get(usize::try_from(layout).ok()?)?;
         let small = |number: u64| u32::try_from(number).ok();
         let (fanout, level_zero_runs) = (small(number()?)?, small(number()?)?);
-        let table_bytes = number()?;
+        let (table_bytes, memtable_bytes) = (number()?, number()?);
         let (slowdown_runs, stop_runs) = (small(number()?)?, small(number()?)?);
         let level_zero_by_reads = match number()? {
             0 => false,
@@ -117,6 +130,7 @@ impl PolicyOptions {
             fanout,
             level_zero_runs,
             table_bytes,
+            memtable_bytes,
             slowdown_runs,
             stop_runs,
             level_zero_by_reads,
@@ -134,9 +148,9 @@ impl PolicyOptions {
         }
     }
 
-    /// Bytes that the runs of level 0 which are merged at once have: C · T.
-    pub(super) fn batch_bytes(&self) -> f64 {
-        self.table_bytes as f64 * f64::from(self.level_zero_runs)
+    /// Bytes that the runs of level 0 which are merged at once have at most: C memtables.
+    pub(in crate::lsm) fn batch_bytes(&self) -> f64 {
+        self.memtable_bytes as f64 * f64::from(self.level_zero_runs)
     }
 
     /// Bytes from which on level `level` is too large, where each has F times as many as the one above it and
@@ -155,7 +169,7 @@ impl PolicyOptions {
 
     /// Runs of level 0, of which small ones count as a part of one.
     fn level_zero_count(&self, levels: &Levels) -> f64 {
-        let small_bytes = SMALL_RUN_FRACTION * self.table_bytes as f64;
+        let small_bytes = SMALL_RUN_FRACTION * self.memtable_bytes as f64;
         let weight = |run: &Run| match self.level_zero_by_reads && (bytes_of(run) as f64) < small_bytes {
             true => 1.0 / f64::from(SMALL_RUNS),
             false => 1.0,
@@ -181,6 +195,7 @@ mod tests {
         fanout: 10,
         level_zero_runs: 4,
         table_bytes: 64 << 20,
+        memtable_bytes: 32 << 20,
         slowdown_runs: 8,
         stop_runs: 20,
         level_zero_by_reads: false,
@@ -197,6 +212,7 @@ mod tests {
                     fanout,
                     level_zero_runs,
                     table_bytes,
+                    memtable_bytes: table_bytes / 3,
                     slowdown_runs: level_zero_runs + more,
                     stop_runs: level_zero_runs + more + still_more,
                     level_zero_by_reads,
@@ -250,7 +266,7 @@ mod tests {
         #[test]
         fn options_come_back(options in any_options()) {
             let bytes = options.encode();
-            prop_assert!(bytes.len() <= 32);
+            prop_assert!(bytes.len() <= 40);
             prop_assert_eq!(PolicyOptions::take(&mut bytes.as_slice()), Some(options));
         }
 
