@@ -148,7 +148,12 @@ impl Index for Lsm {
             return Err(Error::Full { why });
         }
         let flushed = self.flush(&turn);
-        self.is_stuck.store(matches!(flushed, Err(Error::Full { .. })), Ordering::Relaxed);
+        let is_stuck = matches!(flushed, Err(Error::Full { .. }));
+        let was_stuck = self.is_stuck.swap(is_stuck, Ordering::Relaxed);
+        if was_stuck || is_stuck || self.shared.segments.owned.lacks_room() {
+            // Merges that found no room may have some by now.
+            self.send_jobs();
+        }
         flushed
     }
 
@@ -227,6 +232,7 @@ impl Index for Lsm {
         // Nobody flushes or compacts any more.
         let _flushes = self.flushes.take();
         self.jobs.wait();
+        self.update_claim();
         let in_memory: Vec<_> = {
             let mut parts = self.parts_mut();
             parts.replace(Memtable::none());

@@ -7,7 +7,7 @@ use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
 use super::hidden;
 use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
 use super::memtable::Memtable;
-use super::policy::Job;
+use super::policy::{Job, Ticket};
 use super::ranges::RangeTombstones;
 use super::retention::Retention;
 use super::table::{Made, Table, TableOptions, TableWriter};
@@ -26,7 +26,7 @@ use crate::task::yield_now;
 const KEYS_PER_PAUSE: usize = 64;
 
 /// A part of a compaction has at least so many tables' bytes to read.
-const TABLES_PER_PART: u64 = 2;
+const TABLES_PER_PART: u64 = 4;
 
 /// What a merge has made: tables, and references of the overflow values that it left out.
 #[derive(Default)]
@@ -75,25 +75,31 @@ impl Lsm {
     }
 
     /// Has the jobs run that are due, in the background.
-    fn send_jobs(&self) {
+    pub(super) fn send_jobs(&self) {
         let levels = || Arc::clone(&self.parts().levels);
         hidden::prepare(&levels());
         while self.runs_jobs()
-            && let Some((job, ticket, levels)) =
-                self.jobs.begin(&self.options, self.shared.horizon().as_deref(), levels)
+            && let Some((job, ticket, levels)) = self.begin_job(levels)
         {
             let Some(own) = self.this.upgrade() else { return };
+            let at_work = self.shared.segments.owned.at_work();
             self.shared.executor.spawn(move || {
                 let running = own.jobs.running(ticket);
                 let done = own.run(job, levels);
                 drop(running);
                 own.sweep();
+                drop(at_work);
                 // A job that found no room, or could not read, is tried again after the next flush.
                 if done.is_ok() {
                     own.send_jobs();
                 }
             });
         }
+    }
+
+    fn begin_job(&self, levels: impl FnOnce() -> Arc<Levels>) -> Option<(Job, Ticket, Arc<Levels>)> {
+        let lacks_room = self.is_stuck.load(Ordering::Relaxed) || self.shared.segments.owned.lacks_room();
+        self.jobs.begin(&self.options, (self.shared.horizon().as_deref(), lacks_room), levels)
     }
 
     /// Whether jobs may begin, and go on.
@@ -199,6 +205,11 @@ impl Lsm {
         Ok(all)
     }
 
+    /// How many parts run side by side that merge so many bytes.
+    pub(super) fn parts_of(&self, bytes: u64) -> u64 {
+        (bytes / (TABLES_PER_PART * self.options.table_bytes).max(1)).clamp(1, self.options.parts.into())
+    }
+
     /// Ranges of keys of about the same bytes. Their borders are those of tables.
     fn ranges(&self, inputs: &[Run]) -> Vec<KeyRange> {
         let mut ends: Vec<(&[u8], u64)> = inputs
@@ -208,8 +219,7 @@ impl Lsm {
             .collect();
         ends.sort_unstable();
         let bytes: u64 = ends.iter().map(|(_, bytes)| bytes).sum();
-        let count = bytes / (TABLES_PER_PART * self.options.table_bytes).max(1);
-        let each = bytes / count.clamp(1, self.options.parts.into());
+        let each = bytes / self.parts_of(bytes);
         let (mut ranges, mut from, mut sum) = (Vec::new(), None, 0);
         for (last_key, bytes) in ends {
             sum += bytes;
@@ -337,6 +347,7 @@ impl Lsm {
             }
         }
         drop(parts);
+        self.update_claim();
         if removed.is_empty() || !planted!(MergedTablesLeak) {
             self.left().extend(removed);
         }
@@ -351,6 +362,7 @@ impl Lsm {
         let before = Arc::clone(&self.parts().levels);
         let levels = self.manifest.store(&[], |_| before.with(&job.moved()))?;
         self.parts_mut().levels = Arc::new(levels);
+        self.update_claim();
         self.counters.moved_tables.fetch_add(job.tables().count() as u64, Ordering::Relaxed);
         Ok(())
     }

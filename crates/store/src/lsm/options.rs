@@ -15,6 +15,10 @@ use crate::{Error, varint};
 const MEMTABLE_DIVISOR: u64 = 8;
 const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
 
+/// On a small device a memtable has at most this part of it: a merge of level 0 needs room for itself beside
+/// what it merges, several memtables.
+const DEVICE_DIVISOR: u64 = 128;
+
 /// A memtable has at most this part of the memory and of the log, which keep several of them.
 const MEMTABLE_DIVISOR_MIN: u64 = 4;
 
@@ -453,7 +457,8 @@ impl Decided {
 
 /// Bytes of a memtable, as many as whole segments have: what is left of the last segment of a table is lost.
 fn memtable_bytes(room: Room) -> u64 {
-    (room.cache_bytes / MEMTABLE_DIVISOR).clamp(1, MEMTABLE_BYTES_MAX).next_multiple_of(room.segment_bytes)
+    let most_bytes = MEMTABLE_BYTES_MAX.min(room.device_bytes / DEVICE_DIVISOR);
+    (room.cache_bytes / MEMTABLE_DIVISOR).min(most_bytes).max(1).next_multiple_of(room.segment_bytes)
 }
 
 /// The numbers that a tree works with.
@@ -469,6 +474,9 @@ pub(super) struct Options {
     pub jobs: u32,
     pub parts: u32,
     batch_bytes: u64,
+    /// C.
+    pub level_zero_runs: u32,
+    pub segment_bytes: u64,
 }
 
 impl Options {
@@ -516,6 +524,8 @@ impl Options {
             jobs: decided.jobs,
             parts: decided.parts,
             batch_bytes: policy.batch_bytes() as u64,
+            level_zero_runs: policy.level_zero_runs,
+            segment_bytes: room.segment_bytes.max(1),
         }
     }
 

@@ -38,7 +38,7 @@ use crate::header::PageId;
 use crate::index::{Direction, Horizon, May, TreeId, Version, Write};
 use crate::log::{LogRecord, Timestamp};
 use crate::pool::Pool;
-use crate::segment::Segments;
+use crate::segment::{Claim, Segments};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
@@ -111,6 +111,8 @@ pub(crate) struct Lsm {
     last_cut: AtomicU64,
     /// Whether a flush has found no room. It would have one more checkpoint made for want of room each time.
     pub(super) is_stuck: AtomicBool,
+    /// Room for what is in memory, and for the merges that follow.
+    claim: Claim,
     /// Tables that left the levels, and that somebody may still read.
     left: Mutex<Vec<Arc<Table>>>,
 }
@@ -220,7 +222,7 @@ impl Lsm {
         };
         let active = Arc::new(Memtable::none());
         let parts = Parts { active, frozen: Vec::new(), levels: Arc::new(levels) };
-        Ok(Arc::new_cyclic(|this| Self {
+        let tree = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             shared: Arc::clone(shared),
             manifest,
@@ -237,8 +239,33 @@ impl Lsm {
             is_stopped: AtomicBool::new(false),
             last_cut: AtomicU64::new(0),
             is_stuck: AtomicBool::new(false),
+            claim: shared.segments.owned.claim(),
             left: Mutex::default(),
-        }))
+        });
+        tree.update_claim();
+        Ok(tree)
+    }
+
+    /// Claims the room that flushes and merges need, now that memtables or levels have changed.
+    pub(super) fn update_claim(&self) {
+        self.claim.set(|| {
+            if self.is_cleared.load(Ordering::SeqCst) {
+                return 0;
+            }
+            let parts = self.parts().clone();
+            let memtables = parts.memtables().count() as u64;
+            let segment_bytes = self.options.segment_bytes;
+            let levels = &parts.levels;
+            // Checkpoints may flush small ones, until level 0 is merged.
+            let small = u64::from(self.options.level_zero_runs).saturating_sub(levels.level(0).len() as u64);
+            let flushed = memtables * self.options.memtable_bytes.div_ceil(segment_bytes) + small;
+            let merged_bytes = levels.bytes(0)
+                + memtables * self.options.memtable_bytes
+                + self.options.policy.largest_job_bytes(levels);
+            // The last table of each part may be a small one.
+            let merged = merged_bytes.div_ceil(segment_bytes) + self.parts_of(merged_bytes);
+            (flushed + merged) * segment_bytes
+        });
     }
 
     /// Its numbers, and why they are so.
@@ -315,6 +342,7 @@ impl Lsm {
     /// Freezes the active memtable.
     pub(super) fn freeze(&self) {
         self.parts_mut().replace(Memtable::none());
+        self.update_claim();
     }
 
     /// Somebody reads, which matters only where level 0 follows that.
@@ -342,6 +370,8 @@ impl Lsm {
         if Arc::ptr_eq(&parts.active, full) {
             parts.replace(next);
         }
+        drop(parts);
+        self.update_claim();
     }
 
     pub(super) fn put(&self, key: &[u8], write: Write<'_>, record: LogRecord) {

@@ -103,7 +103,7 @@ use log_room::LogRoom;
 use moves::Moves;
 use opening::Opening;
 use output::Output;
-pub(crate) use owned::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
+pub(crate) use owned::{BLOCK_HEADER_BYTES, Claim, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use reading::ImageReader;
 use reclaim::Reclaim;
 use space::Space;

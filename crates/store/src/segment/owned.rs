@@ -44,8 +44,8 @@ use crate::Error;
 use crate::checksum::Crc32c;
 use crate::io_context::{Block, Devices, Role};
 use crate::poison::Poison;
-use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError};
 use crate::task::Executor;
 
 /// Bytes of a block before its content.
@@ -105,6 +105,43 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, Ordering::AcqRel);
         self.0.parts.changes.wake_all();
+    }
+}
+
+/// Bytes of free segments that commits leave to an owner, until this is dropped. An owner that has changes in
+/// memory, or in the log, needs them to go on: without them these could never leave the log, and nothing that
+/// was removed could make room.
+pub(crate) struct Claim {
+    space: Arc<Space>,
+    bytes: Mutex<u64>,
+}
+
+impl Claim {
+    /// The owner needs as much as `bytes` gives from now on, which is called with the claim's lock.
+    pub fn set(&self, bytes: impl FnOnce() -> u64) {
+        let mut claimed = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = bytes();
+        self.space.claim_for_owner(bytes, *claimed);
+        *claimed = bytes;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.set(|| 0);
+    }
+}
+
+/// See [`OwnedSegments::at_work`].
+pub(crate) struct AtWork {
+    space: Arc<Space>,
+    changes: Arc<Changes>,
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.space.set_owner_at_work(false);
+        self.changes.wake_all();
     }
 }
 
@@ -168,6 +205,23 @@ impl OwnedSegments {
     /// Whether there will be segments of so many bytes, once those that are pending are free.
     pub fn will_have_room(&self, bytes: u64) -> bool {
         self.upkeep.may_grow() || self.parts.space.is_room_for_owner(bytes)
+    }
+
+    /// Room that nobody else may take from now on: an owner's claim, of nothing yet.
+    pub fn claim(&self) -> Claim {
+        Claim { space: Arc::clone(&self.parts.space), bytes: Mutex::new(0) }
+    }
+
+    /// Whether commits have to wait for room, or will soon.
+    pub fn lacks_room(&self) -> bool {
+        !self.upkeep.may_grow() && self.parts.space.lacks_room()
+    }
+
+    /// An owner is at work that may make segments free, until the result is dropped: commits wait for it
+    /// rather than be refused.
+    pub fn at_work(&self) -> AtWork {
+        self.parts.space.set_owner_at_work(true);
+        AtWork { space: Arc::clone(&self.parts.space), changes: Arc::clone(&self.parts.changes) }
     }
 
     /// Whether pages stay where they are, so that there is nothing to take.

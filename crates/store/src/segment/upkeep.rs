@@ -169,7 +169,7 @@ impl Upkeep {
         }
         let pressure = if grows && !self.growth.has_failed() || !need.tight {
             Pressure::None
-        } else if out_of_room {
+        } else if out_of_room && !need.merging {
             Pressure::Full
         } else {
             Pressure::Tight

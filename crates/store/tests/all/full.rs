@@ -99,13 +99,20 @@ fn a_full_store_reads_removes_and_takes_more_again() {
             let live: usize = model.values().map(|value| value.len() + 24).sum();
             assert!(
                 live as u64 > (mebibytes << 20) * 2 / 5,
-                "{case}: full with {live} bytes: {:?}",
-                db.stats()
+                "{case}: full with {live} bytes: {:?} {:?}",
+                db.stats(), tree.lsm_stats()
             );
             check(&tree, &model);
             let keys: Vec<u32> = model.keys().copied().step_by(2).collect();
             for key in keys {
-                tree.remove(key.to_be_bytes()).unwrap_or_else(|error| panic!("{case}: {error}"));
+                tree.remove(key.to_be_bytes()).unwrap_or_else(|error| {
+                    panic!(
+                        "{case}: {error} round {round} {:?} {:#?} {:#?}",
+                        model.len(),
+                        db.stats(),
+                        tree.lsm_stats()
+                    )
+                });
                 model.remove(&key);
             }
         }

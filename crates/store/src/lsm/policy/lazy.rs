@@ -6,8 +6,9 @@
 //!   are merged into the last level's run.
 //! - When the last level is full, its run becomes that of a level below it without being rewritten.
 
-use super::job::{into_new_run, into_run, unify};
-use super::tiered::{self, due};
+use super::job::{into_run, unify};
+use super::small::merge_small_runs;
+use super::tiered::{self, down, due};
 use super::{Busy, Debt, Job, Policy, PolicyOptions};
 use crate::lsm::levels::{Levels, Run, Target};
 
@@ -39,11 +40,22 @@ impl Policy for LazyLeveled {
             1 if levels.bytes(last) as f64 >= self.0.capacity(last + 1) => self.grow(levels, busy, last),
             _ => None,
         };
-        let job_from = |level: usize| match level + 1 == last {
-            true => into_run(&self.0, levels, busy, level, levels.level(level).to_vec(), last),
-            false => into_new_run(&self.0, levels, busy, level),
+        let into_last = || {
+            let leaving = levels.level(last - 1).to_vec();
+            into_run(&self.0, levels, busy, last - 1, leaving, last)
+        };
+        let job_from = |level: usize| match level {
+            0 if last == 1 => merge_small_runs(&self.0, levels, busy).or_else(into_last),
+            _ if level + 1 == last => into_last(),
+            _ => down(&self.0, levels, busy, level),
         };
         of_last.or_else(|| due(&self.0, levels, busy, 0..last).into_iter().find_map(job_from))
+    }
+
+    fn largest_job_bytes(&self, levels: &Levels) -> u64 {
+        let last = last_of(levels);
+        let into_last = if last > 1 { levels.bytes(last - 1) } else { 0 };
+        levels.bytes(last) + into_last
     }
 
     fn debt(&self, levels: &Levels) -> Debt {

@@ -9,6 +9,7 @@
 
 use super::job::{are_tombstones, into_run, unify};
 use super::overlap::least_overlap;
+use super::small::merge_small_runs;
 use super::{Busy, Debt, Job, Policy, PolicyOptions};
 use crate::lsm::levels::{KeyInterval, Levels, Run, overlapping};
 use crate::lsm::table::Table;
@@ -40,7 +41,8 @@ impl Leveled {
 
     fn job_from(&self, levels: &Levels, busy: &Busy, level: usize) -> Option<Job> {
         match (level, levels.level(level).len()) {
-            (0, _) => into_run(&self.0, levels, busy, 0, levels.level(0).to_vec(), 1),
+            (0, _) => merge_small_runs(&self.0, levels, busy)
+                .or_else(|| into_run(&self.0, levels, busy, 0, levels.level(0).to_vec(), 1)),
             (_, 2..) => unify(levels, busy, level),
             _ => least_overlap(&self.0, levels, busy, level),
         }
@@ -110,6 +112,16 @@ impl Policy for Leveled {
             level_zero_waits |= *level == 0;
         }
         if due.is_empty() { self.delete(levels, busy) } else { None }
+    }
+
+    fn largest_job_bytes(&self, levels: &Levels) -> u64 {
+        // One table of a level, with those of the next that it overlaps.
+        let of_table = |level: usize| {
+            let table_bytes = self.0.table_bytes.min(levels.bytes(level)) as f64;
+            let overlap = levels.bytes(level + 1) as f64 / levels.bytes(level).max(1) as f64;
+            (table_bytes * (1.0 + overlap)) as u64
+        };
+        (1..levels.depth()).map(of_table).fold(levels.bytes(1), u64::max)
     }
 
     fn debt(&self, levels: &Levels) -> Debt {

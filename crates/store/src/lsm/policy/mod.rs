@@ -18,6 +18,7 @@
 //! job       what is merged, and how         overlap    the tables whose merge rewrites least
 //! leveled   one run per level               tiered     up to F runs per level
 //! lazy      tiered, but for the last level  single     one run below level 0
+//! small     small runs and tables
 //! ```
 
 mod busy;
@@ -27,6 +28,7 @@ mod leveled;
 mod options;
 mod overlap;
 mod single;
+mod small;
 #[cfg(test)]
 mod tests;
 mod tiered;
@@ -35,6 +37,7 @@ pub(super) use busy::{Busy, Ticket};
 pub(super) use job::Job;
 pub use options::LsmLayout;
 pub(super) use options::{PolicyOptions, SMALL_RUNS};
+pub(super) use small::pick_for_room;
 
 use super::levels::Levels;
 
@@ -45,6 +48,10 @@ pub(super) trait Policy: Send + Sync {
 
     /// What is deferred.
     fn debt(&self, levels: &Levels) -> Debt;
+
+    /// Bytes that the largest of the next jobs writes, besides those of level 0: as long as there is room for
+    /// them, all jobs can run, one after the other.
+    fn largest_job_bytes(&self, levels: &Levels) -> u64;
 }
 
 /// Merging that is due and was not done.

@@ -10,6 +10,7 @@
 
 use super::job::{into_run, unify};
 use super::overlap::{cost, least_overlap};
+use super::small::merge_small_runs;
 use super::{Busy, Debt, Job, Policy, PolicyOptions};
 use crate::lsm::levels::{KeyInterval, Levels, Run, bytes_of, overlapping};
 
@@ -81,7 +82,14 @@ impl Policy for SingleLevel {
             1 if level < last => least_overlap(&self.0, levels, busy, level),
             _ => None,
         };
-        (1..levels.depth()).find_map(of_others).or_else(|| self.merge_level_zero(levels, busy))
+        (1..levels.depth())
+            .find_map(of_others)
+            .or_else(|| merge_small_runs(&self.0, levels, busy))
+            .or_else(|| self.merge_level_zero(levels, busy))
+    }
+
+    fn largest_job_bytes(&self, levels: &Levels) -> u64 {
+        (1..levels.depth()).map(|level| levels.bytes(level)).sum()
     }
 
     fn debt(&self, levels: &Levels) -> Debt {

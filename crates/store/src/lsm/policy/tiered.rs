@@ -6,6 +6,7 @@
 //!   moved without being rewritten.
 
 use super::job::into_new_run;
+use super::small::merge_small_runs;
 use super::{Busy, Debt, Job, Policy, PolicyOptions, graded};
 use crate::lsm::levels::Levels;
 
@@ -44,10 +45,20 @@ pub(super) fn debt(options: &PolicyOptions, levels: &Levels, among: std::ops::Ra
     debt
 }
 
+/// Brings the runs of a level that is due to the next one, unless they are small ones of level 0.
+pub(super) fn down(options: &PolicyOptions, levels: &Levels, busy: &Busy, level: usize) -> Option<Job> {
+    let small = if level == 0 { merge_small_runs(options, levels, busy) } else { None };
+    small.or_else(|| into_new_run(options, levels, busy, level))
+}
+
 impl Policy for Tiered {
     fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let due = due(&self.0, levels, busy, 0..levels.depth());
-        due.into_iter().find_map(|level| into_new_run(&self.0, levels, busy, level))
+        due.into_iter().find_map(|level| down(&self.0, levels, busy, level))
+    }
+
+    fn largest_job_bytes(&self, levels: &Levels) -> u64 {
+        (1..levels.depth()).map(|level| levels.bytes(level)).max().unwrap_or(0)
     }
 
     fn debt(&self, levels: &Levels) -> Debt {

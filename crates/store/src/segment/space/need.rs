@@ -67,6 +67,8 @@ pub(in crate::segment) struct Need {
     pub checkpoint_pays: bool,
     /// Segments are being discarded, and will be free.
     pub freeing: bool,
+    /// Merges are running that may make segments free.
+    pub merging: bool,
 }
 
 /// Bytes of pending segments that are worth a checkpoint.
@@ -106,6 +108,7 @@ impl Space {
             pending: tally.settled > 0,
             checkpoint_pays: tally.settled * WRITTEN_PER_FREED_MAX >= written_bytes,
             freeing: tally.freed > 0,
+            merging: inner.claims.owners_at_work > 0,
         }
     }
 

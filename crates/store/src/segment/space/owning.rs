@@ -21,11 +21,31 @@ impl Space {
     /// Whether pages would have room if an owner took segments of so many bytes, or one: for what is live,
     /// dirty or wanted, and for an open segment of each target, of which nothing can be cleaned.
     pub fn is_room_for_owner(&self, bytes: u64) -> bool {
-        let usage = self.usage();
+        let mut usage = self.usage();
         let inner = self.lock();
+        usage.reserved_bytes = usage.reserved_bytes.saturating_sub(inner.claims.owners_bytes);
         let largest_bytes = inner.ledger.largest_bytes();
         let less_bytes = bytes.max(largest_bytes) + TARGETS as u64 * largest_bytes;
         usage.has_room_for(inner.claims.dirty_bytes + inner.claims.wanted_bytes, less_bytes)
+    }
+
+    /// Keeps so many bytes more for owners, and so many less.
+    pub fn claim_for_owner(&self, more_bytes: u64, less_bytes: u64) {
+        let claims = &mut self.lock().claims;
+        debug_assert!(claims.owners_bytes >= less_bytes, "room that no owner claims is given back");
+        claims.owners_bytes = claims.owners_bytes + more_bytes - less_bytes;
+    }
+
+    /// An owner begins or ends work that may make segments free.
+    pub fn set_owner_at_work(&self, begins: bool) {
+        let claims = &mut self.lock().claims;
+        debug_assert!(begins || claims.owners_at_work > 0, "work ends that never began");
+        claims.owners_at_work = if begins { claims.owners_at_work + 1 } else { claims.owners_at_work - 1 };
+    }
+
+    /// Whether commits have to wait for room, or will soon.
+    pub fn lacks_room(&self) -> bool {
+        self.lock().reserve().is_near()
     }
 
     /// The owned segment that begins at this location, if there is one.

@@ -34,6 +34,10 @@ pub(super) struct Claims {
     pub wanted_bytes: u64,
     /// Bytes of the segments that cleaners go through.
     pub walked_bytes: u64,
+    /// Bytes that owners of segments need for what they have in memory, and for the merges that follow.
+    pub owners_bytes: u64,
+    /// Merges of owners that are running, which may make segments free.
+    pub owners_at_work: u32,
 }
 
 /// The claims beside the segments that there are.
@@ -58,7 +62,8 @@ impl Reserve<'_> {
             Stream::Fresh => self.reserved(),
             // No checkpoint waits for a value whose commit is not logged yet, or for an owner, so they never
             // take what one may need.
-            Stream::Overflow | Stream::Owned => self.reserved() + self.kept_for_dirty(),
+            Stream::Overflow => self.kept_from_commits(),
+            Stream::Owned => self.kept_from_commits() - self.claims.owners_bytes,
         }
     }
 
@@ -87,7 +92,8 @@ impl Reserve<'_> {
 
     /// The reserve if the largest segment had so many bytes.
     pub fn reserved_with(&self, largest_bytes: u64) -> u64 {
-        self.kept_for_map(largest_bytes) + (RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER) * largest_bytes
+        let for_pages = RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER;
+        self.kept_for_map(largest_bytes) + for_pages * largest_bytes + self.claims.owners_bytes
     }
 
     /// What small commits must leave: the reserve, and room for what is dirty.

@@ -59,6 +59,10 @@ impl Policy for Planted {
         Some(job)
     }
 
+    fn largest_job_bytes(&self, levels: &Levels) -> u64 {
+        self.policy.largest_job_bytes(levels)
+    }
+
     fn debt(&self, levels: &Levels) -> Debt {
         self.policy.debt(levels)
     }
