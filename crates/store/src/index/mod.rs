@@ -216,6 +216,10 @@ pub(crate) trait Index: Send + Sync {
         Ok(())
     }
 
+    /// Called when a commit is about to be refused as the device is full: begins whatever may make room, in the
+    /// background, and says so as [`OwnedSegments::at_work`](crate::segment::OwnedSegments::at_work) has it.
+    fn make_room(&self) {}
+
     /// Called when the store is closed, before it waits for overflow values that are being freed. An index
     /// that works in the background puts its changes into pages, ends that work, and gives back what it has
     /// given up: afterwards only [`Index::before_cut`] changes pages.
@@ -350,6 +354,9 @@ pub(crate) trait Indexes: Send + Sync {
     /// # Errors
     /// The first one's.
     fn before_cut(&self, may: May) -> Result<(), Error>;
+
+    /// [`Index::make_room`] of all.
+    fn make_room(&self);
 
     /// [`Index::stop`] of all.
     ///

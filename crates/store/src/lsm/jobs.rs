@@ -3,7 +3,7 @@
 use super::hidden;
 use super::levels::Levels;
 use super::options::Options;
-use super::policy::{Busy, Job, Ticket, pick_for_room};
+use super::policy::{Busy, Job, Shortage, Ticket, pick_for_room};
 use super::retention::Retention;
 use crate::index::Horizon;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,12 +54,12 @@ impl Jobs {
     }
 
     /// The next job, which is running from now on, if one is due. How many may run follows from the debt.
-    /// `levels` gives the present ones. Tables of which nobody sees anything any more come first. If there is
-    /// not much room for others, as `lacks_room` says, what makes room is due, too.
+    /// `levels` gives the present ones. Tables of which nobody sees anything any more come first. In a
+    /// shortage of room what makes room is due, too.
     pub fn begin(
         &self,
         options: &Options,
-        (horizon, lacks_room): (Option<&dyn Horizon>, bool),
+        (horizon, shortage): (Option<&dyn Horizon>, Shortage),
         levels: impl FnOnce() -> Arc<Levels>,
     ) -> Option<(Job, Ticket, Arc<Levels>)> {
         let mut state = self.state();
@@ -79,8 +79,8 @@ impl Jobs {
             return None;
         }
         let for_room = || {
-            let sizes = (options.table_bytes, options.segment_bytes);
-            lacks_room.then(|| pick_for_room(&levels, &state.busy, sizes)).flatten()
+            let room = (shortage, options.segment_bytes);
+            pick_for_room(&options.policy_options, &levels, &state.busy, room)
         };
         let job = options.policy.pick(&levels, &state.busy).or_else(for_room)?;
         let ticket = state.busy.begin(&job);

@@ -259,7 +259,7 @@ fn decode_entry(rest: &mut &[u8]) -> Option<Entry> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -271,6 +271,12 @@ mod tests {
         let place = |start| Place { segment: 1, block: OwnedBlock { start, length: 30 } };
         let places = Places { top: place(700), ranges: vec![place(400), place(500)] };
         Arc::new(Table::new(Vec::new(), vec![PageId(number), PageId(number + 1)], places, summary))
+    }
+
+    /// A table with these keys, of so many bytes.
+    pub fn sized(first: u8, last: u8, bytes: u64) -> Arc<Table> {
+        let summary = Summary { first_key: vec![first], last_key: vec![last], bytes, ..Summary::default() };
+        Arc::new(Table::new(Vec::new(), Vec::new(), Places::default(), summary))
     }
 
     fn numbers(levels: &Levels) -> Vec<Vec<Vec<u64>>> {

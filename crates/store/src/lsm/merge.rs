@@ -3,11 +3,12 @@
 use std::ops::Bound;
 use std::panic::resume_unwind;
 
+use super::below::Below;
 use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
 use super::hidden;
 use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
 use super::memtable::Memtable;
-use super::policy::{Job, Ticket};
+use super::policy::{Job, Shortage, Ticket};
 use super::ranges::RangeTombstones;
 use super::retention::Retention;
 use super::table::{Made, Table, TableOptions, TableWriter};
@@ -44,8 +45,18 @@ struct Making<'a> {
     /// Nothing behind this key is merged.
     to: Option<&'a [u8]>,
     table: TableOptions,
+    /// The run below the new tables, where these are to overlap little of it.
+    below: &'a Run,
     /// Once this is false, the merge ends with an error.
     goes_on: &'a dyn Fn() -> bool,
+}
+
+/// What a merge does not read.
+struct Beside {
+    /// The runs with versions that may be older.
+    older: Vec<Run>,
+    /// See [`Making::below`].
+    below: Run,
 }
 
 /// Keys of a part of a merge: behind the first, up to the second.
@@ -97,9 +108,23 @@ impl Lsm {
         }
     }
 
+    /// See [`Making::below`].
+    fn overlap_bytes_max(&self) -> u64 {
+        self.options.policy_options.overlap_bytes_max(self.shortage() != Shortage::None)
+    }
+
+    fn shortage(&self) -> Shortage {
+        if self.is_making_room.load(Ordering::Relaxed) {
+            Shortage::Full
+        } else if self.is_stuck.load(Ordering::Relaxed) || self.shared.segments.owned.lacks_room() {
+            Shortage::Near
+        } else {
+            Shortage::None
+        }
+    }
+
     fn begin_job(&self, levels: impl FnOnce() -> Arc<Levels>) -> Option<(Job, Ticket, Arc<Levels>)> {
-        let lacks_room = self.is_stuck.load(Ordering::Relaxed) || self.shared.segments.owned.lacks_room();
-        self.jobs.begin(&self.options, (self.shared.horizon().as_deref(), lacks_room), levels)
+        self.jobs.begin(&self.options, (self.shared.horizon().as_deref(), self.shortage()), levels)
     }
 
     /// Whether jobs may begin, and go on.
@@ -140,6 +165,7 @@ impl Lsm {
                 older: &older,
                 to: None,
                 table: self.options.table_of(0, false),
+                below: &Run::new(),
                 goes_on: &|| true,
             };
             let output = self.merge(merged, &making)?;
@@ -172,8 +198,10 @@ impl Lsm {
             behind.map(|run| run.iter().filter(|table| !is_input(table)).cloned().collect()).collect();
         let level = job.to.level();
         let table = self.options.table_of(level, level + 1 >= levels.depth());
+        let below = self.options.policy_options.run_below(&levels, level);
         drop(levels);
-        let output = self.merge_in_parts(job.inputs().cloned().collect(), older, table)?;
+        let beside = Beside { older, below };
+        let output = self.merge_in_parts(job.inputs().cloned().collect(), beside, table)?;
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
         self.counters.wrote(job.to.level(), bytes_of(job.tables()), written_bytes(&output.made));
         self.install(output, removed, job.to, None)
@@ -183,14 +211,14 @@ impl Lsm {
     fn merge_in_parts(
         self: &Arc<Self>,
         inputs: Vec<Run>,
-        older: Vec<Run>,
+        beside: Beside,
         table: TableOptions,
     ) -> Result<Output, Error> {
         let ranges = self.ranges(&inputs);
-        let (inputs, older) = (Arc::new(inputs), Arc::new(older));
+        let (inputs, beside) = (Arc::new(inputs), Arc::new(beside));
         let part = |range: KeyRange| {
-            let (own, inputs, older) = (Arc::clone(self), Arc::clone(&inputs), Arc::clone(&older));
-            self.shared.executor.run_for(move || own.merge_range(&inputs, &older, &range, table))
+            let (own, inputs, beside) = (Arc::clone(self), Arc::clone(&inputs), Arc::clone(&beside));
+            self.shared.executor.run_for(move || own.merge_range(&inputs, &beside, &range, table))
         };
         let parts: Vec<_> = ranges.into_iter().map(part).collect();
         // All of them end before any error is returned.
@@ -239,7 +267,7 @@ impl Lsm {
     fn merge_range(
         &self,
         inputs: &[Run],
-        older: &[Run],
+        Beside { older, below }: &Beside,
         range: &KeyRange,
         table: TableOptions,
     ) -> Result<Output, Error> {
@@ -256,13 +284,13 @@ impl Lsm {
             ranges.extend(&table.range_tombstones()?.within(from.as_deref(), to.as_deref()));
         }
         let goes_on = || self.runs_jobs();
-        let making = Making { ranges: &ranges, older, to: to.as_deref(), table, goes_on: &goes_on };
+        let making = Making { ranges: &ranges, older, to: to.as_deref(), table, below, goes_on: &goes_on };
         self.merge(merged, &making)
     }
 
     /// Writes what is merged as tables, without the versions that nobody will see.
     fn merge(&self, mut merged: Merged, making: &Making<'_>) -> Result<Output, Error> {
-        let Making { ranges, older, to, table, goes_on } = *making;
+        let Making { ranges, older, to, table, below, goes_on } = *making;
         let (mut output, mut keys) = (Output::default(), 0_usize);
         let horizon = self.shared.horizon();
         // What they remove may go in any case. Each range is in the table with the key before its cut.
@@ -272,6 +300,7 @@ impl Lsm {
         };
         let new_writer = || TableWriter::new(&self.shared.segments.owned, table);
         let (mut writer, mut versions) = (new_writer(), KeyVersions::default());
+        let mut below = Below::new(below.clone(), self.overlap_bytes_max());
         while merged.next_key(&mut versions)? {
             if to.is_some_and(|to| versions.key() > to || versions.key() == to && planted!(BorderKeyLost)) {
                 break;
@@ -280,7 +309,11 @@ impl Lsm {
                 leave_out(horizon.as_ref(), &mut versions, ranges, older, &mut output.gone);
             }
             // Between keys: the versions of one are in one table.
-            if writer.bytes_with_end() > self.options.table_bytes {
+            let overlaps_much = below.ends_before(versions.key());
+            if writer.records() == 0 {
+                below.begin();
+            } else if writer.bytes_with_end() > self.options.table_bytes || overlaps_much {
+                below.begin();
                 let own = left.take_up_to(Some(writer.last_key()));
                 output.made.extend(std::mem::replace(&mut writer, new_writer()).finish(&own)?);
             }

@@ -14,6 +14,7 @@
 //! versions   those of one key                         stats        what is counted
 //! ```
 
+mod below;
 mod block;
 mod compression;
 mod cursor;

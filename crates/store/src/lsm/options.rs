@@ -471,11 +471,10 @@ pub(super) struct Options {
     table: TableOptions,
     last_level_compression: LsmCompression,
     pub policy: Box<dyn Policy>,
+    pub policy_options: PolicyOptions,
     pub jobs: u32,
     pub parts: u32,
     batch_bytes: u64,
-    /// C.
-    pub level_zero_runs: u32,
     pub segment_bytes: u64,
 }
 
@@ -521,10 +520,10 @@ impl Options {
             table: TableOptions { block_bytes, filter_bits_per_key, compression: decided.compression },
             last_level_compression: decided.last_level_compression,
             policy: policy.policy(),
+            policy_options: policy,
             jobs: decided.jobs,
             parts: decided.parts,
             batch_bytes: policy.batch_bytes() as u64,
-            level_zero_runs: policy.level_zero_runs,
             segment_bytes: room.segment_bytes.max(1),
         }
     }

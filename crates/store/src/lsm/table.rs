@@ -143,6 +143,11 @@ impl<'a> TableWriter<'a> {
         }
     }
 
+    /// Records so far.
+    pub fn records(&self) -> u64 {
+        self.summary.records
+    }
+
     /// Bytes of the device that it takes at most if it is finished with one more small record.
     pub fn bytes_with_end(&self) -> u64 {
         if self.summary.records == 0 {

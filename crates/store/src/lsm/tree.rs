@@ -111,6 +111,8 @@ pub(crate) struct Lsm {
     last_cut: AtomicU64,
     /// Whether a flush has found no room. It would have one more checkpoint made for want of room each time.
     pub(super) is_stuck: AtomicBool,
+    /// Whether it does all that makes room.
+    pub(super) is_making_room: AtomicBool,
     /// Room for what is in memory, and for the merges that follow.
     claim: Claim,
     /// Tables that left the levels, and that somebody may still read.
@@ -239,6 +241,7 @@ impl Lsm {
             is_stopped: AtomicBool::new(false),
             last_cut: AtomicU64::new(0),
             is_stuck: AtomicBool::new(false),
+            is_making_room: AtomicBool::new(false),
             claim: shared.segments.owned.claim(),
             left: Mutex::default(),
         });
@@ -257,7 +260,8 @@ impl Lsm {
             let segment_bytes = self.options.segment_bytes;
             let levels = &parts.levels;
             // Checkpoints may flush small ones, until level 0 is merged.
-            let small = u64::from(self.options.level_zero_runs).saturating_sub(levels.level(0).len() as u64);
+            let small = u64::from(self.options.policy_options.level_zero_runs)
+                .saturating_sub(levels.level(0).len() as u64);
             let flushed = memtables * self.options.memtable_bytes.div_ceil(segment_bytes) + small;
             let merged_bytes = levels.bytes(0)
                 + memtables * self.options.memtable_bytes

@@ -250,9 +250,10 @@ impl Upkeep {
         self.tend(true);
         let dirty = self.locator.dirty();
         let is_too_much = self.space.usage().available_bytes() < more_bytes;
-        let is_full = is_too_much || self.space.need(dirty).hopeless;
+        let need = self.space.need(dirty);
+        let is_full = is_too_much || need.hopeless;
         let grows = is_full && self.growth.begin() && !self.growth.has_failed();
-        if is_full && !grows { Pressure::Full } else { Pressure::Tight }
+        if is_full && !grows && !need.merging { Pressure::Full } else { Pressure::Tight }
     }
 
     /// Reserves room for overflow values of so many bytes until the result is dropped: segments are made free

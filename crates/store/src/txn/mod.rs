@@ -196,6 +196,8 @@ impl Transactions {
         let indexes = Arc::clone(&self.indexes);
         let load = move |charged_bytes| Load { index_debt: indexes.debt(), ..gauges(charged_bytes) };
         self.throttle.watch(devices, Box::new(load));
+        let indexes = Arc::clone(&self.indexes);
+        self.throttle.before_refusing(Box::new(move || indexes.make_room()));
     }
 
     /// Waits until there is room for the overflow values that the segments have been told of.

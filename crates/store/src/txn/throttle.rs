@@ -125,10 +125,14 @@ thread_local! {
 /// Computes the load if commits under way make so many more bytes dirty.
 type Gauges = Box<dyn Fn(u64) -> Load + Send + Sync>;
 
+type LastResort = Box<dyn Fn() + Send + Sync>;
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Throttle {
     gauges: OnceLock<(Devices, Gauges)>,
+    /// Begins what may still make room on a full device.
+    last_resort: OnceLock<LastResort>,
     /// Bytes that admitted commits that have not ended may make dirty.
     charged_bytes: AtomicU64,
     /// Whether every commit checks the load.
@@ -220,6 +224,12 @@ impl Throttle {
         self.is_near.store(true, Ordering::Relaxed);
     }
 
+    /// `last_resort` is called before a commit is refused as the device is full. It does not wait; while it is
+    /// at work, the load says that there will be room. Only the first call of this has an effect.
+    pub fn before_refusing(&self, last_resort: LastResort) {
+        let _first_stays = self.last_resort.set(last_resort);
+    }
+
     /// Admits a commit of so many operations, which make about so many `bytes` of pages dirty; `grows`: some
     /// of them put something. It waits until there is room for the commit.
     ///
@@ -274,7 +284,7 @@ impl Throttle {
     fn look(&self, operations: usize, what: What, poison: &Poison) -> Result<(), Error> {
         let Some((devices, gauges)) = self.gauges.get() else { return Ok(()) };
         let began = now(devices);
-        let (mut times, mut full_since) = (0, None);
+        let (mut times, mut full_since, mut last_resort) = (0, None, self.last_resort.get());
         let waited = loop {
             let load = gauges(self.charged_bytes.load(Ordering::Relaxed));
             self.is_near.store(load.is_near, Ordering::Relaxed);
@@ -291,6 +301,12 @@ impl Throttle {
             }
             poison.check()?;
             times += 1;
+            if waits_for_room
+                && space == Space::Full
+                && let Some(begin) = last_resort.take()
+            {
+                begin();
+            }
             // Room freed by a recent remove or checkpoint may take a moment to show.
             full_since = (space == Space::Full).then(|| full_since.unwrap_or(now(devices)));
             let since_full = full_since.map_or(Nanos(0), |since| now(devices).since(since));

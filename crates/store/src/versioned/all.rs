@@ -79,6 +79,10 @@ impl Indexes for AllIndexes {
         tried.into_iter().collect()
     }
 
+    fn make_room(&self) {
+        self.with_own_versions().iter().for_each(|index| index.make_room());
+    }
+
     fn stop(&self) -> Result<(), Error> {
         let tried: Vec<_> = self.with_own_versions().iter().map(|index| index.stop()).collect();
         tried.into_iter().collect()

@@ -8,7 +8,7 @@
 //! - If nothing is due, tables of tombstones go down, so that what they delete goes.
 
 use super::job::{are_tombstones, into_run, unify};
-use super::overlap::least_overlap;
+use super::overlap::{least_bytes, least_overlap};
 use super::small::merge_small_runs;
 use super::{Busy, Debt, Job, Policy, PolicyOptions};
 use crate::lsm::levels::{KeyInterval, Levels, Run, overlapping};
@@ -44,7 +44,7 @@ impl Leveled {
             (0, _) => merge_small_runs(&self.0, levels, busy)
                 .or_else(|| into_run(&self.0, levels, busy, 0, levels.level(0).to_vec(), 1)),
             (_, 2..) => unify(levels, busy, level),
-            _ => least_overlap(&self.0, levels, busy, level),
+            _ => least_overlap(&self.0, levels, busy, level, &|_| true),
         }
     }
 
@@ -115,13 +115,9 @@ impl Policy for Leveled {
     }
 
     fn largest_job_bytes(&self, levels: &Levels) -> u64 {
-        // One table of a level, with those of the next that it overlaps.
-        let of_table = |level: usize| {
-            let table_bytes = self.0.table_bytes.min(levels.bytes(level)) as f64;
-            let overlap = levels.bytes(level + 1) as f64 / levels.bytes(level).max(1) as f64;
-            (table_bytes * (1.0 + overlap)) as u64
-        };
-        (1..levels.depth()).map(of_table).fold(levels.bytes(1), u64::max)
+        let most_bytes = self.0.overlap_bytes_max(true) + self.0.table_bytes;
+        let of_tables = (1..levels.depth().saturating_sub(1)).map(|level| least_bytes(levels, level));
+        of_tables.fold(levels.bytes(1), |largest, bytes| largest.max(bytes.min(most_bytes)))
     }
 
     fn debt(&self, levels: &Levels) -> Debt {

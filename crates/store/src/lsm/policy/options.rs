@@ -36,6 +36,9 @@ const VERSION: u64 = 2;
 /// RocksDB and 3D XPoint, §VI.B).
 pub(in crate::lsm) const SMALL_RUNS: u32 = 4;
 
+/// Tables of the run below that a new one overlaps in a shortage of room.
+const OVERLAP_IN_SHORTAGE: u32 = 4;
+
 /// A run of less than this part of a memtable's bytes is a small one: that of a memtable of a quarter.
 const SMALL_RUN_FRACTION: f64 = 0.4;
 
@@ -146,6 +149,21 @@ impl PolicyOptions {
             LsmLayout::LazyLeveled => Box::new(LazyLeveled(self)),
             LsmLayout::SingleLevel => Box::new(SingleLevel(self)),
         }
+    }
+
+    /// The run below a level into which its tables are merged one by one.
+    pub(in crate::lsm) fn run_below(&self, levels: &Levels, level: usize) -> Run {
+        match (self.layout, levels.level(level + 1)) {
+            (LsmLayout::Leveled, [run]) if level > 0 => run.clone(),
+            _ => Run::new(),
+        }
+    }
+
+    /// Bytes of the run below that a new table overlaps at most: somewhat more than most do, and fewer in a
+    /// shortage, where a merge has to do with little room.
+    pub(in crate::lsm) fn overlap_bytes_max(&self, lacks_room: bool) -> u64 {
+        let tables = if lacks_room { OVERLAP_IN_SHORTAGE.min(self.fanout) } else { self.fanout + 2 };
+        self.table_bytes.saturating_mul(tables.into())
     }
 
     /// Bytes that the runs of level 0 which are merged at once have at most: C memtables.

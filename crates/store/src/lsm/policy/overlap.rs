@@ -12,17 +12,31 @@ pub(super) fn cost(leaving_bytes: u64, below: &[Arc<Table>]) -> f64 {
     bytes_of(below) as f64 / leaving_bytes.max(1) as f64
 }
 
-/// Merges a table of a level into the next one. `None` if a level has several runs, or no table is free.
+/// Bytes that the merge of a table of a level writes which rewrites least.
+pub(super) fn least_bytes(levels: &Levels, level: usize) -> u64 {
+    let [run] = levels.level(level) else { return 0 };
+    let next = levels.level(level + 1).last().map_or(&[][..], Vec::as_slice);
+    let written = |table: &Arc<Table>| {
+        let below = overlapping(next, KeyInterval::of(table));
+        (cost(table.summary.bytes, below), table.summary.bytes + bytes_of(below))
+    };
+    let least = run.iter().map(written).min_by(|one, other| one.0.total_cmp(&other.0));
+    least.map_or(0, |(_, bytes)| bytes)
+}
+
+/// Merges a table of a level, of those that are `wanted`, into the next one. `None` if a level has several
+/// runs, or no table is free.
 pub(super) fn least_overlap(
     options: &PolicyOptions,
     levels: &Levels,
     busy: &Busy,
     level: usize,
+    wanted: &dyn Fn(&Table) -> bool,
 ) -> Option<Job> {
     let [run] = levels.level(level) else { return None };
     let next = levels.level(level + 1).last().map_or(&[][..], Vec::as_slice);
     let mut best: Option<(f64, &Arc<Table>)> = None;
-    for table in run {
+    for table in run.iter().filter(|table| wanted(table)) {
         let below = overlapping(next, KeyInterval::of(table));
         let cost = cost(table.summary.bytes, below);
         if best.is_none_or(|(least, _)| cost < least) && is_free(busy, level + 1, table, below) {

@@ -79,7 +79,7 @@ impl Policy for SingleLevel {
         let last = levels.depth().saturating_sub(1);
         let of_others = |level| match levels.level(level).len() {
             2.. => unify(levels, busy, level),
-            1 if level < last => least_overlap(&self.0, levels, busy, level),
+            1 if level < last => least_overlap(&self.0, levels, busy, level, &|_| true),
             _ => None,
         };
         (1..levels.depth())

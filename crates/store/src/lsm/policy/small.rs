@@ -1,10 +1,22 @@
 //! Runs and tables that are small: a checkpoint and a closing store flush what there is, and the last table of
 //! each part of a merge has what is left. Each takes whole segments.
 
-use super::{Busy, Job, PolicyOptions};
-use crate::lsm::levels::{KeyInterval, Levels, Run, Target, bytes_of};
+use super::job::{into_new_run, into_run, unify};
+use super::overlap::least_overlap;
+use super::{Busy, Job, LsmLayout, PolicyOptions};
+use crate::lsm::levels::{KeyInterval, Levels, Run, Target, bytes_of, overlapping};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
+
+/// How little room there is for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lsm) enum Shortage {
+    None,
+    /// Commits wait for room, or will soon.
+    Near,
+    /// Commits are about to be refused.
+    Full,
+}
 
 /// Level 0 is merged into itself rather than into the next level with less than this part of what it has with
 /// full memtables.
@@ -37,13 +49,23 @@ fn unify_level_zero(levels: &Levels, busy: &Busy) -> Option<Job> {
     })
 }
 
-/// The merge that makes most of little: of runs of level 0, or of neighbours in a level that is one run, whose
-/// tables take fewer segments afterwards. For a store that has no room for others.
+/// The merge that makes most of little: of runs of level 0, of neighbours in a level that is one run, whose
+/// tables take fewer segments afterwards, or of tombstones with what they hide.
 pub(in crate::lsm) fn pick_for_room(
+    options: &PolicyOptions,
     levels: &Levels,
     busy: &Busy,
-    (table_bytes, segment_bytes): (u64, u64),
+    (shortage, segment_bytes): (Shortage, u64),
 ) -> Option<Job> {
+    let small = || unify_small(options, levels, busy, segment_bytes);
+    match shortage {
+        Shortage::None => None,
+        Shortage::Near => small(),
+        Shortage::Full => small().or_else(|| bring_down_tombstones(options, levels, busy)),
+    }
+}
+
+fn unify_small(options: &PolicyOptions, levels: &Levels, busy: &Busy, segment_bytes: u64) -> Option<Job> {
     let level_zero = levels.level(0);
     if level_zero.len() > 1 && won(level_zero.iter().flatten(), segment_bytes).is_some() {
         let job = unify_level_zero(levels, busy);
@@ -60,8 +82,9 @@ pub(in crate::lsm) fn pick_for_room(
         lengths.filter_map(move |(first, count)| Some((level, run.get(first..first + count)?)))
     });
     let cheapest = neighbours
-        .filter(|(_, tables)| bytes_of(*tables) <= FULL_TABLES_MAX * table_bytes)
+        .filter(|(_, tables)| bytes_of(*tables) <= FULL_TABLES_MAX * options.table_bytes)
         .filter(|(level, tables)| is_free(busy, *level, tables))
+        .filter(|(level, tables)| would_be_one(options, levels, *level, tables))
         .filter_map(|(level, tables)| Some((won(tables, segment_bytes)?, level, tables)))
         .min_by_key(|((written, won), ..)| (*written, u64::MAX - won));
     cheapest.map(|(_, level, tables)| Job {
@@ -74,6 +97,30 @@ pub(in crate::lsm) fn pick_for_room(
     })
 }
 
+/// Merges tombstones into the next level, as the layout has it: those with least to rewrite for each.
+fn bring_down_tombstones(options: &PolicyOptions, levels: &Levels, busy: &Busy) -> Option<Job> {
+    let last = levels.depth().checked_sub(1)?;
+    let has_tombstones = |table: &Table| table.summary.tombstones + table.summary.range_tombstones > 0;
+    let job_from = |level: usize| {
+        let runs = levels.level(level);
+        // Of the last level's oldest run nothing is below.
+        let above = if level == last { runs.split_last().map_or(runs, |(_, newer)| newer) } else { runs };
+        if !above.iter().flatten().any(|table| has_tombstones(table)) {
+            return None;
+        }
+        match options.layout {
+            LsmLayout::Tiered => into_new_run(options, levels, busy, level),
+            LsmLayout::LazyLeveled if level + 1 < last => into_new_run(options, levels, busy, level),
+            _ if level == last => unify(levels, busy, level),
+            _ if level == 0 || runs.len() > 1 => {
+                into_run(options, levels, busy, level, runs.to_vec(), level + 1)
+            }
+            _ => least_overlap(options, levels, busy, level, &has_tombstones),
+        }
+    };
+    (0..=last).find_map(job_from)
+}
+
 /// Segments that these tables take when they are merged, and how many fewer that is than before, if it is.
 fn won<'a>(
     tables: impl IntoIterator<Item = &'a Arc<Table>> + Clone,
@@ -83,6 +130,13 @@ fn won<'a>(
     let written = (bytes_of(tables) * 100).div_ceil(segment_bytes.max(1) * FILLED_PERCENT);
     let won = before.checked_sub(written)?;
     (won > 0).then_some((written, won))
+}
+
+/// Whether a merge does not end tables early, as they would overlap too much of the level below.
+fn would_be_one(options: &PolicyOptions, levels: &Levels, level: usize, tables: &[Arc<Table>]) -> bool {
+    let below = options.run_below(levels, level);
+    KeyInterval::over(tables)
+        .is_none_or(|range| bytes_of(overlapping(&below, range)) <= options.overlap_bytes_max(true))
 }
 
 /// Whether no running job is at these tables, or writes to their keys.

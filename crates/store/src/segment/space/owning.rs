@@ -2,7 +2,6 @@
 
 use super::{Segment, SegmentState, Space};
 use crate::segment::location::Location;
-use crate::segment::policy::TARGETS;
 use crate::segment::{Stream, UnitSequence};
 
 impl Space {
@@ -18,15 +17,21 @@ impl Space {
         Some(index)
     }
 
-    /// Whether pages would have room if an owner took segments of so many bytes, or one: for what is live,
-    /// dirty or wanted, and for an open segment of each target, of which nothing can be cleaned.
+    /// Whether an owner may take segments of so many bytes, or one, now or when those that are pending are
+    /// free: those that owners claim, or, if more, as long as pages would have room for what is live or dirty.
     pub fn is_room_for_owner(&self, bytes: u64) -> bool {
         let mut usage = self.usage();
         let inner = self.lock();
-        usage.reserved_bytes = usage.reserved_bytes.saturating_sub(inner.claims.owners_bytes);
-        let largest_bytes = inner.ledger.largest_bytes();
-        let less_bytes = bytes.max(largest_bytes) + TARGETS as u64 * largest_bytes;
-        usage.has_room_for(inner.claims.dirty_bytes + inner.claims.wanted_bytes, less_bytes)
+        let (tally, needed_bytes) = (inner.ledger.tally(), bytes.max(inner.ledger.largest_bytes()));
+        let coming_bytes = tally.free + tally.pending + tally.freed;
+        if needed_bytes <= inner.claims.owners_bytes
+            && coming_bytes >= needed_bytes + inner.reserve().kept_from(Stream::Owned)
+        {
+            return true;
+        }
+        usage.reserved_bytes = usage.reserved_bytes.saturating_sub(inner.reserve().kept_for_owners());
+        let less_bytes = needed_bytes + inner.reserve().kept_for_targets();
+        usage.has_room_for(inner.claims.dirty_bytes, less_bytes)
     }
 
     /// Keeps so many bytes more for owners, and so many less.

@@ -2,6 +2,7 @@
 
 use super::ledger::Ledger;
 use crate::segment::Stream;
+use crate::segment::policy::TARGETS;
 
 /// Segments that only the page table may take, besides those that it needs when it is written as a whole:
 /// without it no checkpoint can be completed, and nothing becomes free.
@@ -63,7 +64,7 @@ impl Reserve<'_> {
             // No checkpoint waits for a value whose commit is not logged yet, or for an owner, so they never
             // take what one may need.
             Stream::Overflow => self.kept_from_commits(),
-            Stream::Owned => self.kept_from_commits() - self.claims.owners_bytes,
+            Stream::Owned => self.kept_from_commits() - self.kept_for_owners(),
         }
     }
 
@@ -93,7 +94,22 @@ impl Reserve<'_> {
     /// The reserve if the largest segment had so many bytes.
     pub fn reserved_with(&self, largest_bytes: u64) -> u64 {
         let for_pages = RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER;
-        self.kept_for_map(largest_bytes) + for_pages * largest_bytes + self.claims.owners_bytes
+        self.kept_for_map(largest_bytes) + for_pages * largest_bytes + self.kept_for_owners()
+    }
+
+    /// What owners claim, if they do, beside the open segments of pages.
+    pub fn kept_for_owners(&self) -> u64 {
+        match self.claims.owners_bytes {
+            0 => 0,
+            bytes => bytes + self.kept_for_targets(),
+        }
+    }
+
+    /// An open segment of each target, of which nothing can be cleaned, as far as there are pages for them.
+    pub fn kept_for_targets(&self) -> u64 {
+        let largest_bytes = self.ledger.largest_bytes();
+        let of_pages = self.ledger.bytes_of_pages() - self.ledger.tally().free;
+        of_pages.min(TARGETS as u64 * largest_bytes)
     }
 
     /// What small commits must leave: the reserve, and room for what is dirty.

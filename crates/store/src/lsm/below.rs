@@ -1,0 +1,54 @@
+//! Where tables end so that each overlaps only so much of the level below: what brings one down later, tombstones
+//! that are few but far apart included, must not rewrite a whole level (as in LevelDB and RocksDB).
+
+use super::levels::Run;
+
+/// See the module.
+pub(super) struct Below {
+    run: Run,
+    /// The first table that does not end before the last key.
+    next: usize,
+    /// Bytes of tables that end between the first and the last key of the table that is being written.
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl Below {
+    /// Of this run a table overlaps about so many bytes at most.
+    pub fn new(run: Run, bytes_max: u64) -> Self {
+        Self { run, next: 0, bytes: 0, bytes_max }
+    }
+
+    /// The next table begins.
+    pub fn begin(&mut self) {
+        self.bytes = 0;
+    }
+
+    /// Whether a table that is being written should end before this key, which comes after all others.
+    pub fn ends_before(&mut self, key: &[u8]) -> bool {
+        while let Some(table) = self.run.get(self.next)
+            && table.summary.last_key.as_slice() < key
+        {
+            self.bytes += table.summary.bytes;
+            self.next += 1;
+        }
+        self.bytes > self.bytes_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lsm::levels::tests::sized;
+
+    #[test]
+    fn a_table_ends_when_it_overlaps_too_much() {
+        let run = [(1, 2), (4, 6), (7, 9), (20, 30)].map(|(first, last)| sized(first, last, 100));
+        let mut below = Below::new(run.to_vec(), 150);
+        below.begin();
+        assert_eq!([0, 3, 5, 6, 8].map(|key| below.ends_before(&[key])), [false; 5]);
+        assert!(below.ends_before(&[10]));
+        below.begin();
+        assert_eq!([10, 25, 31, 40].map(|key| below.ends_before(&[key])), [false; 4]);
+    }
+}
