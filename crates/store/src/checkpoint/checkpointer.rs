@@ -40,6 +40,8 @@ struct Turns {
     ended: u64,
     /// Number and error of the last checkpoint that failed.
     failed: Option<(u64, Error)>,
+    /// No checkpoint is made any more.
+    is_ended: bool,
     waiting: Vec<Waker>,
 }
 
@@ -50,7 +52,8 @@ impl Checkpointer {
         let stats = Arc::new(Mutex::new(CheckpointStats::default()));
         let devices = parts.devices.clone();
         let run = Box::new(Run::new(parts, base, Arc::clone(&stats)));
-        let turns = Turns { run: Some(run), begun: 0, ended: 0, failed: None, waiting: Vec::new() };
+        let turns =
+            Turns { run: Some(run), begun: 0, ended: 0, failed: None, is_ended: false, waiting: Vec::new() };
         let (wanted, busy) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { shared: Arc::new(Shared { executor, devices, turns: Mutex::new(turns), wanted, busy, stats }) }
     }
@@ -124,6 +127,14 @@ impl Checkpointer {
         self.take_turn().make(true)
     }
 
+    /// From now on no checkpoint is made, as the trees are about to go: one without them would not know which
+    /// of their changes are in the log alone. Waits for one that is under way.
+    pub fn end(&self) {
+        let turn = self.take_turn();
+        self.shared.turns().is_ended = true;
+        drop(turn);
+    }
+
     /// Moves the log to its first place, if it fits there.
     ///
     /// # Errors
@@ -177,11 +188,16 @@ impl Turn<'_> {
     }
 
     fn make(mut self, closed: bool) -> Result<(), Error> {
-        self.begun = {
+        let is_ended = {
             let mut turns = self.shared.turns();
             turns.begun += 1;
-            Some(turns.begun)
+            self.begun = Some(turns.begun);
+            turns.is_ended
         };
+        if is_ended {
+            self.result = Err(Error::Closed);
+            return Err(Error::Closed);
+        }
         self.result = Err(Error::Poisoned { first: "a panic while a checkpoint was made".into() });
         self.shared.busy.store(true, Ordering::Release);
         let result = self.run().checkpoint(closed);

@@ -263,6 +263,12 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]; the store is then as if it had not been closed.
     pub fn close(&self) -> Result<(), Error> {
+        let closed = self.last_checkpoint();
+        self.checkpointer.end();
+        closed
+    }
+
+    fn last_checkpoint(&self) -> Result<(), Error> {
         // What is given up now is freed before the last checkpoint; after the next start nothing would refer
         // to it. An error only leaks pages, as a crash would.
         let _tried = self.transactions().stop();

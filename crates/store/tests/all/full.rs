@@ -34,7 +34,14 @@ fn check(tree: &Tree, model: &Model) {
     for record in tree.iter().unwrap() {
         let (key, value) = record.unwrap();
         let (model_key, model_value) = expected.next().unwrap();
-        assert!(key == model_key.to_be_bytes() && value == model_value.as_slice(), "{model_key}");
+        let (found, length) = (u32::from_be_bytes(key.as_slice().try_into().unwrap()), value.len());
+        assert!(
+            found == *model_key && value == model_value.as_slice(),
+            "{model_key} of {} bytes: {found} of {length} bytes {:?}..., not {:?}...",
+            model_value.len(),
+            value.first(),
+            model_value.first()
+        );
     }
     assert!(expected.next().is_none());
 }

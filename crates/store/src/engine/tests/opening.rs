@@ -47,6 +47,22 @@ fn a_store_that_was_closed_has_nothing_to_replay_and_one_that_was_not_loses_noth
     }
 }
 
+/// Once trees are gone, a checkpoint would not know what is in the log alone: the one that somebody wanted while
+/// the store was being closed is not made.
+#[test]
+fn no_checkpoint_is_made_after_a_close() {
+    let device = drive(1);
+    let (mut harness, given) = world(&device, 1, options());
+    let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
+    harness.run(move || {
+        engine.close().unwrap();
+        let last = engine.superblock();
+        assert!(last.closed);
+        assert_eq!(engine.checkpoint().unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(engine.superblock().generation, last.generation);
+    });
+}
+
 /// What an opening has written and no checkpoint knows must not be taken for what the next one writes.
 #[test]
 fn each_opening_numbers_its_units_from_behind_those_of_the_one_before() {
