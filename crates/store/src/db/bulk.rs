@@ -2,18 +2,18 @@
 //! none takes much memory or many locks.
 //!
 //! The log keeps the order of commits, so a crash leaves the results of the steps up to some moment. Only the
-//! end waits for the device.
+//! end waits for the device. Records that an index [loads](crate::index::Loads) are one step, however many.
 
 use std::sync::Arc;
 
 use super::content::Content;
-use super::core::Core;
+use super::core::{Core, is_overflow};
 use super::scan::TreeScan;
 use super::source::Range;
 use super::value::Value;
 use super::writes::Writes;
 use crate::catalog::NamedTree;
-use crate::index::{Direction, Write, Written, behind};
+use crate::index::{Direction, Load, Write, Written, behind};
 use crate::log::Timestamp;
 use crate::txn::Snapshot;
 use crate::{Durability, Error};
@@ -173,8 +173,8 @@ impl Core {
     pub(super) fn loader<'a>(self: &'a Arc<Self>, tree: &'a Arc<NamedTree>) -> Result<Loader<'a>, Error> {
         drop(self.announce(tree)?);
         let step_bytes = self.step_bytes(LOADED_BYTES);
-        let (writes, last) = (Writes::default(), Vec::new());
-        Ok(Loader { core: self, tree, step_bytes, writes, bytes: 0, records: 0, last })
+        let (way, writes, last) = (Way::Open, Writes::default(), Vec::new());
+        Ok(Loader { core: self, tree, step_bytes, way, writes, bytes: 0, records: 0, last })
     }
 
     fn scan(self: &Arc<Self>, tree: &Arc<NamedTree>, at: &Arc<Snapshot>, range: &Range) -> TreeScan {
@@ -188,11 +188,22 @@ fn cut_to_keys(bound: Vec<u8>, longest: usize) -> Vec<u8> {
     bound.get(..longest).filter(|_| bound.len() > longest).map(behind).unwrap_or(bound)
 }
 
+/// How records go into a tree.
+enum Way<'a> {
+    /// Those of the first step are being gathered.
+    Open,
+    /// In steps that are commits.
+    Steps,
+    /// As one commit, which the index writes in a way of its own.
+    Load(Box<dyn Load + 'a>),
+}
+
 /// Records on their way into a tree, in ascending order.
 pub(super) struct Loader<'a> {
     core: &'a Arc<Core>,
     tree: &'a Arc<NamedTree>,
     step_bytes: u64,
+    way: Way<'a>,
     /// The step that is being gathered.
     writes: Writes,
     bytes: u64,
@@ -212,26 +223,79 @@ impl Loader<'_> {
             return Err(Error::Order { record: self.records });
         }
         self.core.check_write(self.tree, key, Some(&value))?;
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.records += 1;
         let bytes = (key.len() + value.len()) as u64 + OVERHEAD_BYTES;
         // Together they must not be more than the log takes as one.
         if self.bytes + bytes > self.step_bytes || self.writes.len() == STEP_RECORDS {
             self.step()?;
         }
-        self.last.clear();
-        self.last.extend_from_slice(key);
+        if let Way::Load(load) = &mut self.way {
+            if load.takes(key) && !is_overflow(self.tree, value.len() as u64) {
+                return load.push(key, &value);
+            }
+            self.end_load(Durability::None)?;
+        }
         self.writes.put(self.tree, key, Some(Content::Bytes(value)));
-        self.records += 1;
         self.bytes += bytes;
         Ok(())
     }
 
+    /// What is gathered is on its way.
     fn step(&mut self) -> Result<(), Error> {
-        if !self.writes.is_empty() {
+        if self.writes.is_empty() {
+            return Ok(());
+        }
+        if matches!(self.way, Way::Open) {
+            self.way = self.begin_load()?.map_or(Way::Steps, Way::Load);
+        }
+        if matches!(self.way, Way::Steps) {
             self.core.commit(&self.writes, None, Durability::None)?;
         }
         self.writes.clear();
         self.bytes = 0;
         Ok(())
+    }
+}
+
+impl<'a> Loader<'a> {
+    /// Begins a load of the index with what is gathered, if it takes all of that.
+    fn begin_load(&self) -> Result<Option<Box<dyn Load + 'a>>, Error> {
+        let Some((_, first, _)) = self.writes.iter().next() else { return Ok(None) };
+        let load = self.tree.tree.index.loads().and_then(|index| index.load_from(first));
+        let Some(mut load) = load else { return Ok(None) };
+        let mut records = self.writes.iter().filter_map(|(_, key, content)| Some((key, content?)));
+        if !records.all(|(key, content)| load.takes(key) && !is_overflow(self.tree, content.length())) {
+            return Ok(None);
+        }
+        self.writes.iter().try_for_each(|(_, key, content)| match content {
+            Some(Content::Bytes(value)) => load.push(key, value),
+            _ => Ok(()),
+        })?;
+        Ok(Some(load))
+    }
+
+    /// Commits what the index has loaded; what follows goes in steps.
+    fn end_load(&mut self, durability: Durability) -> Result<(), Error> {
+        let Way::Load(mut load) = std::mem::replace(&mut self.way, Way::Steps) else { return Ok(()) };
+        let ended = self.commit_load(load.as_mut(), durability);
+        if ended.is_err() {
+            // After a failure that ends everything, it is given up at the next opening.
+            let _tried = load.withdraw();
+        }
+        ended
+    }
+
+    fn commit_load(&self, load: &mut dyn Load, durability: Durability) -> Result<(), Error> {
+        let _writing = self.core.announce(self.tree)?;
+        let id = load.prepare()?;
+        // The log must not have the commit before the records are durable.
+        if !planted!(LoadLoggedBeforeDurable) {
+            self.core.engine().checkpoint()?;
+        }
+        preempt!();
+        self.core.engine().transactions().load(self.tree.tree.id, (load, id), durability).map(drop)
     }
 
     /// Returns when all records are as durable as asked; how many they are.
@@ -239,10 +303,23 @@ impl Loader<'_> {
     /// # Errors
     /// As [`Core::write`](Core::write).
     pub fn finish(mut self, durability: Durability) -> Result<u64, Error> {
+        if matches!(self.way, Way::Open) && !are_loads_eager() {
+            self.way = Way::Steps;
+        }
         self.step()?;
+        self.end_load(durability)?;
         if self.records > 0 {
             self.core.wait(durability)?;
         }
         Ok(self.records)
     }
+}
+
+/// Whether even a single step is a load of the index.
+fn are_loads_eager() -> bool {
+    #[cfg(feature = "testing")]
+    if crate::testing::are_jobs_eager() {
+        return true;
+    }
+    false
 }

@@ -344,7 +344,9 @@ impl Tree {
     /// not wait (a little slower, in fact), and durable nevertheless; where the tree has no records yet, or
     /// none behind the ones before, its leaves become full.
     ///
-    /// Records go in steps of up to 1,024, or 1 MiB; each is a commit. After a crash, or an error, the first
+    /// Records go in steps of up to 1,024, or 1 MiB; each is a commit. An LSM-tree writes more than that as
+    /// tables at once, which are one commit, up to the first key that it has in between, or the first value
+    /// that takes pages of its own; the rest goes in steps. After a crash, or an error, the first
     /// records are there up to one that ended a step, and none of those behind it.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::catalog::{Entry, Trees};
 use crate::checkpoint::EPOCH_MAX;
 use crate::epoch::Epoch;
 use crate::header::PageId;
-use crate::index::TreeId;
+use crate::index::{LoadId, TreeId};
 use crate::log::{LogRecord, Timestamp};
 use crate::segment::Segments;
 use crate::task::Executor;
@@ -130,6 +130,10 @@ impl Replay {
                 })?;
                 index.reapply_range(lower, upper, logged)
             }
+            Operation::Load { tree, number } => {
+                self.replayer.finish()?;
+                self.load(logged, tree, number)
+            }
             Operation::CreateTree { tree, name, entry } => {
                 self.replayer.finish()?;
                 self.create(tree, name, entry)
@@ -143,6 +147,18 @@ impl Replay {
                 self.trees.rename(tree, &String::from_utf8_lossy(name)).map(drop)
             }
         }
+    }
+
+    fn load(&self, logged: LogRecord, tree: TreeId, number: &[u8]) -> Result<(), Error> {
+        let Some(known) = self.trees.numbered(tree) else { return Ok(()) };
+        let load = number.try_into().map(|number| LoadId(u64::from_le_bytes(number))).ok();
+        let (index, load) = known.tree.index.loads().zip(load).ok_or_else(|| Error::Corrupt {
+            what: format!("commit {} in the log", logged.timestamp.0),
+            offset_bytes: 0,
+            expected: "operations that its tree can do".into(),
+            got: "a load".into(),
+        })?;
+        index.commit_again(load, logged)
     }
 
     /// The root that the log names may belong to another page by now: the tree gets a new one.

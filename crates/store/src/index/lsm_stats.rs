@@ -18,7 +18,8 @@ pub struct LsmLevelStats {
     pub tombstones: u64,
     /// Removals of ranges of keys. One counts in each table that it is in.
     pub range_tombstones: u64,
-    /// Bytes of the tables that flushes, or merges into this level, have written since the store was opened.
+    /// Bytes of the tables that flushes, loads or merges into this level have written since the store was
+    /// opened.
     pub written_bytes: u64,
     /// Bytes of the tables that merges into this level have read.
     pub read_bytes: u64,
@@ -40,6 +41,10 @@ pub struct LsmStats {
     pub flushes: u64,
     /// Merges.
     pub merges: u64,
+    /// Loads that were written as tables at once.
+    pub loads: u64,
+    /// Bytes of the tables that they were written as.
+    pub loaded_bytes: u64,
     /// Tables that changed their level without being merged.
     pub moved_tables: u64,
     /// Tables that went without being read, as a removal of a range has all their keys.
@@ -50,6 +55,6 @@ pub struct LsmStats {
     pub filter_kept_out: u64,
     /// Those that it let pass although the table does not have the key.
     pub filter_passed_in_vain: u64,
-    /// Bytes that were written for each byte that was flushed.
+    /// Bytes that were written for each byte that was flushed or loaded.
     pub write_amplification: f64,
 }

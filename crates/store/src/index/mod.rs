@@ -25,6 +25,7 @@ mod changes;
 mod hint;
 mod horizon;
 mod kind;
+mod load;
 mod lsm_stats;
 mod overlap;
 mod piece;
@@ -47,6 +48,7 @@ pub(crate) use hint::{KeySlot, LeafHint};
 pub(crate) use horizon::Horizon;
 pub use kind::IndexKind;
 pub(crate) use kind::Parameters;
+pub(crate) use load::{Load, LoadId, Loads};
 pub use lsm_stats::{LsmLevelStats, LsmStats};
 pub(crate) use overlap::{May, each_brought, waiting};
 pub(crate) use piece::{Direction, Fate, Piece, behind};
@@ -174,6 +176,11 @@ pub(crate) trait Index: Send + Sync {
 
     /// How it removes ranges of keys, if it can without looking at them.
     fn removes_ranges(&self) -> Option<&dyn RemovesRanges> {
+        None
+    }
+
+    /// How it takes loads, if it writes them in another way than commits.
+    fn loads(&self) -> Option<&dyn Loads> {
         None
     }
 

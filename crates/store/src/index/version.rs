@@ -60,6 +60,11 @@ impl Version {
         Timestamp(self.0 >> FLAGS_BITS)
     }
 
+    /// The same of another commit.
+    pub fn at(self, timestamp: Timestamp) -> Self {
+        Self(timestamp.0 << FLAGS_BITS | self.0 & ((1 << FLAGS_BITS) - 1))
+    }
+
     pub fn is_tombstone(self) -> bool {
         self.0 & TOMBSTONE != 0
     }

@@ -18,8 +18,8 @@ use super::versions::KeyVersions;
 use crate::Error;
 use crate::header::PageId;
 use crate::index::{
-    Census, Commit, Direction, Found, Index, Limits, LsmStats, May, Newest, Prior, Reapplied, RemovesRanges,
-    SeeVersion, Snapshots, Steps, Version, Write, Written, behind,
+    Census, Commit, Direction, Found, Index, Limits, Loads, LsmStats, May, Newest, Prior, Reapplied,
+    RemovesRanges, SeeVersion, Snapshots, Steps, Version, Write, Written, behind,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
@@ -72,6 +72,10 @@ impl Index for Lsm {
     }
 
     fn removes_ranges(&self) -> Option<&dyn RemovesRanges> {
+        Some(self)
+    }
+
+    fn loads(&self) -> Option<&dyn Loads> {
         Some(self)
     }
 
@@ -195,6 +199,8 @@ impl Index for Lsm {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.jobs.wait();
         self.sweep();
+        // What cannot be given up now is at the next opening.
+        let _tried = self.withdraw_orphans();
         flushed
     }
 
@@ -215,6 +221,7 @@ impl Index for Lsm {
         _visible: Timestamp,
         _overflow_is_gone: &dyn Fn(&[u8]),
     ) -> Result<(), Error> {
+        self.withdraw_orphans()?;
         self.sweep();
         Ok(())
     }
@@ -236,7 +243,8 @@ impl Index for Lsm {
         let parts = self.parts().clone();
         self.manifest.pages()?.into_iter().for_each(&mut *page);
         let left = self.left().clone();
-        parts.levels.tables().chain(&left).flat_map(|table| &table.pages).for_each(|number| page(*number));
+        let tables = parts.levels.tables().chain(parts.levels.loaded_tables()).chain(&left);
+        tables.flat_map(|table| &table.pages).for_each(|number| page(*number));
         let mut census = Census { levels: parts.levels.depth() as u32, ..Census::default() };
         for table in parts.levels.tables() {
             census.leaves += 1;
@@ -280,6 +288,7 @@ impl Index for Lsm {
             self.install(Output::default(), vec![table], Target::NewRun(0), None)?;
             references.iter().try_for_each(|reference| free_overflow(reference))?;
         }
+        self.withdraw_loads()?;
         self.sweep();
         Ok(())
     }

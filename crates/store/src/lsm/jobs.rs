@@ -1,7 +1,7 @@
 //! The jobs of a tree that are running.
 
 use super::hidden;
-use super::levels::Levels;
+use super::levels::{KeyInterval, Levels, Target};
 use super::options::Options;
 use super::policy::{Busy, Job, Shortage, Ticket, pick_for_room};
 use super::retention::Retention;
@@ -85,6 +85,14 @@ impl Jobs {
         let job = options.policy.pick(&levels, &state.busy).or_else(for_room)?;
         let ticket = state.busy.begin(&job);
         Some((job, ticket, levels))
+    }
+
+    /// Chooses where tables with keys of this range go, and keeps jobs away from there as one that is
+    /// running.
+    pub fn claim(&self, range: KeyInterval<'_>, choose: impl FnOnce(&Busy) -> Target) -> (Target, Ticket) {
+        let mut state = self.state();
+        let to = choose(&state.busy);
+        (to, state.busy.claim(to.level(), range))
     }
 
     /// The job runs until the result is dropped.

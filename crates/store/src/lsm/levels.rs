@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use super::table::{Place, Places, Summary, Table};
 use crate::Error;
 use crate::header::PageId;
+use crate::index::LoadId;
 use crate::sync::Arc;
 use crate::varint;
 
@@ -22,6 +23,8 @@ pub(super) struct Levels {
     levels: Vec<Vec<Run>>,
     /// Bytes of the tables of each level.
     bytes: Vec<u64>,
+    /// The tables of each [load](super::load) that is prepared: in no level, and nobody reads them.
+    loads: Vec<Run>,
 }
 
 /// The keys from one on to another.
@@ -108,7 +111,7 @@ impl Levels {
         levels.iter_mut().for_each(|runs| runs.retain(|run| !run.is_empty()));
         while levels.pop_if(|runs| runs.is_empty()).is_some() {}
         let bytes = levels.iter().map(|runs| bytes_of(runs.iter().flatten())).collect();
-        Self { levels, bytes }
+        Self { levels, bytes, loads: Vec::new() }
     }
 
     /// How many levels there are down to the last one with tables.
@@ -128,6 +131,37 @@ impl Levels {
 
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.runs().flatten()
+    }
+
+    /// The loads that are prepared.
+    pub fn loads(&self) -> impl DoubleEndedIterator<Item = LoadId> {
+        self.loads.iter().map(id_of)
+    }
+
+    /// The tables of a load that is prepared.
+    pub fn load(&self, load: LoadId) -> Option<&Run> {
+        self.loads.iter().find(|run| id_of(run) == load)
+    }
+
+    /// All tables that nobody reads yet.
+    pub fn loaded_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.loads.iter().flatten()
+    }
+
+    /// The same with one more load that is prepared.
+    #[must_use]
+    pub fn with_load(&self, run: Run) -> Self {
+        let mut levels = self.clone();
+        levels.loads.push(run);
+        levels
+    }
+
+    /// The same without a load.
+    #[must_use]
+    pub fn without_load(&self, load: LoadId) -> Self {
+        let mut levels = self.clone();
+        levels.loads.retain(|run| id_of(run) != load);
+        levels
     }
 
     /// Bytes of the tables of a level.
@@ -162,7 +196,7 @@ impl Levels {
                 _ => runs.insert(0, edit.added.clone()),
             }
         }
-        Self::new(levels)
+        Self { loads: self.loads.clone(), ..Self::new(levels) }
     }
 
     /// As bytes.
@@ -170,13 +204,25 @@ impl Levels {
         let mut bytes = Vec::new();
         varint::put(self.levels.len() as u64, &mut bytes);
         for runs in &self.levels {
-            varint::put(runs.len() as u64, &mut bytes);
-            for run in runs {
-                varint::put(run.len() as u64, &mut bytes);
-                run.iter().for_each(|table| encode_table(table, &mut bytes));
-            }
+            encode_runs(runs, &mut bytes);
+        }
+        if !self.loads.is_empty() {
+            encode_runs(&self.loads, &mut bytes);
         }
         bytes
+    }
+}
+
+/// Names a load: no other segment ever has the opening sequence of its first one.
+fn id_of(run: &Run) -> LoadId {
+    LoadId(run.first().map_or(0, |table| table.opening()))
+}
+
+fn encode_runs(runs: &[Run], into: &mut Vec<u8>) {
+    varint::put(runs.len() as u64, into);
+    for run in runs {
+        varint::put(run.len() as u64, into);
+        run.iter().for_each(|table| encode_table(table, into));
     }
 }
 
@@ -214,20 +260,33 @@ pub(super) fn decode(
     let mut levels = Vec::new();
     let Some(level_count) = varint::take(rest) else { return Ok(None) };
     for _ in 0..level_count {
-        let Some(run_count) = varint::take(rest) else { return Ok(None) };
-        let mut runs = Vec::new();
-        for _ in 0..run_count {
-            let Some(table_count) = varint::take(rest) else { return Ok(None) };
-            let mut run = Run::new();
-            for _ in 0..table_count {
-                let Some(entry) = decode_entry(rest) else { return Ok(None) };
-                run.push(Arc::new(open(entry)?));
-            }
-            runs.push(run);
-        }
+        let Some(runs) = decode_runs(rest, open)? else { return Ok(None) };
         levels.push(runs);
     }
-    Ok(rest.is_empty().then(|| Levels::new(levels)))
+    let loads = match rest.is_empty() {
+        true => Some(Vec::new()),
+        false => decode_runs(rest, open)?,
+    };
+    let levels = loads.map(|loads| Levels { loads, ..Levels::new(levels) });
+    Ok(levels.filter(|_| rest.is_empty()))
+}
+
+fn decode_runs(
+    rest: &mut &[u8],
+    open: &mut dyn FnMut(Entry) -> Result<Table, Error>,
+) -> Result<Option<Vec<Run>>, Error> {
+    let Some(run_count) = varint::take(rest) else { return Ok(None) };
+    let mut runs = Vec::new();
+    for _ in 0..run_count {
+        let Some(table_count) = varint::take(rest) else { return Ok(None) };
+        let mut run = Run::new();
+        for _ in 0..table_count {
+            let Some(entry) = decode_entry(rest) else { return Ok(None) };
+            run.push(Arc::new(open(entry)?));
+        }
+        runs.push(run);
+    }
+    Ok(Some(runs))
 }
 
 fn decode_entry(rest: &mut &[u8]) -> Option<Entry> {

@@ -357,16 +357,7 @@ impl Lsm {
         let _turn = self.changes.take();
         let before = Arc::clone(&self.parts().levels);
         let with = |numbers: &[Vec<PageId>]| {
-            let table = |(made, numbers): (&Made, &Vec<PageId>)| {
-                Arc::new(Table::new(
-                    made.segments.clone(),
-                    numbers.clone(),
-                    made.places.clone(),
-                    made.summary.clone(),
-                ))
-            };
-            let added = made.iter().zip(numbers).map(table).collect();
-            before.with(&Edit { removed: removed.clone(), added, to })
+            before.with(&Edit { removed: removed.clone(), added: recorded(&made, numbers), to })
         };
         let levels = Arc::new(self.manifest.store(&made, with)?);
         self.controller.note(self.options.policy.debt(&levels));
@@ -415,6 +406,15 @@ impl Lsm {
         let _given_back = pages.try_for_each(|page| self.shared.pool.free_unread(*page));
         self.left().retain(|table| !unread.iter().any(|swept| Arc::ptr_eq(table, swept)));
     }
+}
+
+/// Tables that were made, whose segments have these numbers.
+pub(super) fn recorded(made: &[Made], numbers: &[Vec<PageId>]) -> Run {
+    let table = |(made, numbers): (&Made, &Vec<PageId>)| {
+        let Made { segments, places, summary } = made;
+        Arc::new(Table::new(segments.clone(), numbers.clone(), places.clone(), summary.clone()))
+    };
+    made.iter().zip(numbers).map(table).collect()
 }
 
 fn written_bytes(made: &[Made]) -> u64 {

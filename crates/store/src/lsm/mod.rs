@@ -11,7 +11,8 @@
 //! memtable   versions in memory                       table        records in segments: blocks, fences, filters
 //! block      records with common beginnings           compression  data blocks with fewer bytes
 //! filter     keys that a table surely does not have   ranges       removals of ranges of keys
-//! versions   those of one key                         stats        what is counted
+//! versions   those of one key                         load         records become tables at once
+//! stats      what is counted
 //! ```
 
 mod below;
@@ -23,6 +24,7 @@ mod hidden;
 mod index;
 mod jobs;
 mod levels;
+mod load;
 mod manifest;
 mod memtable;
 mod merge;

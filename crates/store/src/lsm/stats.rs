@@ -13,6 +13,9 @@ const LEVELS: usize = 16;
 pub(super) struct Counters {
     pub flushes: AtomicU64,
     pub merges: AtomicU64,
+    pub loads: AtomicU64,
+    loaded_bytes: AtomicU64,
+    loaded_into_level_zero_bytes: AtomicU64,
     pub moved_tables: AtomicU64,
     pub dropped_tables: AtomicU64,
     /// Look-ups and scans, and versions that were put, since it was last asked which prevail.
@@ -31,6 +34,15 @@ impl Counters {
         let at = level.min(LEVELS - 1);
         self.read_bytes[at].fetch_add(read_bytes, Ordering::Relaxed);
         self.written_bytes[at].fetch_add(written_bytes, Ordering::Relaxed);
+    }
+
+    /// A load has come into a level.
+    pub fn loaded(&self, level: usize, bytes: u64) {
+        self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.wrote(level, 0, bytes);
+        if level == 0 {
+            self.loaded_into_level_zero_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Whether there were more reads than writes since this was asked last.
@@ -57,7 +69,8 @@ impl Counters {
             }
         };
         let written_bytes: u64 = self.written_bytes.iter().map(get).sum();
-        let flushed_bytes = get(&self.written_bytes[0]);
+        let loaded_bytes = get(&self.loaded_bytes);
+        let flushed_bytes = get(&self.written_bytes[0]) - get(&self.loaded_into_level_zero_bytes);
         LsmStats {
             memtables: memtables as u64,
             levels: (0..levels.depth()).map(of_level).collect(),
@@ -65,12 +78,14 @@ impl Counters {
             debt: debt.fraction,
             flushes: get(&self.flushes),
             merges: get(&self.merges),
+            loads: get(&self.loads),
+            loaded_bytes,
             moved_tables: get(&self.moved_tables),
             dropped_tables: get(&self.dropped_tables),
             filter_looked: get(&self.filter_looked),
             filter_kept_out: get(&self.filter_kept_out),
             filter_passed_in_vain: get(&self.filter_passed_in_vain),
-            write_amplification: written_bytes as f64 / flushed_bytes.max(1) as f64,
+            write_amplification: written_bytes as f64 / (flushed_bytes + loaded_bytes).max(1) as f64,
         }
     }
 }

@@ -35,6 +35,10 @@ use crate::varint;
 /// Seed of the keys' hashes in filters.
 const FILTER_SEED: u64 = 0x6c73_6d5f_7461_626c;
 
+/// The timestamp of the versions in the tables of a load: those of the load's commit. The first commit of a
+/// store makes its first tree, so that no record has this one.
+pub(super) const LOADED: Timestamp = Timestamp(1);
+
 const LENGTH_BYTES: usize = size_of::<u32>();
 
 /// What a data block says about how it is packed, if it is not.
@@ -350,6 +354,25 @@ impl Table {
         Self { pages, places, summary, segments, top: OnceLock::new(), ranges: OnceLock::new() }
     }
 
+    /// The same table of a load, whose commit is known by now.
+    pub fn loaded_at(&self, at: Timestamp) -> Self {
+        let summary = Summary { newest: at.0, ..self.summary.clone() };
+        Self::new(self.segments.clone(), self.pages.clone(), self.places.clone(), summary)
+    }
+
+    /// A version as readers know it, of one in its blocks.
+    pub fn version(&self, version: Version) -> Version {
+        match version.timestamp() == LOADED && !planted!(LoadSeenByOlderSnapshots) {
+            true => version.at(Timestamp(self.summary.newest)),
+            false => version,
+        }
+    }
+
+    /// The opening sequence of its first segment; 0 without segments.
+    pub fn opening(&self) -> u64 {
+        self.segments.first().map_or(0, |segment| segment.opening().0)
+    }
+
     /// Whether a key may be in it.
     pub fn covers(&self, key: &[u8]) -> bool {
         let last = self.summary.last_key.as_slice();
@@ -536,7 +559,8 @@ impl Table {
         if record.is_none() && has_filter {
             count(&counters.filter_passed_in_vain);
         }
-        Ok(record.map(|record| FoundRecord { version: record.version, record, block }))
+        let found = record.map(|record| FoundRecord { version: self.version(record.version), record, block });
+        Ok(found.filter(|found| found.version.timestamp() <= at))
     }
 
     /// Partitions; none if it has nothing but removals of ranges.

@@ -227,7 +227,8 @@ impl TableCursor {
 
     /// The present record; `None` at the end.
     pub fn get(&self) -> Option<(&[u8], Version, &[u8])> {
-        self.records.get()
+        let (key, version, value) = self.records.get()?;
+        Some((key, self.table.version(version), value))
     }
 
     /// Has no share of memory that others may want.

@@ -35,7 +35,7 @@ use super::throttling::Controller;
 use super::turn::Turns;
 use crate::Error;
 use crate::header::PageId;
-use crate::index::{Direction, Horizon, May, TreeId, Version, Write};
+use crate::index::{Direction, Horizon, LoadId, May, TreeId, Version, Write};
 use crate::log::{LogRecord, Timestamp};
 use crate::pool::Pool;
 use crate::segment::{Claim, Segments};
@@ -117,6 +117,8 @@ pub(crate) struct Lsm {
     claim: Claim,
     /// Tables that left the levels, and that somebody may still read.
     left: Mutex<Vec<Arc<Table>>>,
+    /// Loads that an earlier opening has prepared.
+    orphans: Mutex<Vec<LoadId>>,
 }
 
 /// Where versions are, the newest first.
@@ -223,6 +225,7 @@ impl Lsm {
                 .ok_or_else(|| damaged(id, format!("{} bytes that are none", bytes.len())))?,
         };
         let active = Arc::new(Memtable::none());
+        let orphans = Mutex::new(levels.loads().collect());
         let parts = Parts { active, frozen: Vec::new(), levels: Arc::new(levels) };
         let tree = Arc::new_cyclic(|this| Self {
             this: this.clone(),
@@ -244,6 +247,7 @@ impl Lsm {
             is_making_room: AtomicBool::new(false),
             claim: shared.segments.owned.claim(),
             left: Mutex::default(),
+            orphans,
         });
         tree.update_claim();
         Ok(tree)
@@ -298,6 +302,10 @@ impl Lsm {
 
     pub(super) fn left(&self) -> MutexGuard<'_, Vec<Arc<Table>>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn orphans(&self) -> MutexGuard<'_, Vec<LoadId>> {
+        self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The newest version of a key that is not newer than `at`. Its value is appended to `into`.

@@ -353,6 +353,13 @@ bugs! {
     RangeEndRemoved: "range-end-removed", Lsm;
     /// A merge drops a removal of a range although older runs have keys of it.
     RangeTombstoneDroppedOverOlder: "range-tombstone-dropped-over-older", Lsm;
+    /// The log has the commit of a load before its tables are durable: a crash takes away what was
+    /// acknowledged.
+    LoadLoggedBeforeDurable: "load-logged-before-durable", Lsm;
+    /// The records of a load do not say which commit has made them: older snapshots see them.
+    LoadSeenByOlderSnapshots: "load-seen-by-older-snapshots", Lsm;
+    /// The tables of a load come below older ones with keys between theirs: older values stay.
+    LoadPlacedBelowNewer: "load-placed-below-newer", Lsm;
     /// The overflow values in the memtables of a dropped tree are never given back.
     DroppedMemtableLeaks: "dropped-memtable-leaks", Lsm;
 }

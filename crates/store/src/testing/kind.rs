@@ -30,12 +30,13 @@ pub fn trees_of(kind: IndexKind) -> TreesOf {
 }
 
 /// LSM-trees with these numbers: see [`TreesOf`]. With `eager_jobs` as many jobs run at a time as may,
-/// however little is due.
+/// however little is due, and loads are tables however few their records.
 pub fn lsm_trees_of(options: LsmOptions, eager_jobs: bool) -> TreesOf {
     TreesOf(KIND.replace((IndexKind::Lsm, options, eager_jobs)))
 }
 
-/// Whether LSM-trees begin jobs however little is due.
+/// Whether LSM-trees begin jobs however little is due, and write loads as tables however few records they
+/// have.
 pub(crate) fn are_jobs_eager() -> bool {
     KIND.get().2
 }

@@ -24,7 +24,8 @@ use super::record::Operation;
 use super::throttle::Admitted;
 use crate::Error;
 use crate::index::{
-    Commit, LeafHint, May, Newest, Prior, RemovesRanges, Tree, TreeId, Write, Written, each_brought,
+    Commit, LeafHint, Load, LoadId, May, Newest, Prior, RemovesRanges, Tree, TreeId, Write, Written,
+    each_brought,
 };
 use crate::log::{Durability, Logged, Timestamp};
 use crate::spare::with_memory;
@@ -223,6 +224,34 @@ impl Transactions {
             let _all_wait_for_it = self.poison.guard("a range was removed");
             let logged = self.log.append_noting(&record, |logged| self.begin(logged))?;
             index.remove_range(lower, upper, logged.record());
+            self.table.note_all(logged.timestamp);
+            self.visible.applied(logged.timestamp);
+            logged
+        };
+        self.finish(logged, durability)
+    }
+
+    /// Commits records of a tree that are prepared, as one. All other commits are locked out for a moment.
+    ///
+    /// # Errors
+    /// As [`Transactions::write`].
+    pub fn load(
+        &self,
+        tree: TreeId,
+        (load, id): (&mut dyn Load, LoadId),
+        durability: Durability,
+    ) -> Result<Timestamp, Error> {
+        let _admitted = self.throttle.admit(1, 0, false, &self.poison)?;
+        let mut record = Vec::new();
+        Operation::Load { tree, number: &id.0.to_le_bytes() }.encode(&mut record);
+        // Most of it before the locks, as it may take long.
+        load.make_way()?;
+        let logged = {
+            let _held = self.locks.lock_all();
+            load.make_way()?;
+            let _all_wait_for_it = self.poison.guard("records were loaded");
+            let logged = self.log.append_noting(&record, |logged| self.begin(logged))?;
+            load.commit(logged.record()).map_err(|error| self.poison.by(error))?;
             self.table.note_all(logged.timestamp);
             self.visible.applied(logged.timestamp);
             logged

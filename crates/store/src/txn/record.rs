@@ -8,6 +8,7 @@
 //! drop tree     5, tree, length of its name, name
 //! rename tree   6, tree, length of its new name, name
 //! remove range  7, tree, length of its first key, key, length of its end, end
+//! load          9, tree, length of its number, number
 //! ```
 //!
 //! The first number is a byte; trees and lengths are [varints](crate::varint). References to overflow pages
@@ -23,6 +24,7 @@ const CREATE_TREE: u8 = 4;
 const DROP_TREE: u8 = 5;
 const RENAME_TREE: u8 = 6;
 const REMOVE_RANGE: u8 = 7;
+const LOAD: u8 = 9;
 
 /// One operation of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(crate) enum Operation<'a> {
     Remove { tree: TreeId, key: &'a [u8] },
     /// Takes out the keys from one on up to, and without, another one.
     RemoveRange { tree: TreeId, lower: &'a [u8], upper: &'a [u8] },
+    /// Commits records that were written before.
+    Load { tree: TreeId, number: &'a [u8] },
     /// Gives a key a value that is in overflow pages.
     PutOverflow { tree: TreeId, key: &'a [u8], reference: &'a [u8] },
     /// Adds a tree to the catalog.
@@ -63,6 +67,7 @@ impl Operation<'_> {
             Self::RemoveRange { tree, lower, upper } => {
                 encode(record, REMOVE_RANGE, tree, lower, Some(upper));
             }
+            Self::Load { tree, number } => encode(record, LOAD, tree, number, None),
         }
     }
 }
@@ -103,6 +108,7 @@ impl<'a> Operations<'a> {
             DROP_TREE => Operation::DropTree { tree, name: key },
             RENAME_TREE => Operation::RenameTree { tree, name: key },
             REMOVE_RANGE => Operation::RemoveRange { tree, lower: key, upper: self.bytes()? },
+            LOAD => Operation::Load { tree, number: key },
             _ => return None,
         })
     }
@@ -139,7 +145,7 @@ mod tests {
     proptest! {
         #[test]
         fn operations_come_back(
-            parts in proptest::collection::vec((0..7, any::<u32>(), any::<Vec<u8>>(), any::<Vec<u8>>()), 0..10)
+            parts in proptest::collection::vec((0..8, any::<u32>(), any::<Vec<u8>>(), any::<Vec<u8>>()), 0..10)
         ) {
             let operations: Vec<_> = parts.iter().map(|(kind, tree, key, value)| {
                 let tree = TreeId(*tree);
@@ -150,6 +156,7 @@ mod tests {
                     3 => Operation::CreateTree { tree, name: key, entry: value },
                     4 => Operation::DropTree { tree, name: key },
                     5 => Operation::RemoveRange { tree, lower: key, upper: value },
+                    6 => Operation::Load { tree, number: key },
                     _ => Operation::RenameTree { tree, name: key },
                 }
             }).collect();

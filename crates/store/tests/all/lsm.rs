@@ -224,6 +224,17 @@ fn options_that_no_tree_has_are_refused_and_make_none() {
     assert!(error.to_string().contains("use a B+-tree"), "{error}");
 }
 
+/// Records that go through memtables, a thousand at a time.
+fn commit_in_steps(db: &Db, tree: &Tree, keys: std::ops::Range<u64>, round: u64) {
+    for first in keys.clone().step_by(1000) {
+        let mut batch = db.batch().durability(Durability::None);
+        for key in first..keys.end.min(first + 1000) {
+            batch.insert(tree, key.to_be_bytes(), value(key, round)).unwrap();
+        }
+        batch.commit().unwrap();
+    }
+}
+
 fn keys_of(tree: &Tree) -> Vec<u64> {
     let number = |key: &[u8]| u64::from_be_bytes(key.try_into().unwrap());
     tree.iter().unwrap().map(|record| number(&record.unwrap().0)).collect()
@@ -238,7 +249,7 @@ fn a_range_goes_as_one_and_its_tables_without_being_read() {
         let db = builder().create().unwrap();
         let lsm = LsmOptions::new().layout(layout).fanout(3).level_zero_runs(2);
         let tree = db.tree_with("t", &options(lsm)).unwrap();
-        tree.load((0..KEYS).map(|key| (key.to_be_bytes(), value(key, 0)))).unwrap();
+        commit_in_steps(&db, &tree, 0..KEYS, 0);
         let (first, end) = (1000_u64, KEYS - 1000);
         let snapshot = db.snapshot().unwrap();
         tree.clear_range(first.to_be_bytes()..end.to_be_bytes()).unwrap();
@@ -256,7 +267,7 @@ fn a_range_goes_as_one_and_its_tables_without_being_read() {
         }
         // It is flushed, and what it hides goes.
         for round in 0..4 {
-            tree.load((KEYS..KEYS + 5000).map(|key| (key.to_be_bytes(), value(key, round)))).unwrap();
+            commit_in_steps(&db, &tree, KEYS..KEYS + 5000, round);
         }
         let stats = at_rest(&db, &tree);
         let records: u64 = stats.levels.iter().map(|level| level.records).sum();

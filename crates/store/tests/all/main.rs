@@ -14,6 +14,7 @@ mod format;
 mod full;
 mod handles;
 mod lsm;
+mod lsm_loads;
 mod many_keys;
 mod model;
 mod overflow_values;

@@ -49,6 +49,16 @@ impl Busy {
         ticket
     }
 
+    /// Tables with keys of a range come into a level, and do not come from any.
+    pub fn claim(&mut self, to: usize, range: KeyInterval<'_>) -> Ticket {
+        self.begun += 1;
+        let ticket = Ticket(self.begun);
+        let (first_key, last_key) = (range.first.to_vec(), range.last.to_vec());
+        let (inputs, from, leaving_bytes) = (Vec::new(), usize::MAX, 0);
+        self.jobs.push(Claim { ticket, inputs, from, leaving_bytes, to, first_key, last_key });
+        ticket
+    }
+
     /// A job has ended: its outputs are in the levels, or it failed.
     pub fn end(&mut self, ticket: Ticket) {
         for claim in self.jobs.extract_if(.., |claim| claim.ticket == ticket) {
@@ -81,7 +91,7 @@ impl Busy {
     }
 
     /// Whether a running job writes to keys of a level.
-    pub(super) fn writes(&self, level: usize, range: KeyInterval<'_>) -> bool {
+    pub(in crate::lsm) fn writes(&self, level: usize, range: KeyInterval<'_>) -> bool {
         let writes = |claim: &Claim| {
             claim.to == level
                 && range.overlaps(KeyInterval { first: &claim.first_key, last: &claim.last_key })

@@ -58,6 +58,10 @@ impl Policy for LazyLeveled {
         levels.bytes(last) + into_last
     }
 
+    fn level_of_load(&self, levels: &Levels, bytes: u64) -> usize {
+        self.0.level_with_room(levels, last_of(levels), bytes)
+    }
+
     fn debt(&self, levels: &Levels) -> Debt {
         let last = last_of(levels);
         let mut debt = tiered::debt(&self.0, levels, 0..last);

@@ -120,6 +120,10 @@ impl Policy for Leveled {
         of_tables.fold(levels.bytes(1), |largest, bytes| largest.max(bytes.min(most_bytes)))
     }
 
+    fn level_of_load(&self, levels: &Levels, bytes: u64) -> usize {
+        self.0.level_with_room(levels, 1, bytes)
+    }
+
     fn debt(&self, levels: &Levels) -> Debt {
         let pending = self.pending_bytes(levels);
         let graded_bytes =

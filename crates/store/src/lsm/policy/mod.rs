@@ -46,6 +46,9 @@ pub(super) trait Policy: Send + Sync {
     /// The most urgent job that can run beside those that are running, if any is due.
     fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job>;
 
+    /// The level for so many bytes of new tables, if nothing there or above has keys between theirs.
+    fn level_of_load(&self, levels: &Levels, bytes: u64) -> usize;
+
     /// What is deferred.
     fn debt(&self, levels: &Levels) -> Debt;
 

@@ -46,6 +46,10 @@ pub(super) const FANOUT_MIN: u32 = 2;
 pub(super) const FANOUT_MAX: u32 = 1000;
 pub(super) const LEVEL_ZERO_RUNS_MAX: u32 = 1000;
 const TABLE_BYTES_MAX: u64 = 1 << 40;
+
+/// With the least fanout as many levels have more bytes than any device.
+const LEVELS_MAX: usize = 48;
+
 const STOP_RUNS_MAX: u32 = 100 * LEVEL_ZERO_RUNS_MAX;
 
 impl PolicyOptions {
@@ -175,6 +179,12 @@ impl PolicyOptions {
     /// level 1 has as many as a batch of level 0.
     pub(super) fn capacity(&self, level: usize) -> f64 {
         self.batch_bytes() * f64::from(self.fanout).powi(level as i32 - 1)
+    }
+
+    /// The first level, from this one on, that is not too large with so many bytes more.
+    pub(super) fn level_with_room(&self, levels: &Levels, from: usize, bytes: u64) -> usize {
+        let has_room = |level: &usize| (levels.bytes(*level) + bytes) as f64 <= self.capacity(*level);
+        (from..LEVELS_MAX).find(has_room).unwrap_or(LEVELS_MAX)
     }
 
     /// How full a level is that collects runs: from 1 on they are merged.

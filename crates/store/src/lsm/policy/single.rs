@@ -92,6 +92,10 @@ impl Policy for SingleLevel {
         (1..levels.depth()).map(|level| levels.bytes(level)).sum()
     }
 
+    fn level_of_load(&self, levels: &Levels, _bytes: u64) -> usize {
+        first_of(levels)
+    }
+
     fn debt(&self, levels: &Levels) -> Debt {
         let is_due = self.0.fill(levels, 0) >= 1.0;
         let rewritten = if is_due { levels.bytes(0) + levels.bytes(first_of(levels)) } else { 0 };

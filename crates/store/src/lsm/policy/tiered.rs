@@ -61,6 +61,10 @@ impl Policy for Tiered {
         (1..levels.depth()).map(|level| levels.bytes(level)).max().unwrap_or(0)
     }
 
+    fn level_of_load(&self, levels: &Levels, bytes: u64) -> usize {
+        self.0.level_with_room(levels, 1, bytes)
+    }
+
     fn debt(&self, levels: &Levels) -> Debt {
         debt(&self.0, levels, 0..levels.depth())
     }

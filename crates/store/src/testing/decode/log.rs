@@ -82,6 +82,7 @@ fn operations(record: &[u8]) {
             Operation::Put { .. }
             | Operation::Remove { .. }
             | Operation::RemoveRange { .. }
+            | Operation::Load { .. }
             | Operation::DropTree { .. }
             | Operation::RenameTree { .. } => {}
         }

@@ -63,6 +63,10 @@ impl Policy for Planted {
         self.policy.largest_job_bytes(levels)
     }
 
+    fn level_of_load(&self, levels: &Levels, bytes: u64) -> usize {
+        self.policy.level_of_load(levels, bytes)
+    }
+
     fn debt(&self, levels: &Levels) -> Debt {
         self.policy.debt(levels)
     }

@@ -1,0 +1,63 @@
+//! Loads: many records in key order, which an index writes to their last place before anybody sees them.
+//!
+//! A load is prepared, then committed: its records are durable, as records that nobody sees, before the log
+//! has the commit; and from that commit on all of them are there. So a commit of any length takes a few bytes
+//! of the log.
+
+use crate::Error;
+use crate::log::LogRecord;
+
+/// Names a load for ever, among all of its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoadId(pub u64);
+
+/// An index that takes loads.
+pub(crate) trait Loads {
+    /// Begins to load records of keys from this one on. `None` if it has records among them, so that commits
+    /// do as well.
+    fn load_from<'a>(&'a self, first: &[u8]) -> Option<Box<dyn Load + 'a>>;
+
+    /// Commits a load again that the log has, unless the index has done so.
+    ///
+    /// # Errors
+    /// As [`Load::commit`].
+    fn commit_again(&self, load: LoadId, record: LogRecord) -> Result<(), Error>;
+}
+
+/// Records on their way into an index. If it is dropped before it is prepared, nothing is left of them.
+pub(crate) trait Load {
+    /// Whether the index has no other records up to this key.
+    fn takes(&self, key: &[u8]) -> bool;
+
+    /// Adds a record behind the others. Parks.
+    ///
+    /// # Errors
+    /// [`Error::Full`], [`Error::Poisoned`]. Nothing may follow then.
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error>;
+
+    /// The records are on the device, and the next checkpoint has them, without anybody seeing them.
+    ///
+    /// # Errors
+    /// As [`Load::push`].
+    fn prepare(&mut self) -> Result<LoadId, Error>;
+
+    /// Puts into pages whatever the index keeps elsewhere. It is called with all other commits locked out,
+    /// and before that, so that there is less to do then.
+    ///
+    /// # Errors
+    /// As [`Load::push`]; the index is as before.
+    fn make_way(&self) -> Result<(), Error>;
+
+    /// The prepared records become those of a commit that is logged. All other commits are locked out, and
+    /// the index has [made way](Load::make_way) since.
+    ///
+    /// # Errors
+    /// [`Error::Full`]; the pool's.
+    fn commit(&mut self, record: LogRecord) -> Result<(), Error>;
+
+    /// Gives up what was prepared. After an error nothing but room is lost, until the store is opened again.
+    ///
+    /// # Errors
+    /// As [`Load::commit`].
+    fn withdraw(&mut self) -> Result<(), Error>;
+}
