@@ -78,10 +78,7 @@ impl Jobs {
         if state.busy.len() as u64 >= (1 + more).min(options.jobs.into()) {
             return None;
         }
-        let for_room = || {
-            let room = (shortage, options.segment_bytes);
-            pick_for_room(&options.policy_options, &levels, &state.busy, room)
-        };
+        let for_room = || pick_for_room(&options.policy_options, &levels, &state.busy, shortage);
         let job = options.policy.pick(&levels, &state.busy).or_else(for_room)?;
         let ticket = state.busy.begin(&job);
         Some((job, ticket, levels))

@@ -27,7 +27,7 @@ use crate::task::yield_now;
 const KEYS_PER_PAUSE: usize = 64;
 
 /// A part of a compaction has at least so many tables' bytes to read.
-const TABLES_PER_PART: u64 = 4;
+const TABLES_PER_PART: u64 = 2;
 
 /// What a merge has made: tables, and references of the overflow values that it left out.
 #[derive(Default)]

@@ -22,7 +22,7 @@ pub(in crate::lsm) enum Shortage {
 /// full memtables.
 const SMALL_FRACTION: f64 = 0.25;
 
-/// What is merged for the sake of room is expected to fill this part of its segments.
+/// What is merged for the sake of room is expected to fill this part of its tables.
 const FILLED_PERCENT: u64 = 90;
 
 /// Tables of a run that are merged for the sake of room at a time, and their bytes, in tables of full size.
@@ -49,15 +49,15 @@ fn unify_level_zero(levels: &Levels, busy: &Busy) -> Option<Job> {
     })
 }
 
-/// The merge that makes most of little: of runs of level 0, of neighbours in a level that is one run, whose
-/// tables take fewer segments afterwards, or of tombstones with what they hide.
+/// The merge that makes most of little: of runs of level 0, of neighbours in a level that is one run, which
+/// become fewer, or of tombstones with what they hide.
 pub(in crate::lsm) fn pick_for_room(
     options: &PolicyOptions,
     levels: &Levels,
     busy: &Busy,
-    (shortage, segment_bytes): (Shortage, u64),
+    shortage: Shortage,
 ) -> Option<Job> {
-    let small = || unify_small(options, levels, busy, segment_bytes);
+    let small = || unify_small(options, levels, busy);
     match shortage {
         Shortage::None => None,
         Shortage::Near => small(),
@@ -65,9 +65,9 @@ pub(in crate::lsm) fn pick_for_room(
     }
 }
 
-fn unify_small(options: &PolicyOptions, levels: &Levels, busy: &Busy, segment_bytes: u64) -> Option<Job> {
+fn unify_small(options: &PolicyOptions, levels: &Levels, busy: &Busy) -> Option<Job> {
     let level_zero = levels.level(0);
-    if level_zero.len() > 1 && won(level_zero.iter().flatten(), segment_bytes).is_some() {
+    if level_zero.len() > 1 && won(level_zero.iter().flatten(), options.table_bytes).is_some() {
         let job = unify_level_zero(levels, busy);
         if job.is_some() {
             return job;
@@ -85,7 +85,7 @@ fn unify_small(options: &PolicyOptions, levels: &Levels, busy: &Busy, segment_by
         .filter(|(_, tables)| bytes_of(*tables) <= FULL_TABLES_MAX * options.table_bytes)
         .filter(|(level, tables)| is_free(busy, *level, tables))
         .filter(|(level, tables)| would_be_one(options, levels, *level, tables))
-        .filter_map(|(level, tables)| Some((won(tables, segment_bytes)?, level, tables)))
+        .filter_map(|(level, tables)| Some((won(tables, options.table_bytes)?, level, tables)))
         .min_by_key(|((written, won), ..)| (*written, u64::MAX - won));
     cheapest.map(|(_, level, tables)| Job {
         leaving: vec![tables.to_vec()],
@@ -121,13 +121,10 @@ fn bring_down_tombstones(options: &PolicyOptions, levels: &Levels, busy: &Busy) 
     (0..=last).find_map(job_from)
 }
 
-/// Segments that these tables take when they are merged, and how many fewer that is than before, if it is.
-fn won<'a>(
-    tables: impl IntoIterator<Item = &'a Arc<Table>> + Clone,
-    segment_bytes: u64,
-) -> Option<(u64, u64)> {
-    let before: u64 = tables.clone().into_iter().map(|table| table.pages.len() as u64).sum();
-    let written = (bytes_of(tables) * 100).div_ceil(segment_bytes.max(1) * FILLED_PERCENT);
+/// Tables that come of these when they are merged, and how many fewer that is than before, if it is.
+fn won<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>> + Clone, table_bytes: u64) -> Option<(u64, u64)> {
+    let before = tables.clone().into_iter().count() as u64;
+    let written = (bytes_of(tables) * 100).div_ceil(table_bytes.max(1) * FILLED_PERCENT);
     let won = before.checked_sub(written)?;
     (won > 0).then_some((written, won))
 }
