@@ -76,6 +76,10 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
         }
         _ if matches!(bug, Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly) => vec![moves()],
         _ if bug == Bug::MovedOntoStaleCopies => vec![(Box::new(Crash::about_moves_into_growth()), 1)],
+        // Names have to be used again between a checkpoint and what a memtable keeps in the log.
+        _ if bug == Bug::CatalogReplayedOverNewer => {
+            vec![lsm(Crash { habits: Some(Habits::many_trees()), states_per_life: 100, ..crashes() }, 8)]
+        }
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],

@@ -105,6 +105,11 @@ impl Habits {
         Self { steps: 150, keys: 600, value_bytes: 700, overflow, checkpoint, sync, ..usual }
     }
 
+    /// Trees that come and go, and are given other names, all the time.
+    pub fn many_trees() -> Self {
+        Self { drop_tree: 0.3, checkpoint: 0.1, steps: 30, ..Self::default() }
+    }
+
     /// One of several ways to use a store.
     pub fn draw(random: &mut Pcg64) -> Self {
         let usual = Self::default();
@@ -139,6 +144,9 @@ impl Habits {
 
 /// The tree that all tasks write to.
 const COMMON: &str = "common";
+
+/// Names of a task's own trees, which are used again.
+const OWN_NAMES: u32 = 4;
 
 /// One task's work.
 pub struct Work {
@@ -260,7 +268,7 @@ impl Work {
     }
 
     fn own_name(&self, number: u32) -> String {
-        format!("{number} of {}", self.task)
+        format!("{} of {}", number % OWN_NAMES, self.task)
     }
 
     fn drop_tree(&mut self, own: &Tree) -> Result<Tree, Error> {

@@ -119,7 +119,8 @@ impl Checkpointer {
         }
     }
 
-    /// The last checkpoint: nothing else is under way or will be.
+    /// The last checkpoint, if it can be made: nothing else is under way, and those still asked for are not
+    /// made, as the store would count as open after them.
     ///
     /// # Errors
     /// As [`Checkpointer::checkpoint`].
@@ -130,9 +131,8 @@ impl Checkpointer {
     /// From now on no checkpoint is made, as the trees are about to go: one without them would not know which
     /// of their changes are in the log alone. Waits for one that is under way.
     pub fn end(&self) {
-        let turn = self.take_turn();
+        let _turn = self.take_turn();
         self.shared.turns().is_ended = true;
-        drop(turn);
     }
 
     /// Moves the log to its first place, if it fits there.
@@ -206,6 +206,9 @@ impl Turn<'_> {
             // once.
             let until = now(&self.shared.devices) + AFTER_FULL;
             let _at_once = sleep_until(&self.shared.devices, until);
+        }
+        if closed && result.is_ok() {
+            self.shared.turns().is_ended = true;
         }
         self.result = result.clone();
         result

@@ -13,7 +13,7 @@ use super::source::Range;
 use super::value::Value;
 use super::writes::Writes;
 use crate::catalog::NamedTree;
-use crate::index::{Direction, Load, Write, Written, behind};
+use crate::index::{Direction, Load, Write, Written, behind, is_eager};
 use crate::log::Timestamp;
 use crate::txn::Snapshot;
 use crate::{Durability, Error};
@@ -303,7 +303,8 @@ impl<'a> Loader<'a> {
     /// # Errors
     /// As [`Core::write`](Core::write).
     pub fn finish(mut self, durability: Durability) -> Result<u64, Error> {
-        if matches!(self.way, Way::Open) && !are_loads_eager() {
+        // For a single step a load is not worth its checkpoint.
+        if matches!(self.way, Way::Open) && !is_eager() {
             self.way = Way::Steps;
         }
         self.step()?;
@@ -313,13 +314,4 @@ impl<'a> Loader<'a> {
         }
         Ok(self.records)
     }
-}
-
-/// Whether even a single step is a load of the index.
-fn are_loads_eager() -> bool {
-    #[cfg(feature = "testing")]
-    if crate::testing::are_jobs_eager() {
-        return true;
-    }
-    false
 }

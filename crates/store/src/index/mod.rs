@@ -22,6 +22,7 @@
 
 mod census;
 mod changes;
+mod eager;
 mod hint;
 mod horizon;
 mod kind;
@@ -44,6 +45,7 @@ use crate::header::PageId;
 use crate::log::{LogRecord, Timestamp};
 pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
+pub(crate) use eager::is_eager;
 pub(crate) use hint::{KeySlot, LeafHint};
 pub(crate) use horizon::Horizon;
 pub use kind::IndexKind;

@@ -163,26 +163,12 @@ impl Index for Lsm {
 
     fn make_room(&self) {
         let Some(own) = self.this.upgrade() else { return };
-        // What is removed in memory hides nothing on the device yet.
+        if self.is_making_room.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let at_work = self.shared.segments.owned.at_work();
         self.shared.executor.spawn(move || {
-            let turn = own.flushes.take();
-            if !own.is_cleared.load(Ordering::SeqCst) {
-                own.freeze();
-                let flushed = own.flush(&turn);
-                own.is_stuck.store(matches!(flushed, Err(Error::Full { .. })), Ordering::Relaxed);
-            }
-            drop(turn);
-            own.is_making_room.store(true, Ordering::Relaxed);
-            // One job leads to the next, until none wins anything.
-            loop {
-                let before = Arc::clone(&own.parts().levels);
-                own.send_jobs();
-                own.jobs.wait();
-                if Arc::ptr_eq(&before, &own.parts().levels) {
-                    break;
-                }
-            }
+            own.win_room();
             own.is_making_room.store(false, Ordering::Relaxed);
             drop(at_work);
         });

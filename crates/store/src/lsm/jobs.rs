@@ -3,9 +3,9 @@
 use super::hidden;
 use super::levels::{KeyInterval, Levels, Target};
 use super::options::Options;
-use super::policy::{Busy, Job, Shortage, Ticket, pick_for_room};
+use super::policy::{Busy, ForRoom, Job, Ticket, pick_for_room};
 use super::retention::Retention;
-use crate::index::Horizon;
+use crate::index::{Horizon, is_eager};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::{Waker, park, waker};
 
@@ -41,11 +41,10 @@ impl Drop for Running<'_> {
 
 /// How many jobs more than one may run with such a debt.
 fn more_jobs(debt_bytes: u64, batch_bytes: u64) -> u64 {
-    #[cfg(feature = "testing")]
-    if crate::testing::are_jobs_eager() {
-        return u32::MAX.into();
+    match is_eager() {
+        true => u32::MAX.into(),
+        false => debt_bytes / (BATCHES_PER_JOB * batch_bytes).max(1),
     }
-    debt_bytes / (BATCHES_PER_JOB * batch_bytes).max(1)
 }
 
 impl Jobs {
@@ -54,12 +53,12 @@ impl Jobs {
     }
 
     /// The next job, which is running from now on, if one is due. How many may run follows from the debt.
-    /// `levels` gives the present ones. Tables of which nobody sees anything any more come first. In a
-    /// shortage of room what makes room is due, too.
+    /// `levels` gives the present ones. Tables of which nobody sees anything any more come first, and
+    /// what is `wanted` for the sake of room last.
     pub fn begin(
         &self,
         options: &Options,
-        (horizon, shortage): (Option<&dyn Horizon>, Shortage),
+        (horizon, wanted): (Option<&dyn Horizon>, ForRoom),
         levels: impl FnOnce() -> Arc<Levels>,
     ) -> Option<(Job, Ticket, Arc<Levels>)> {
         let mut state = self.state();
@@ -78,7 +77,7 @@ impl Jobs {
         if state.busy.len() as u64 >= (1 + more).min(options.jobs.into()) {
             return None;
         }
-        let for_room = || pick_for_room(&options.policy_options, &levels, &state.busy, shortage);
+        let for_room = || pick_for_room(&options.policy_options, &levels, &state.busy, wanted);
         let job = options.policy.pick(&levels, &state.busy).or_else(for_room)?;
         let ticket = state.busy.begin(&job);
         Some((job, ticket, levels))

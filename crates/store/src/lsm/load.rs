@@ -18,7 +18,7 @@ use super::ranges::RangeTombstones;
 use super::table::{LOADED, Made, TableWriter};
 use super::tree::{Lsm, Parts};
 use crate::Error;
-use crate::index::{Direction, Load, LoadId, Loads, Version};
+use crate::index::{Direction, Load, LoadId, Loads, Version, is_eager};
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -55,15 +55,6 @@ impl Loads for Lsm {
         self.flush_all()?;
         self.commit_load(load, record.timestamp)
     }
-}
-
-/// Whether loads write tables even if commits would do as well.
-fn is_eager() -> bool {
-    #[cfg(feature = "testing")]
-    if crate::testing::are_jobs_eager() {
-        return true;
-    }
-    false
 }
 
 /// The first key of a tree that is not before this one, or `None` in it if there is none; `None` if a table

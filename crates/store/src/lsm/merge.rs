@@ -8,7 +8,7 @@ use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
 use super::hidden;
 use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
 use super::memtable::Memtable;
-use super::policy::{Job, Shortage, Ticket};
+use super::policy::{ForRoom, Job, Ticket};
 use super::ranges::RangeTombstones;
 use super::retention::Retention;
 use super::table::{Made, Table, TableOptions, TableWriter};
@@ -108,23 +108,41 @@ impl Lsm {
         }
     }
 
-    /// See [`Making::below`].
-    fn overlap_bytes_max(&self) -> u64 {
-        self.options.policy_options.overlap_bytes_max(self.shortage() != Shortage::None)
-    }
-
-    fn shortage(&self) -> Shortage {
-        if self.is_making_room.load(Ordering::Relaxed) {
-            Shortage::Full
-        } else if self.is_stuck.load(Ordering::Relaxed) || self.shared.segments.owned.lacks_room() {
-            Shortage::Near
-        } else {
-            Shortage::None
-        }
+    /// Whether there is little room for others.
+    fn lacks_room(&self) -> bool {
+        let is_short = self.is_stuck.load(Ordering::Relaxed) || self.is_making_room.load(Ordering::Relaxed);
+        is_short || self.shared.segments.owned.lacks_room()
     }
 
     fn begin_job(&self, levels: impl FnOnce() -> Arc<Levels>) -> Option<(Job, Ticket, Arc<Levels>)> {
-        self.jobs.begin(&self.options, (self.shared.horizon().as_deref(), self.shortage()), levels)
+        let wanted = ForRoom {
+            small: self.lacks_room() && !self.is_unified.load(Ordering::Relaxed),
+            tombstones: self.is_making_room.load(Ordering::Relaxed),
+        };
+        self.jobs.begin(&self.options, (self.shared.horizon().as_deref(), wanted), levels)
+    }
+
+    /// Flushes, as what is removed in memory hides nothing on the device yet, and has jobs run until none wins
+    /// any room.
+    pub(super) fn win_room(&self) {
+        {
+            let turn = self.flushes.take();
+            if !self.runs_jobs() {
+                return;
+            }
+            self.freeze();
+            let flushed = self.flush(&turn);
+            self.is_stuck.store(matches!(flushed, Err(Error::Full { .. })), Ordering::Relaxed);
+        }
+        loop {
+            let before = Arc::clone(&self.parts().levels);
+            self.send_jobs();
+            self.jobs.wait();
+            // One job leads to the next.
+            if Arc::ptr_eq(&before, &self.parts().levels) {
+                return;
+            }
+        }
     }
 
     /// Whether jobs may begin, and go on.
@@ -170,6 +188,7 @@ impl Lsm {
             };
             let output = self.merge(merged, &making)?;
             self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+            self.is_unified.store(false, Ordering::Relaxed);
             self.counters.wrote(0, 0, written_bytes(&output.made));
             self.install(output, Vec::new(), Target::NewRun(0), Some(oldest))?;
             self.send_jobs();
@@ -202,6 +221,10 @@ impl Lsm {
         drop(levels);
         let beside = Beside { older, below };
         let output = self.merge_in_parts(job.inputs().cloned().collect(), beside, table)?;
+        if job.from == level && output.made.len() >= removed.len() {
+            // The next one would win nothing either, until there is something new.
+            self.is_unified.store(true, Ordering::Relaxed);
+        }
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
         self.counters.wrote(job.to.level(), bytes_of(job.tables()), written_bytes(&output.made));
         self.install(output, removed, job.to, None)
@@ -300,7 +323,8 @@ impl Lsm {
         };
         let new_writer = || TableWriter::new(&self.shared.segments.owned, table);
         let (mut writer, mut versions) = (new_writer(), KeyVersions::default());
-        let mut below = Below::new(below.clone(), self.overlap_bytes_max());
+        let mut below =
+            Below::new(below.clone(), self.options.policy_options.overlap_bytes_max(self.lacks_room()));
         while merged.next_key(&mut versions)? {
             if to.is_some_and(|to| versions.key() > to || versions.key() == to && planted!(BorderKeyLost)) {
                 break;

@@ -126,7 +126,7 @@ impl LsmOptions {
     }
 
     /// Bytes of a memtable, at most a quarter of the cache, of which they are part, and of the log; an eighth
-    /// of the cache of each opening unless given.
+    /// of the cache of each opening, and at most a 128th of a device of fixed size, unless given.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = Some(bytes);
         self
@@ -373,7 +373,7 @@ impl Decided {
             )
         };
         let of_table = "a memtable, in whole segments, so that no table needs to be cleaned".to_owned();
-        let of_memtable = format!("an eighth of the cache of {}", bytes_text(room.cache_bytes));
+        let of_memtable = memtable_reason(room);
         let of_filter = "default: one look-up of 512 passes that the table does not have".to_owned();
         let settings = [
             (bit::LAYOUT, Setting::LsmLayout(policy.layout), of_design.clone()),
@@ -459,6 +459,20 @@ impl Decided {
 fn memtable_bytes(room: Room) -> u64 {
     let most_bytes = MEMTABLE_BYTES_MAX.min(room.device_bytes / DEVICE_DIVISOR);
     (room.cache_bytes / MEMTABLE_DIVISOR).min(most_bytes).max(1).next_multiple_of(room.segment_bytes)
+}
+
+/// What [`memtable_bytes`] follows from.
+fn memtable_reason(room: Room) -> String {
+    let of_cache = room.cache_bytes / MEMTABLE_DIVISOR;
+    let of_device = room.device_bytes / DEVICE_DIVISOR;
+    if of_cache <= of_device.min(MEMTABLE_BYTES_MAX) {
+        format!("an eighth of the cache of {}", bytes_text(room.cache_bytes))
+    } else if of_device < MEMTABLE_BYTES_MAX {
+        let device = bytes_text(room.device_bytes);
+        format!("a {DEVICE_DIVISOR}th of a device of {device}, so that merges of several have room")
+    } else {
+        "the most, of which an eighth of the cache would be more".to_owned()
+    }
 }
 
 /// The numbers that a tree works with.

@@ -113,6 +113,8 @@ pub(crate) struct Lsm {
     pub(super) is_stuck: AtomicBool,
     /// Whether it does all that makes room.
     pub(super) is_making_room: AtomicBool,
+    /// Whether small tables have been merged since the last flush without becoming fewer.
+    pub(super) is_unified: AtomicBool,
     /// Room for what is in memory, and for the merges that follow.
     claim: Claim,
     /// Tables that left the levels, and that somebody may still read.
@@ -245,6 +247,7 @@ impl Lsm {
             last_cut: AtomicU64::new(0),
             is_stuck: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
+            is_unified: AtomicBool::new(false),
             claim: shared.segments.owned.claim(),
             left: Mutex::default(),
             orphans,

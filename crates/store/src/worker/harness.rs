@@ -32,7 +32,7 @@ pub(crate) struct Harness {
 const BUSY_TURNS: u64 = 1024;
 
 /// Work ends within far fewer turns; campaigns need a hundred thousand at most.
-const TURNS_MAX: usize = 20_000_000;
+const TURNS_MAX: usize = 2_000_000;
 
 /// A worker and its processor.
 struct Member {

@@ -12,6 +12,7 @@ use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::error::ErrorKind;
 use crate::factory::Plan;
 use crate::layout::{Layout, Placement, SyncMethod};
+use crate::task::yield_now;
 
 #[test]
 fn a_store_that_was_closed_has_nothing_to_replay_and_one_that_was_not_loses_nothing() {
@@ -55,9 +56,16 @@ fn no_checkpoint_is_made_after_a_close() {
     let (mut harness, given) = world(&device, 1, options());
     let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
     harness.run(move || {
-        engine.close().unwrap();
+        // One is asked for while the last one is made, and waits for its turn.
+        let asking = Arc::clone(&engine);
+        let asked = engine.executor().run_for(move || while asking.checkpoint().is_ok() {});
+        engine.checkpointer.close().unwrap();
+        // With threads, the other one would go on here.
+        (0..1000).for_each(|_| yield_now());
+        engine.close().unwrap_err();
         let last = engine.superblock();
         assert!(last.closed);
+        asked.join().unwrap();
         assert_eq!(engine.checkpoint().unwrap_err().kind(), ErrorKind::Closed);
         assert_eq!(engine.superblock().generation, last.generation);
     });

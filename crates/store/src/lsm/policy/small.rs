@@ -8,14 +8,13 @@ use crate::lsm::levels::{KeyInterval, Levels, Run, Target, bytes_of, overlapping
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 
-/// How little room there is for others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::lsm) enum Shortage {
-    None,
-    /// Commits wait for room, or will soon.
-    Near,
-    /// Commits are about to be refused.
-    Full,
+/// What is merged for the sake of room.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lsm) struct ForRoom {
+    /// Runs of level 0, and neighbours in a level that is one run, which become fewer tables.
+    pub small: bool,
+    /// Tombstones, with what they hide.
+    pub tombstones: bool,
 }
 
 /// Level 0 is merged into itself rather than into the next level with less than this part of what it has with
@@ -49,20 +48,16 @@ fn unify_level_zero(levels: &Levels, busy: &Busy) -> Option<Job> {
     })
 }
 
-/// The merge that makes most of little: of runs of level 0, of neighbours in a level that is one run, which
-/// become fewer, or of tombstones with what they hide.
+/// The merge that wins room for the least that it writes.
 pub(in crate::lsm) fn pick_for_room(
     options: &PolicyOptions,
     levels: &Levels,
     busy: &Busy,
-    shortage: Shortage,
+    wanted: ForRoom,
 ) -> Option<Job> {
-    let small = || unify_small(options, levels, busy);
-    match shortage {
-        Shortage::None => None,
-        Shortage::Near => small(),
-        Shortage::Full => small().or_else(|| bring_down_tombstones(options, levels, busy)),
-    }
+    let small = if wanted.small { unify_small(options, levels, busy) } else { None };
+    let tombstones = || bring_down_tombstones(options, levels, busy);
+    small.or_else(|| wanted.tombstones.then(tombstones).flatten())
 }
 
 fn unify_small(options: &PolicyOptions, levels: &Levels, busy: &Busy) -> Option<Job> {
@@ -109,9 +104,9 @@ fn bring_down_tombstones(options: &PolicyOptions, levels: &Levels, busy: &Busy) 
             return None;
         }
         match options.layout {
+            _ if level == last => unify(levels, busy, level),
             LsmLayout::Tiered => into_new_run(options, levels, busy, level),
             LsmLayout::LazyLeveled if level + 1 < last => into_new_run(options, levels, busy, level),
-            _ if level == last => unify(levels, busy, level),
             _ if level == 0 || runs.len() > 1 => {
                 into_run(options, levels, busy, level, runs.to_vec(), level + 1)
             }
