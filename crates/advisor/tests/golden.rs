@@ -7,6 +7,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::workload::Durability;
 use flashgrain_advisor::{Advice, Workload};
 use flashgrain_profile::file;
 
@@ -36,4 +37,7 @@ fn files_are_as_they_were() {
         }
         check(&format!("{preset}-workload.toml"), &advice.workload.to_toml());
     }
+    let lazy = Workload { durability: Durability::None, ..Workload::preset("ycsb-a").unwrap() };
+    let advice = Advice::new(&lazy, &profile, &[EngineName::Flashgrain]);
+    check("ycsb-a-lazy-flashgrain.txt", &advice.engines[0].file);
 }

@@ -9,7 +9,8 @@
 //! programs. A setting that this version does not know is kept with its words as `Unknown`, so that it can be
 //! shown and written again; nothing else can be done with it. A value out of range is an [`Error`].
 //!
-//! This crate decides nothing: it knows no measurement, no model and no store.
+//! This crate knows no measurement, no model of a drive and no store, and decides nothing but the design of
+//! an LSM-tree for a declared workload ([`LsmWorkload`]): a store and the advice about it must agree on it.
 
 mod amount;
 mod declare;
@@ -17,6 +18,8 @@ pub mod drive;
 mod error;
 pub mod layout;
 mod lsm;
+pub mod lsm_usual;
+mod lsm_workload;
 mod placement;
 mod stored;
 mod sync_method;
@@ -26,6 +29,7 @@ mod value;
 pub use amount::Amount;
 pub use error::Error;
 pub use lsm::{FilterBits, LsmLayout};
+pub use lsm_workload::{LsmDesign, LsmWorkload};
 pub use placement::{PagePlacement, Placement, SegmentShape};
 pub use stored::Unknown;
 pub use sync_method::SyncMethod;

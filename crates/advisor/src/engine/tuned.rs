@@ -75,12 +75,15 @@ impl<C: Configuration> Tuned<'_, C> {
         };
         let at_default = configured(default);
         let ratio = |alternative: T| self.ratio(&configured(alternative), &at_default);
-        let safe = alternatives
-            .iter()
-            .map(|one| (*one, ratio(*one)))
-            .filter(|(_, ratio)| ratio.value >= GAIN_MIN && ratio.low >= LOSS_MAX.recip());
+        let safe =
+            alternatives.iter().map(|one| (*one, ratio(*one))).filter(|(_, ratio)| is_safe_gain(*ratio));
         safe.max_by(|a, b| a.1.value.total_cmp(&b.1.value)).map_or(default, |(best, _)| best)
     }
+}
+
+/// Whether an alternative gains enough at the values and loses at no end of the drive's intervals.
+pub(super) fn is_safe_gain(gain: Interval) -> bool {
+    is_gain(gain) && gain.low >= LOSS_MAX.recip()
 }
 
 /// Whether a gain is worth a line.

@@ -124,3 +124,45 @@ fn the_script_for_flashgrain_makes_a_store() {
     assert!(script.contains("Db::builder().path(store).cache_bytes("), "{script}");
     flashgrain().current_dir(&folder).args(["db", "stats", "store"]).assert().success();
 }
+
+/// What is predicted is the tree that the store decides.
+#[test]
+fn the_script_for_writes_makes_the_lsm_tree_that_was_predicted() {
+    let folder = folder();
+    let print = ["advise", "--workload", "ycsb-a", "--memory", "512MiB", "--records", "8000000"];
+    let printed = stdout(&flashgrain().args(print).arg("--print-workload").assert().success());
+    let lazy = printed.replace("promise = \"sync\"", "promise = \"none\"");
+    assert_ne!(printed, lazy, "{printed}");
+    fs::write(folder.path().join("mine.toml"), lazy).unwrap();
+    let arguments =
+        ["advise", "--profile", PROFILE, "--workload", "mine.toml", "--for", "flashgrain", "-o", "make.sh"];
+    let shown = stdout(&flashgrain().current_dir(&folder).args(arguments).assert().success());
+    assert!(shown.contains("--kind") && shown.contains("lsm"), "{shown}");
+    let mut script = assert_cmd::Command::new("sh");
+    script.arg("make.sh").current_dir(&folder).env("FLASHGRAIN", env!("CARGO_BIN_EXE_flashgrain"));
+    script.env("STORE", "store").env("TREE", "orders").env("PROFILE", PROFILE).assert().success();
+    let all: Value = serde_json::from_str(&stdout(
+        &flashgrain().current_dir(&folder).args(&arguments[..7]).arg("--json").assert().success(),
+    ))
+    .unwrap();
+    let settings = all["engines"][0]["settings"].as_array().unwrap();
+    let reason = settings.iter().find(|one| one["name"] == "--kind").unwrap()["reason"].as_str().unwrap();
+    let explain = ["db", "explain", "store", "orders", "--json"];
+    let explained: Value =
+        serde_json::from_str(&stdout(&flashgrain().current_dir(&folder).args(explain).assert().success()))
+            .unwrap();
+    let decided = |name: &str| {
+        let all = explained.as_array().unwrap();
+        all.iter().find(|one| one["setting"] == name).unwrap()["value"].as_str().unwrap().to_owned()
+    };
+    let design = format!(
+        "an LSM-tree ({}, fanout {}, level 0 of {} runs)",
+        decided("layout of runs"),
+        decided("fanout"),
+        decided("runs of level 0")
+    );
+    assert!(reason.contains(&design), "{design}: {reason}");
+    assert_eq!(decided("filter"), "10 bits a key");
+    let again = ["db", "create-tree", "store", "orders", "--kind", "lsm"];
+    fails(flashgrain().current_dir(&folder).args(again), 2, &["there is a tree `orders` already"]);
+}

@@ -38,6 +38,8 @@ pub struct LsmTree {
     pub block_bytes: f64,
     /// Bits per key of the Bloom filters; 0 for none.
     pub filter_bits_per_key: f64,
+    /// Blocks that a range query reads of a run one by one, before it reads as many as so far at once.
+    pub blocks_alone: f64,
     /// Largest read of a range query, in bytes.
     pub read_ahead_bytes: f64,
     /// Compactions that may run at the same time.
@@ -61,6 +63,7 @@ impl LsmTree {
             levels_max: 6,
             block_bytes: 4096.0,
             filter_bits_per_key: 0.0,
+            blocks_alone: 1.0,
             read_ahead_bytes: 262_144.0,
             compaction_threads: 1.0,
             subcompactions: 1.0,
@@ -136,7 +139,8 @@ impl LsmTree {
         for (runs, miss) in runs.iter().zip(&misses) {
             let beyond = beyond(runs);
             firsts += runs.count * miss;
-            further += runs.count * miss * further_requests(beyond, block, self.read_ahead_bytes);
+            let requests = further_requests(beyond, block, self.blocks_alone, self.read_ahead_bytes);
+            further += runs.count * miss * requests;
             further_bytes += runs.count * miss * beyond;
         }
         let each = if further > 0.0 { further_bytes / further } else { block };

@@ -2,17 +2,16 @@
 //!
 //! ```text
 //! tree       the index: reads, commits, flushes       options      the numbers of a tree
-//! merge      flushes and compactions                  workload     the design for what is done to a tree
-//! policy     which tables are merged next             jobs         those that are running
-//! retention  which versions stay                      throttling   writers wait for merges
-//! hidden     tables of which nobody sees anything     turn         one task at a time changes the tables
-//! cursor     versions of several sources in order     scan         records in order
-//! manifest   pages that say which tables there are    levels       the tables, and their order
-//! memtable   versions in memory                       table        records in segments: blocks, fences, filters
-//! block      records with common beginnings           compression  data blocks with fewer bytes
-//! filter     keys that a table surely does not have   ranges       removals of ranges of keys
-//! versions   those of one key                         load         records become tables at once
-//! stats      what is counted
+//! merge      flushes and compactions                  jobs         those that are running
+//! policy     which tables are merged next             throttling   writers wait for merges
+//! retention  which versions stay                      turn         one task at a time changes the tables
+//! hidden     tables of which nobody sees anything     scan         records in order
+//! cursor     versions of several sources in order     levels       the tables, and their order
+//! manifest   pages that say which tables there are    table        records in segments: blocks, fences, filters
+//! memtable   versions in memory                       compression  data blocks with fewer bytes
+//! block      records with common beginnings           ranges       removals of ranges of keys
+//! filter     keys that a table surely does not have   load         records become tables at once
+//! versions   those of one key                         stats        what is counted
 //! ```
 
 mod below;
@@ -40,12 +39,11 @@ mod throttling;
 mod tree;
 mod turn;
 mod versions;
-mod workload;
 
 pub use compression::LsmCompression;
+pub use flashgrain_settings::LsmWorkload;
 pub use options::LsmOptions;
 pub(crate) use options::{Decided, Room};
 pub use policy::LsmLayout;
 pub use throttling::LsmThrottling;
 pub(crate) use tree::{Lsm, Shared};
-pub use workload::LsmWorkload;

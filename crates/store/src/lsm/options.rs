@@ -2,18 +2,16 @@
 
 use flashgrain_device::bytes_text;
 use flashgrain_settings::layout::{Decision, Setting};
-use flashgrain_settings::{Bytes, Count, FilterBits};
+use flashgrain_settings::lsm_usual::{
+    self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR, REQUESTS_PER_JOB, REQUESTS_PER_PART,
+};
+use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmWorkload};
 
 use super::compression::LsmCompression;
 use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
 use super::table::TableOptions;
 use super::throttling::{Controller, LsmThrottling};
-use super::workload::{Design, LsmWorkload};
 use crate::{Error, varint};
-
-/// Memtables take this part of the memory; tables are as large, unless their size is given.
-const MEMTABLE_DIVISOR: u64 = 8;
-const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
 
 /// On a small device a memtable has at most this part of it: a merge of level 0 needs room for itself beside
 /// what it merges, several memtables.
@@ -26,22 +24,9 @@ const MEMTABLE_DIVISOR_MIN: u64 = 4;
 /// room for no more each key would have a table of its own.
 const TABLE_BLOCKS_MIN: u64 = 8;
 
-/// The fanout where the workload is not known. RocksDB takes 10: more to rewrite for each byte that comes
-/// down a level, and one level less only in stores of a thousand memtables and more.
-const FANOUT: u32 = 8;
-const LEVEL_ZERO_RUNS: u32 = 4;
-const FILTER_TENTHS: u32 = 100;
 const FILTER_TENTHS_MAX: u32 = 300;
 
-/// A part of a job keeps so many requests under way: it reads two partitions ahead of each run, and writes.
-/// Jobs beside each other are for levels that wait for each other, so half of what saturates the drive is for
-/// them.
-const REQUESTS_PER_PART: u32 = 8;
-const REQUESTS_PER_JOB: u32 = 16;
-
-/// The most parts and jobs, unless they are given.
-const JOBS: u32 = 8;
-const PARTS: u32 = 16;
+/// The most jobs that may be given, and the most parts of one.
 const JOBS_MAX: u32 = 64;
 
 /// RocksDB's rate of delayed writes, unless it is given.
@@ -207,11 +192,6 @@ impl LsmOptions {
     }
 }
 
-/// As many as the requests that saturate the drive are enough for.
-fn among(in_flight: u32, each: u32, most: u32) -> u32 {
-    (in_flight / each).clamp(1, most)
-}
-
 /// What bounds the numbers of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
@@ -250,8 +230,7 @@ impl Decided {
         let wanted_bytes = given.table_bytes.unwrap_or(memtable_bytes);
         let table_bytes = wanted_bytes.checked_next_multiple_of(room.segment_bytes);
         let table_bytes = table_bytes.filter(|bytes| *bytes > 0).unwrap_or(wanted_bytes);
-        let usual = Design { layout: LsmLayout::Leveled, fanout: FANOUT, level_zero_runs: LEVEL_ZERO_RUNS };
-        let design = given.workload.map_or(usual, |workload| workload.best(table_bytes).0);
+        let design = given.workload.map_or(LsmDesign::USUAL, |workload| workload.best(table_bytes).0);
         let level_zero_runs = given.level_zero_runs.unwrap_or(design.level_zero_runs);
         let slowdown_runs = given.slowdown_runs.unwrap_or(level_zero_runs.saturating_mul(SLOW_FROM as u32));
         let stop_runs = given.stop_runs.unwrap_or_else(|| {
@@ -270,9 +249,9 @@ impl Decided {
         let compression = given.compression.unwrap_or_default();
         let decided = Self {
             policy,
-            filter_tenths: given.filter_tenths.unwrap_or(FILTER_TENTHS),
-            jobs: given.jobs.unwrap_or_else(|| among(room.in_flight, REQUESTS_PER_JOB, JOBS)),
-            parts: given.parts.unwrap_or_else(|| among(room.in_flight, REQUESTS_PER_PART, PARTS)),
+            filter_tenths: given.filter_tenths.unwrap_or(lsm_usual::FILTER.0),
+            jobs: given.jobs.unwrap_or_else(|| lsm_usual::jobs(room.in_flight)),
+            parts: given.parts.unwrap_or_else(|| lsm_usual::parts(room.in_flight)),
             throttling: given.throttling.unwrap_or_default(),
             delayed_bytes_per_s: given.delayed_bytes_per_s.unwrap_or(DELAYED_BYTES_PER_S),
             compression,
@@ -354,8 +333,11 @@ impl Decided {
     /// The numbers that a tree works with in this room, each with its reason.
     pub(super) fn decisions(&self, options: &Options, room: Room) -> Vec<Decision> {
         let Self { policy, .. } = self;
-        let design =
-            Design { layout: policy.layout, fanout: policy.fanout, level_zero_runs: policy.level_zero_runs };
+        let design = LsmDesign {
+            layout: policy.layout,
+            fanout: policy.fanout,
+            level_zero_runs: policy.level_zero_runs,
+        };
         let of_design = match &self.workload {
             None => "default: no workload is declared".to_owned(),
             Some(workload) => {

@@ -14,6 +14,7 @@ use super::super::scratch::Scratch;
 use super::super::turns::Side;
 use super::{Opening, Stores};
 use crate::engine::{Durability, EngineName, flashgrain};
+use crate::workload::TABLES;
 
 /// What [`flashgrain::Db`] takes unless told otherwise.
 const CACHE_BYTES: u64 = 256 << 20;
@@ -61,6 +62,7 @@ fn make(
     let this = std::env::current_exe().context("find this program")?;
     let mut command = Command::new("/bin/sh");
     command.arg(&script).env("STORE", store).env("PROFILE", &learned).env("FLASHGRAIN", this);
+    TABLES.first().map(|name| command.env("TREE", name));
     program::output(&mut command, &scratch.join("log"), interrupt).context("make the advised store")?;
     ensure!(store.exists(), "the advised command has made no store at {}", store.display());
     Ok(())

@@ -17,7 +17,7 @@ use super::kind::KindOptions;
 use super::members::{Members, parse_members};
 use super::options::{StoreOptions, TreeOptions, with_tree};
 use super::records::{Form, Reader, Record};
-use crate::exit::Usage;
+use super::trees::there_is;
 use crate::interrupt::Interrupt;
 use crate::output::{Context, print, print_json};
 
@@ -83,10 +83,7 @@ pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> 
     let db = options.store.open(context)?;
     let mut reader = Reader::new(lines, arguments.format, options.notation, arguments.raw);
     if arguments.kind.is_given() && db.existing_tree(&options.tree).is_ok() {
-        let name = &options.tree;
-        let why =
-            format!("there is a tree `{name}` already: `flashgrain db convert` keeps it in another way");
-        return Err(Usage(why).into());
+        return Err(there_is(&options.tree).into());
     }
     with_tree(&db, (&options.tree, &kind), |tree| load_all(tree, &mut reader, context, interrupt))?;
     db.close()?;

@@ -62,6 +62,15 @@ pub struct KindOptions {
     /// layout, fanout and level 0 follow from that.
     #[arg(long, value_name = "WRITES,LOOKUPS,SCANS", value_parser = parse_workload)]
     workload: Option<LsmWorkload>,
+    /// Bytes of a key and its value, for `--workload`; 128 unless given.
+    #[arg(long, value_name = "SIZE", requires = "workload", value_parser = parse_positive_bytes)]
+    record_size: Option<u64>,
+    /// Bytes that the tree will have, for `--workload`; 64 GiB unless given.
+    #[arg(long, value_name = "SIZE", requires = "workload", value_parser = parse_positive_bytes)]
+    data_size: Option<u64>,
+    /// Size of an LSM-tree's tables, which become as large as whole segments.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    table_size: Option<u64>,
 }
 
 /// Three shares that are not all 0.
@@ -91,21 +100,33 @@ impl KindOptions {
             || self.filter_bits.is_some()
             || self.compression.is_some()
             || self.workload.is_some()
+            || self.table_size.is_some()
     }
 
     /// As the store takes them.
     pub fn options(&self) -> Result<TreeOptions, Usage> {
         if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
-            let why = "`--layout`, `--fanout`, `--filter-bits`, `--compression` and `--workload` are of LSM-trees: add `--kind lsm`";
+            let why = "`--layout`, `--fanout`, `--filter-bits`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";
             return Err(Usage(why.into()));
         }
         let kind = match self.kind {
             Some(Kind::Lsm) => IndexKind::Lsm,
             _ => IndexKind::BTree,
         };
+        let options = TreeOptions::new().kind(kind).lsm(self.lsm_options()?);
+        Ok(match self.node_size {
+            Some(bytes) => options.node_bytes(u32::try_from(bytes).unwrap_or(u32::MAX)),
+            None => options,
+        })
+    }
+
+    fn lsm_options(&self) -> Result<LsmOptions, Usage> {
         let mut lsm = LsmOptions::new();
-        if let Some(workload) = self.workload {
+        if let Some(workload) = self.declared() {
             lsm = lsm.workload(workload);
+        }
+        if let Some(bytes) = self.table_size {
+            lsm = lsm.table_bytes(bytes);
         }
         if let Some(layout) = self.layout {
             lsm = lsm.layout(match layout {
@@ -130,11 +151,18 @@ impl KindOptions {
                 Compression::Lz4 => LsmCompression::Lz4,
             });
         }
-        let options = TreeOptions::new().kind(kind).lsm(lsm);
-        Ok(match self.node_size {
-            Some(bytes) => options.node_bytes(u32::try_from(bytes).unwrap_or(u32::MAX)),
-            None => options,
-        })
+        Ok(lsm)
+    }
+
+    fn declared(&self) -> Option<LsmWorkload> {
+        let mut workload = self.workload?;
+        if let Some(bytes) = self.record_size {
+            workload = workload.record_bytes(u32::try_from(bytes).unwrap_or(u32::MAX));
+        }
+        if let Some(bytes) = self.data_size {
+            workload = workload.data_bytes(bytes);
+        }
+        Some(workload)
     }
 }
 

@@ -38,6 +38,8 @@ pub struct DbArguments {
 enum Action {
     /// Make a new store, and say how its layout was decided.
     Create(CreateArguments),
+    /// Make an empty tree, and say how it is kept: as a B+-tree or as an LSM-tree for a workload.
+    CreateTree(trees::CreateTreeArguments),
     /// Print the value of a key.
     Get(GetArguments),
     /// Give a key a value; makes the tree if there is none of that name.
@@ -163,6 +165,7 @@ struct CheckArguments {
 pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
     match &arguments.action {
         Action::Create(arguments) => create(arguments, context),
+        Action::CreateTree(arguments) => trees::create_tree(arguments, context),
         Action::Get(arguments) => get(arguments, context),
         Action::Put(arguments) => put(arguments, context),
         Action::Del(arguments) => delete::delete(arguments, context),

@@ -6,9 +6,21 @@ use flashgrain_report::unit;
 use serde_json::json;
 
 use super::facts;
-use super::kind::name_of;
+use super::kind::{KindOptions, name_of};
 use super::options::{LookArguments, StoreOptions};
+use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
+
+#[derive(Debug, Args)]
+pub struct CreateTreeArguments {
+    #[command(flatten)]
+    look: LookArguments,
+    /// The tree.
+    #[arg(value_name = "TREE")]
+    tree: String,
+    #[command(flatten)]
+    kind: KindOptions,
+}
 
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
@@ -38,6 +50,24 @@ pub struct RenameArguments {
     /// Its new name, which no tree has.
     #[arg(value_name = "NEW")]
     new_name: String,
+}
+
+/// Makes an empty tree, and says how it is kept.
+pub fn create_tree(arguments: &CreateTreeArguments, context: &Context) -> anyhow::Result<()> {
+    let (LookArguments { store, json }, name) = (&arguments.look, &arguments.tree);
+    let options = arguments.kind.options()?;
+    let db = store.open(context)?;
+    if db.existing_tree(name).is_ok() {
+        return Err(there_is(name).into());
+    }
+    let decisions = db.tree_with(name, &options)?.layout();
+    db.close()?;
+    facts::layout(&decisions, *json)
+}
+
+/// A tree that cannot be made as it is wanted.
+pub fn there_is(name: &str) -> Usage {
+    Usage(format!("there is a tree `{name}` already: `flashgrain db convert` keeps it in another way"))
 }
 
 pub fn drop_tree(arguments: &DropArguments, context: &Context) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! The design for a workload.
+//! The design of an LSM-tree for a workload: that which a store makes and which advice predicts.
 //!
 //! Each candidate is priced in page times: what a page of 4 KiB takes of a drive that is kept busy, be it
 //! read or written. This is the arithmetic of the LSM literature (Dayan and Idreos, "Dostoevsky", 2018, Table
@@ -7,7 +7,7 @@
 //! of one in so many others that the filter lets pass, and a scan reads a block of each run. What a drive
 //! makes of large and small requests is priced by `flashgrain advise`, which knows its profile.
 
-use super::policy::LsmLayout;
+use crate::LsmLayout;
 
 /// What is done to a tree, in shares of its operations, and how large it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,19 @@ pub struct LsmWorkload {
 
 /// The layout, F and C of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Design {
+pub struct LsmDesign {
+    /// How runs are arranged in levels.
     pub layout: LsmLayout,
+    /// F: how many times as large each level is as the one above it.
     pub fanout: u32,
+    /// C: runs of level 0 that are merged at once.
     pub level_zero_runs: u32,
+}
+
+impl LsmDesign {
+    /// Where no workload is declared. RocksDB takes a fanout of 10: more to rewrite for each byte that comes
+    /// down a level, and one level less only in stores of a thousand memtables and more.
+    pub const USUAL: Self = Self { layout: LsmLayout::Leveled, fanout: 8, level_zero_runs: 4 };
 }
 
 const FANOUTS: [u32; 5] = [2, 4, 8, 16, 32];
@@ -71,13 +80,13 @@ impl LsmWorkload {
     }
 
     /// As numbers for the catalog.
-    pub(super) fn numbers(&self) -> [u64; 5] {
+    pub fn numbers(&self) -> [u64; 5] {
         let Self { puts, look_ups, scans, data_bytes, record_bytes } = *self;
         [puts.into(), look_ups.into(), scans.into(), data_bytes, record_bytes.into()]
     }
 
     /// From the catalog; `None` for what was never written.
-    pub(super) fn of_numbers([puts, look_ups, scans, data_bytes, record_bytes]: [u64; 5]) -> Option<Self> {
+    pub fn of_numbers([puts, look_ups, scans, data_bytes, record_bytes]: [u64; 5]) -> Option<Self> {
         let share = |share: u64| u32::try_from(share).ok().filter(|share| *share <= 1000);
         let record_bytes = u32::try_from(record_bytes).ok()?;
         Some(Self {
@@ -89,20 +98,25 @@ impl LsmWorkload {
         })
     }
 
+    /// Writes, look-ups and scans of a hundred operations.
+    pub fn percentages(&self) -> [f64; 3] {
+        [self.puts, self.look_ups, self.scans].map(|share| f64::from(share) / 10.0)
+    }
+
+    /// Bytes that the tree will have.
+    pub fn data_size(&self) -> u64 {
+        self.data_bytes
+    }
+
     /// In words.
-    pub(super) fn text(&self) -> String {
-        let percent = |share: u32| f64::from(share) / 10.0;
-        format!(
-            "{} % writes, {} % look-ups, {} % scans",
-            percent(self.puts),
-            percent(self.look_ups),
-            percent(self.scans)
-        )
+    pub fn text(&self) -> String {
+        let [puts, look_ups, scans] = self.percentages();
+        format!("{puts} % writes, {look_ups} % look-ups, {scans} % scans")
     }
 
     /// Page times of an operation, with level 0 of tables of so many bytes.
-    pub(super) fn page_times(&self, design: Design, table_bytes: u64) -> f64 {
-        let Design { layout, fanout, level_zero_runs } = design;
+    pub fn page_times(&self, design: LsmDesign, table_bytes: u64) -> f64 {
+        let LsmDesign { layout, fanout, level_zero_runs } = design;
         let (fanout, runs) = (f64::from(fanout), f64::from(level_zero_runs));
         let batch_bytes = table_bytes as f64 * runs;
         let data = (self.data_bytes as f64 / batch_bytes).max(1.0);
@@ -123,18 +137,16 @@ impl LsmWorkload {
     }
 
     /// The candidate of the least page times, and these.
-    pub(super) fn best(&self, table_bytes: u64) -> (Design, f64) {
+    pub fn best(&self, table_bytes: u64) -> (LsmDesign, f64) {
         let of_layout = |layout: LsmLayout| {
             let fanouts: &[u32] = if layout == LsmLayout::SingleLevel { &FANOUTS[2..3] } else { &FANOUTS };
             fanouts.iter().map(move |fanout| (layout, *fanout))
         };
         let designs = LsmLayout::ALL.into_iter().flat_map(of_layout).flat_map(|(layout, fanout)| {
-            LEVEL_ZERO_RUNS.map(|level_zero_runs| Design { layout, fanout, level_zero_runs })
+            LEVEL_ZERO_RUNS.map(|level_zero_runs| LsmDesign { layout, fanout, level_zero_runs })
         });
         let priced = designs.map(|design| (design, self.page_times(design, table_bytes)));
-        let usual =
-            Design { layout: LsmLayout::Leveled, fanout: FANOUTS[2], level_zero_runs: LEVEL_ZERO_RUNS[2] };
-        let usual = (usual, self.page_times(usual, table_bytes));
+        let usual = (LsmDesign::USUAL, self.page_times(LsmDesign::USUAL, table_bytes));
         priced.fold(usual, |best, next| if next.1 < best.1 { next } else { best })
     }
 }
@@ -145,7 +157,7 @@ mod tests {
 
     const TABLE_BYTES: u64 = 8 << 20;
 
-    fn best(puts: f64, look_ups: f64, scans: f64) -> Design {
+    fn best(puts: f64, look_ups: f64, scans: f64) -> LsmDesign {
         LsmWorkload::new(puts, look_ups, scans).best(TABLE_BYTES).0
     }
 
@@ -156,7 +168,7 @@ mod tests {
         assert_eq!(best(0.0, 0.0, 1.0).layout, LsmLayout::SingleLevel, "nothing is ever rewritten");
         assert_eq!(best(0.3, 0.0, 0.7).layout, LsmLayout::Leveled);
         let runs = |puts: f64| {
-            let Design { level_zero_runs, .. } = best(puts, 1.0 - puts, 0.0);
+            let LsmDesign { level_zero_runs, .. } = best(puts, 1.0 - puts, 0.0);
             level_zero_runs
         };
         assert!(runs(0.05) <= runs(0.95));

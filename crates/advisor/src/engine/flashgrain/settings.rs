@@ -1,0 +1,174 @@
+//! The settings of a store and of its tree, each with its reason.
+
+use flashgrain_model::Access;
+use flashgrain_settings::{Bytes, LsmWorkload, drive as decided};
+
+use super::super::Setting;
+use super::model::{DEFAULT, KIBI};
+use super::{Ours, Trees};
+use crate::drive::Requests;
+use crate::interval::End;
+
+pub(super) fn profile(tuned: &Ours<'_>) -> Setting {
+    let unit = tuned.drive.decided(decided::Setting::write_unit);
+    let number = match unit {
+        Some((unit, decision)) => format!("write unit {unit}: {}", decision.because),
+        None => "the profile has decided no write unit".into(),
+    };
+    let gain = tuned.gain_of(|store, default| {
+        store.write_unit_bytes = default.write_unit_bytes;
+        store.sync_method = default.sync_method;
+    });
+    Setting {
+        name: "--profile",
+        value: Some("\"$PROFILE\"".into()),
+        default: "none",
+        reason: "write unit, segments, log block and the way to make the log durable come from the profile"
+            .into(),
+        number,
+        gain: Some(gain),
+        cost: String::new(),
+    }
+}
+
+pub(super) fn node(tuned: &Ours<'_>) -> Setting {
+    let bytes = tuned.advised.node_bytes;
+    let is_default = bytes == DEFAULT.node_bytes;
+    let gain = tuned.gain_of(|store, default| store.node_bytes = default.node_bytes);
+    let leaf = tuned.drive.decided(decided::Setting::leaf_size);
+    Setting {
+        name: "--node-size",
+        value: (!is_default).then(|| format!("{:.0}KiB", bytes / KIBI)),
+        default: "4KiB",
+        reason: match is_default {
+            true => "no other node size is predicted to gain 2 % or more without a risk".into(),
+            false => "the node size with the best predicted rate for this mix".into(),
+        },
+        number: match leaf {
+            Some((leaf, decision)) => format!("leaf size {leaf}: {}", decision.because),
+            None => "the profile has decided no leaf size".into(),
+        },
+        gain: (!is_default).then_some(gain),
+        cost: String::new(),
+    }
+}
+
+pub(super) fn cache(tuned: &Ours<'_>) -> Setting {
+    let bytes = tuned.advised.cache_bytes;
+    let read = tuned.drive.setup(Access::Read, f64::from(tuned.workload.clients));
+    Setting {
+        name: "cache_bytes",
+        value: Some(format!("{bytes:.0}")),
+        default: "268435456",
+        reason: "the store bypasses the page cache: what is not in its own is read from the drive".into(),
+        number: format!(
+            "a random read takes {:.1} µs of the drive's time with {} clients",
+            read.value * 1e6,
+            tuned.workload.clients
+        ),
+        gain: Some(tuned.gain_of(|store, default| store.cache_bytes = default.cache_bytes)),
+        cost: format!("{} of memory", Bytes(bytes as u64)),
+    }
+}
+
+pub(super) fn durability(tuned: &Ours<'_>) -> Setting {
+    let flush = tuned.drive.flush(tuned.advised.sync_method);
+    let lazily = !tuned.advised.syncs;
+    Setting {
+        name: "durability",
+        value: lazily.then(|| "Buffered".to_owned()),
+        default: "Sync",
+        reason: match lazily {
+            true => format!("the workload allows it: {}", tuned.workload.durability.describe()),
+            false => format!(
+                "the workload wants more than the store's other promises: {}",
+                tuned.workload.durability.describe()
+            ),
+        },
+        number: format!(
+            "a durable write takes {:.0} µs by {}",
+            flush.value * 1e6,
+            tuned.advised.sync_method.name()
+        ),
+        gain: lazily.then(|| tuned.gain_of(|store, default| store.syncs = default.syncs)),
+        cost: if lazily { "a power cut takes recent commits".into() } else { String::new() },
+    }
+}
+
+/// The structure of the tree.
+pub(super) fn kind(trees: &Trees<'_>) -> Setting {
+    let Trees { b_tree, lsm_tree, declared } = trees;
+    let design = declared.best(lsm_tree.advised.table_bytes()).0;
+    let predicted = |tuned: &Ours<'_>| {
+        let (rate, bound) = (tuned.rate(&tuned.advised).value, tuned.bound(&tuned.advised));
+        format!("{rate:.0} operations/s (limit: {})", bound.describe())
+    };
+    let reason = format!(
+        "a B+-tree is predicted to do {}, an LSM-tree ({}, fanout {}, level 0 of {} runs) {}",
+        predicted(b_tree),
+        design.layout.name(),
+        design.fanout,
+        design.level_zero_runs,
+        predicted(lsm_tree)
+    );
+    let gains = trees.lsm_tree_gains();
+    Setting {
+        name: "--kind",
+        value: gains.then(|| "lsm".into()),
+        default: "btree",
+        reason: match gains {
+            true => reason,
+            false => format!("{reason}, which is no gain of 2 % or more without a risk"),
+        },
+        number: page_number(lsm_tree),
+        gain: gains.then(|| trees.gain()),
+        cost: match gains {
+            true => format!(
+                "up to {:.1} times the space of the records, and room for merges beside it",
+                lsm_tree.advised.space_amplification(lsm_tree.workload)
+            ),
+            false => String::new(),
+        },
+    }
+}
+
+/// What the drive asks for a page that is read alone, and for one that is written in a table.
+fn page_number(tuned: &Ours<'_>) -> String {
+    let (pages, concurrency) = (tuned.advised.table_bytes() as f64 / (4.0 * KIBI), 1.0);
+    let micros = |requests: Requests| tuned.drive.seconds(&requests, End::Value) * 1e6;
+    let clients = f64::from(tuned.workload.clients);
+    let alone = Requests { access: Access::Read, bytes: 4.0 * KIBI, random: true, concurrency: clients };
+    let table = Requests { access: Access::Write, bytes: pages * 4.0 * KIBI, random: true, concurrency };
+    format!(
+        "a random read of 4 KiB takes {:.1} µs of the drive's time with {clients} clients, writing 4 KiB of a table {:.1} µs",
+        micros(alone),
+        micros(table) / pages
+    )
+}
+
+/// What an LSM-tree is made with: the declared workload, from which its design follows, and its tables.
+pub(super) fn lsm_tree(tuned: &Ours<'_>, declared: &LsmWorkload) -> Vec<Setting> {
+    let records = tuned.workload.records;
+    let setting = |name, value: String, default, reason: &str| Setting {
+        name,
+        value: Some(value),
+        default,
+        reason: reason.into(),
+        number: "none; it is the workload's".into(),
+        gain: None,
+        cost: String::new(),
+    };
+    let shares = declared.percentages().map(|share| share.to_string()).join(",");
+    let follows = "layout, fanout and level 0 follow from it";
+    vec![
+        setting("--workload", shares, "none", &format!("shares of writes, look-ups and scans: {follows}")),
+        setting("--record-size", records.record_bytes().to_string(), "128", follows),
+        setting("--data-size", declared.data_size().to_string(), "64GiB", follows),
+        setting(
+            "--table-size",
+            tuned.advised.table_bytes().to_string(),
+            "that of a memtable",
+            "tables are as large as memtables in the cache that programs open the store with",
+        ),
+    ]
+}

@@ -1,0 +1,38 @@
+//! The numbers of an LSM-tree where none are given.
+
+use crate::FilterBits;
+
+/// Memtables take this part of the cache; tables are as large, unless their size is given.
+pub const MEMTABLE_DIVISOR: u64 = 8;
+/// The most bytes of a memtable.
+pub const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
+
+/// Bits of the filters for each key.
+pub const FILTER: FilterBits = FilterBits(100);
+
+/// A part of a job keeps so many requests under way: it reads two partitions ahead of each run, and writes.
+/// Jobs beside each other are for levels that wait for each other, so half of what saturates the drive is for
+/// them.
+pub const REQUESTS_PER_PART: u32 = 8;
+/// See [`REQUESTS_PER_PART`].
+pub const REQUESTS_PER_JOB: u32 = 16;
+
+/// The most jobs.
+const JOBS: u32 = 8;
+/// The most parts of a job.
+const PARTS: u32 = 16;
+
+/// Most jobs that merge at a time, where so many requests saturate the drive.
+pub fn jobs(in_flight: u32) -> u32 {
+    among(in_flight, REQUESTS_PER_JOB, JOBS)
+}
+
+/// Most ranges of keys into which a job is cut, where so many requests saturate the drive.
+pub fn parts(in_flight: u32) -> u32 {
+    among(in_flight, REQUESTS_PER_PART, PARTS)
+}
+
+/// As many as the requests that saturate the drive are enough for.
+fn among(in_flight: u32, each: u32, most: u32) -> u32 {
+    (in_flight / each).clamp(1, most)
+}
