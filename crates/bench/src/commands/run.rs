@@ -45,6 +45,9 @@ pub struct Arguments {
     /// Noted in the result.
     #[arg(long, default_value_t = 0)]
     round: u32,
+    /// Once the clients have ended, let the engine do what it has deferred, and measure that too.
+    #[arg(long)]
+    drain: bool,
     /// Leave the engine's files for the next run.
     #[arg(long)]
     keep: bool,
@@ -81,6 +84,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         cores: cores(arguments.cores)?,
         load: arguments.load,
         round: arguments.round,
+        drains: arguments.drain,
     };
     let place = EngineDirectory::new(&arguments.directory, &arguments.engine.to_string());
     let result = run.run(&place, &interrupt, &|note| eprintln!("    {note}"));
@@ -118,6 +122,14 @@ fn show(result: &RunResult) {
         result.space_bytes >> 20,
         result.peak_memory_bytes >> 20,
     );
+    if let Some(drained) = &result.drained {
+        println!(
+            "drained in {:.1} s: {:.0} operations/s until then, writes {}",
+            drained.seconds,
+            drained.operations_per_s,
+            shown(drained.write_amplification),
+        );
+    }
     if let Some(check) = &result.check {
         println!("{} conditions checked, {} violations", check.conditions, check.violations.len());
     }

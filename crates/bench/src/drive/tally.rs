@@ -40,6 +40,8 @@ pub struct Kind {
 pub struct Second {
     /// Operations that ended in it.
     pub count: u64,
+    /// Of these, those that wrote.
+    pub writes: u64,
     /// Their latencies in nanoseconds.
     pub latency_ns: Histogram<u64>,
 }
@@ -64,7 +66,7 @@ fn with_digits(digits: u8) -> Histogram<u64> {
 
 impl Default for Second {
     fn default() -> Self {
-        Self { count: 0, latency_ns: with_digits(COARSE_DIGITS) }
+        Self { count: 0, writes: 0, latency_ns: with_digits(COARSE_DIGITS) }
     }
 }
 
@@ -84,6 +86,7 @@ impl Tally {
                 self.seconds.resize_with(second + 1, Second::default);
             }
             self.seconds[second].count += done.count;
+            self.seconds[second].writes += if done.user.written > 0 { done.count } else { 0 };
             record(&mut self.seconds[second].latency_ns, latency.0);
         }
     }
@@ -111,6 +114,7 @@ impl Tally {
         }
         for (own, other) in self.seconds.iter_mut().zip(&other.seconds) {
             own.count += other.count;
+            own.writes += other.writes;
             add(&mut own.latency_ns, &other.latency_ns);
         }
     }
@@ -173,8 +177,8 @@ mod tests {
         assert_eq!(first.operations(), 35);
         assert_eq!(first.latency_ns().len(), 3);
         assert_eq!(first.user(), UserBytes { read: 40, written: 4 });
-        let seconds: Vec<u64> = first.seconds().iter().map(|second| second.count).collect();
-        assert_eq!(seconds, [1, 33]);
+        let seconds: Vec<_> = first.seconds().iter().map(|second| (second.count, second.writes)).collect();
+        assert_eq!(seconds, [(1, 1), (33, 33)]);
         let reads = &first.kinds()[0];
         assert_eq!((reads.name, reads.count, reads.records, reads.conflicts), ("read", 33, 4, 2));
         assert!((reads.latency_ns.max() as f64 - 4e6).abs() < 4e4);

@@ -13,11 +13,6 @@ use flashgrain_device::clock;
 
 use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table, run_threads, sleep_until};
 
-/// How often `settle` looks, and how many times nothing must be under way in a row: between two compactions
-/// there is a gap.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-const QUIET_LOOKS: usize = 5;
-
 struct Fjall {
     shared: Arc<Shared>,
     clients_max: usize,
@@ -97,12 +92,9 @@ impl Engine for Fjall {
         for table in tables {
             table.inner().rotate_memtable_and_wait()?;
         }
-        let mut quiet = 0;
-        while quiet < QUIET_LOOKS {
-            sleep_until(Duration::from(clock::now()) + LOOK_EVERY);
-            let busy = db.inner().outstanding_flushes() > 0 || db.inner().active_compactions() > 0;
-            quiet = if busy { 0 } else { quiet + 1 };
-        }
+        super::wait_until_quiet(|| {
+            db.inner().outstanding_flushes() > 0 || db.inner().active_compactions() > 0
+        });
         Ok(())
     }
 

@@ -71,6 +71,11 @@ impl Engine for Flashgrain {
     }
 
     fn settle(&self) -> anyhow::Result<()> {
+        self.db.checkpoint()?;
+        if self.trees.iter().any(|tree| tree.lsm_stats().is_some()) {
+            let stats = || self.trees.iter().filter_map(Tree::lsm_stats);
+            super::wait_until_quiet(|| stats().any(|stats| stats.debt_bytes > 0));
+        }
         Ok(self.db.checkpoint()?)
     }
 

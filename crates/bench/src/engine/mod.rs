@@ -77,6 +77,20 @@ pub enum Failure {
 /// Work of a client: a function of its number and its session.
 pub type Job = Arc<dyn Fn(usize, &mut dyn Session) -> anyhow::Result<()> + Send + Sync>;
 
+/// How often it is looked whether anything is under way, and how many times in a row nothing must be: between
+/// two compactions there is a gap.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const QUIET_LOOKS: usize = 5;
+
+/// Waits until nothing is under way.
+fn wait_until_quiet(mut is_busy: impl FnMut() -> bool) {
+    let mut quiet = 0;
+    while quiet < QUIET_LOOKS {
+        clock::sleep_until(clock::now() + Nanos::from(LOOK_EVERY));
+        quiet = if is_busy() { 0 } else { quiet + 1 };
+    }
+}
+
 /// A store that is open.
 pub trait Engine: Send + Sync {
     /// Runs so many clients at a time, each on a thread or a task of its own, until all have ended.

@@ -6,16 +6,17 @@ mod sizes;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use flashgrain_device::{clock, pin_thread};
 
 pub use engine_directory::EngineDirectory;
-pub use result::{DeviceResult, KindResult, RunResult, SecondResult};
+pub use result::{DeviceResult, DrainedResult, KindResult, RunResult, SecondResult};
 pub use sizes::Sizes;
 
 use crate::benchmark::{Benchmark, Check};
-use crate::drive::{Driven, EngineHost, Span, drive};
+use crate::drive::{Driven, EngineHost, Host as _, Span, drive};
 use crate::engine::{Caching, Direction, Durability, Engine, EngineName, Setup};
 use crate::measure::{BlockCounters, MemoryLimit, forget_peak_memory, peak_memory_bytes, space_bytes};
 
@@ -37,6 +38,8 @@ pub struct Run {
     pub load: Option<f64>,
     /// The round of a suite.
     pub round: u32,
+    /// Whether the engine is given the time to do what it has deferred, and that is measured.
+    pub drains: bool,
 }
 
 /// Memory of a process beside its engine's cache, while clients run: code, stacks, histograms.
@@ -50,6 +53,13 @@ const DATA_OF_ORDER: u64 = 4;
 
 /// Counts of a run of an engine.
 type EngineDriven = Driven<Option<BlockCounters>>;
+
+/// How long an engine took to do what it had deferred, and the counters then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drained {
+    took: Duration,
+    after: Option<BlockCounters>,
+}
 
 /// Receives messages on the progress.
 pub type Note<'a> = &'a (dyn Fn(&str) + Send + Sync);
@@ -80,7 +90,7 @@ impl Run {
         }
         forget_peak_memory();
         let engine = self.engine.open(&self.setup(place, self.durability, self.span.clients))?;
-        let driven = self.drive(&*engine, place, interrupt, note)?;
+        let (driven, drained) = self.drive(&*engine, place, interrupt, note)?;
         let peak_memory_bytes = peak_memory_bytes();
         let check = self.check(&*engine, &driven, note)?;
         let user_bytes = match driven.is_interrupted {
@@ -91,7 +101,7 @@ impl Run {
         engine.close()?;
         let space_bytes = space_bytes(place.directory()).context("measure the space that is used")?;
         drop(limit);
-        let left = result::Left { settings, space_bytes, user_bytes, peak_memory_bytes, check };
+        let left = result::Left { drained, settings, space_bytes, user_bytes, peak_memory_bytes, check };
         Ok(RunResult::new(self, &driven, left, is_limited))
     }
 
@@ -147,7 +157,7 @@ impl Run {
         place: &EngineDirectory,
         interrupt: &AtomicBool,
         note: Note<'_>,
-    ) -> anyhow::Result<EngineDriven> {
+    ) -> anyhow::Result<(EngineDriven, Option<Drained>)> {
         if self.cache_bytes > self.benchmark.data_bytes() {
             // Random accesses alone take very long to find the last page.
             visit_everything(engine, self.benchmark.tables().len())?;
@@ -156,7 +166,14 @@ impl Run {
         let clients = self.benchmark.clients(self.span.clients);
         std::thread::scope(|scope| {
             let mut host = EngineHost::new(scope, engine, Some(place.directory()));
-            drive(&mut host, &self.span, clients, interrupt)
+            let driven = drive(&mut host, &self.span, clients, interrupt)?;
+            if !self.drains || driven.is_interrupted {
+                return Ok((driven, None));
+            }
+            let began = clock::now();
+            engine.settle()?;
+            let drained = Drained { took: clock::now().since(began).into(), after: host.counters() };
+            Ok((driven, Some(drained)))
         })
     }
 

@@ -80,6 +80,9 @@ pub struct RunResult {
     pub raw_latency: Option<Latency>,
     /// Second by second.
     pub seconds: Vec<SecondResult>,
+    /// What the engine did once its clients had ended, if it was waited for.
+    #[serde(default)]
+    pub drained: Option<DrainedResult>,
     /// Result of the check of the final state.
     pub check: Option<Check>,
     /// It was ended early.
@@ -110,11 +113,25 @@ pub struct DeviceResult {
     pub flushes: f64,
 }
 
+/// Deferred work that was done once the clients had ended: a rate that leaves it out is borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DrainedResult {
+    /// Time that it took.
+    pub seconds: f64,
+    /// Operations of the counted span per second of that and of this time.
+    pub operations_per_s: f64,
+    /// Bytes written to the device in both over those that operations wrote.
+    pub write_amplification: Option<f64>,
+}
+
 /// A second of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SecondResult {
     /// Operations in it.
     pub operations: u64,
+    /// Of these, those that wrote.
+    #[serde(default)]
+    pub writes: u64,
     /// Median latency.
     pub p50_us: f64,
     /// The 99th percentile.
@@ -125,6 +142,7 @@ pub struct SecondResult {
 
 /// State of the engine after a run.
 pub(super) struct Left {
+    pub drained: Option<super::Drained>,
     pub settings: Vec<(String, String)>,
     pub space_bytes: u64,
     /// Of all keys and values, unless the run was ended early.
@@ -174,6 +192,14 @@ impl RunResult {
             raw: None,
             raw_latency: None,
             seconds: seconds(driven),
+            drained: left.drained.map(|drained| DrainedResult {
+                seconds: drained.took.as_secs_f64(),
+                operations_per_s: operations as f64 / (elapsed_s + drained.took.as_secs_f64()),
+                write_amplification: drained
+                    .after
+                    .zip(driven.before)
+                    .and_then(|(after, before)| over(after.since(&before).written_bytes, written)),
+            }),
             check: left.check,
             is_interrupted: driven.is_interrupted,
         }
@@ -210,6 +236,7 @@ fn device(driven: &EngineDriven) -> Option<DeviceResult> {
 fn seconds(driven: &EngineDriven) -> Vec<SecondResult> {
     let of = |(second, space_bytes): (&crate::drive::Second, &u64)| SecondResult {
         operations: second.count,
+        writes: second.writes,
         p50_us: second.latency_ns.value_at_quantile(0.5) as f64 * 1e-3,
         p99_us: second.latency_ns.value_at_quantile(0.99) as f64 * 1e-3,
         space_bytes: *space_bytes,

@@ -51,8 +51,9 @@ const YCSB_SCAN_RECORDS: u32 = 100;
 const LONG_SCAN_RECORDS: u32 = 100_000;
 
 /// Names of all workloads, with their descriptions.
-pub const NAMES: [(&str, &str); 17] = [
+pub const NAMES: [(&str, &str); 20] = [
     ("lookup", "random point look-ups"),
+    ("lookup-missing", "random look-ups of keys that are not there, among those that are"),
     ("lookup-many", "look-ups by batches of 32, with the engine's own call for that where it has one"),
     ("fillseq", "inserts in key order into an empty table"),
     ("fillrandom", "inserts in random order into an empty table"),
@@ -60,6 +61,7 @@ pub const NAMES: [(&str, &str); 17] = [
     ("overwrite", "random updates, without looking"),
     ("readrandom", "as lookup, by db_bench's name"),
     ("seekrandom", "seeks to random places, with ten records each"),
+    ("scan-long", "scans of 100,000 records"),
     ("readrandomwriterandom", "nine look-ups for each update"),
     ("ycsb-a", "half look-ups, half updates, Zipf"),
     ("ycsb-b", "95 % look-ups, 5 % updates, Zipf"),
@@ -69,6 +71,7 @@ pub const NAMES: [(&str, &str); 17] = [
     ("ycsb-f", "half look-ups, half read-modify-writes, Zipf"),
     ("scan-while-writing", "a quarter of the clients scans 100,000 records at a time, the others update"),
     ("burst", "look-ups, and every 10 s for 2 s as many clients that update"),
+    ("write-bursts", "half look-ups, half updates, and in each minute for 25 s as many clients that update"),
 ];
 
 impl Workload {
@@ -91,11 +94,13 @@ impl Workload {
         let plain = |mix| (vec![Role::always(1, mix)], uniform);
         let (roles, distribution) = match name {
             "lookup" | "readrandom" => plain(read),
+            "lookup-missing" => plain(Mix { miss: 1.0, ..Mix::default() }),
             "lookup-many" => plain(Mix { batch: 32, ..read }),
             "fillseq" => plain(Mix { in_order: true, ..insert }),
             "fillrandom" | "insert" => plain(insert),
             "overwrite" => plain(update),
             "seekrandom" => plain(scans((SEEK_RECORDS, SEEK_RECORDS))),
+            "scan-long" => plain(scans((LONG_SCAN_RECORDS, LONG_SCAN_RECORDS))),
             "readrandomwriterandom" => plain(Mix { read: 0.9, update: 0.1, ..Mix::default() }),
             "ycsb-a" => ycsb(Mix { read: 0.5, update: 0.5, ..Mix::default() }),
             "ycsb-b" => ycsb(Mix { read: 0.95, update: 0.05, ..Mix::default() }),
@@ -107,6 +112,12 @@ impl Workload {
                 let burst = Burst { period: Duration::from_secs(10), length: Duration::from_secs(2) };
                 let writers = Role { burst: Some(burst), ..Role::always(1, update) };
                 (vec![Role::always(1, read), writers], uniform)
+            }
+            "write-bursts" => {
+                let burst = Burst { period: Duration::from_secs(60), length: Duration::from_secs(25) };
+                let writers = Role { burst: Some(burst), ..Role::always(1, update) };
+                let both = Mix { read: 0.5, update: 0.5, ..Mix::default() };
+                (vec![Role::always(1, both), writers], uniform)
             }
             "scan-while-writing" => {
                 let scanners = Role::always(1, scans((LONG_SCAN_RECORDS, LONG_SCAN_RECORDS)));
