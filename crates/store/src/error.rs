@@ -129,6 +129,37 @@ pub enum Error {
         /// The name that it had.
         tree: String,
     },
+    /// A merge in a tree that names no merge operator. Nothing was written.
+    #[error(
+        "the tree `{tree}` has no merge operator: name one in its options (`TreeOptions::merge_operator`) when it is created"
+    )]
+    NoOperator {
+        /// The tree's name.
+        tree: String,
+    },
+    /// A tree names a merge operator that was not registered when the store was opened. Nothing was changed.
+    #[error(
+        "the tree `{tree}` needs the merge operator `{operator}`, which is not registered: open the store with `Builder::merge_operator`"
+    )]
+    OperatorMissing {
+        /// The operator's name.
+        operator: String,
+        /// The tree's.
+        tree: String,
+    },
+    /// A merge operator has returned an error, or panicked. Nothing is lost: value and operands are kept as
+    /// they are.
+    #[error(
+        "the merge operator `{operator}` failed on a record of the tree `{tree}`: {why}; nothing is lost: read the record again with an operator that does not fail, or write another value"
+    )]
+    OperatorFailed {
+        /// The operator's name.
+        operator: String,
+        /// The tree's.
+        tree: String,
+        /// What the operator said.
+        why: String,
+    },
     /// A key that the transaction wrote, or removed, was written or removed by another commit since the
     /// transaction began: only keys that are written are compared, not those that were only read, nor ranges.
     /// Nothing of it was done: begin again. For what is only read to be compared too, write it back
@@ -218,6 +249,8 @@ pub enum ErrorKind {
     Corrupt,
     /// A device's error.
     Io,
+    /// A merge operator that is missing, or has failed.
+    Operator,
     /// Opened to be read only.
     ReadOnly,
     /// Closed.
@@ -248,6 +281,9 @@ impl Error {
             Self::Poisoned { .. } => ErrorKind::Poisoned,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
             Self::Io { .. } | Self::Device(_) => ErrorKind::Io,
+            Self::NoOperator { .. } | Self::OperatorMissing { .. } | Self::OperatorFailed { .. } => {
+                ErrorKind::Operator
+            }
             Self::ReadOnly => ErrorKind::ReadOnly,
             Self::Closed => ErrorKind::Closed,
             Self::Forked => ErrorKind::Forked,

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::btree::BTree;
 use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
-use crate::index::{Horizon, Index, IndexKind, Indexes, Parameters, Tree, TreeId};
+use crate::index::{Horizon, Index, IndexKind, Indexes, Operators, Parameters, Tree, TreeId, TreeOperator};
 use crate::log::Timestamp;
 use crate::lsm::{Decided, Lsm, LsmOptions, Shared};
 use crate::poison::Poison;
@@ -26,6 +26,7 @@ pub(crate) struct Factory {
     /// The largest class of nodes so far.
     class_max: Arc<AtomicUsize>,
     lsm: Arc<Shared>,
+    operators: Operators,
 }
 
 /// A tree that is to be made.
@@ -86,7 +87,12 @@ fn decided(id: TreeId, parameters: &[u8]) -> Result<Decided, Error> {
 impl Factory {
     /// Indexes with these pages. Old versions take up to `old_versions_bytes` of plain memory before they get
     /// pages.
-    pub fn new(pool: &Arc<Pool>, lsm: Arc<Shared>, poison: &Poison, old_versions_bytes: u64) -> Arc<Self> {
+    pub fn new(
+        pool: &Arc<Pool>,
+        lsm: Arc<Shared>,
+        poison: &Poison,
+        (old_versions_bytes, operators): (u64, Operators),
+    ) -> Arc<Self> {
         let class_max = Arc::new(AtomicUsize::new(0));
         let (own_pool, largest) = (Arc::clone(pool), Arc::clone(&class_max));
         // Old versions have longer keys and values than trees, so their nodes are larger than those of all
@@ -96,7 +102,18 @@ impl Factory {
             Ok(Arc::new(BTree::create(&own_pool, class, true)?) as _)
         };
         let history = Arc::new(History::new(Box::new(make), old_versions_bytes, poison.clone()));
-        Arc::new(Self { pool: Arc::clone(pool), all: Arc::new(AllIndexes::new(history)), class_max, lsm })
+        Arc::new(Self {
+            pool: Arc::clone(pool),
+            all: Arc::new(AllIndexes::new(history)),
+            class_max,
+            lsm,
+            operators,
+        })
+    }
+
+    /// The merge operators that are registered.
+    pub fn operators(&self) -> &Operators {
+        &self.operators
     }
 
     /// The pool that holds the pages of all indexes.
@@ -167,7 +184,13 @@ impl Factory {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for parameters that no index has.
-    pub fn open(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Tree, Error> {
+    pub fn open(
+        &self,
+        id: TreeId,
+        kind: IndexKind,
+        parameters: &[u8],
+        operator: Option<Arc<TreeOperator>>,
+    ) -> Result<Tree, Error> {
         let Nodes { class, root } = Nodes::decode(id, parameters)?;
         let map = || Arc::new(BTree::open(&self.pool, root, class.into()));
         let index: Arc<dyn Index> = match kind {
@@ -187,6 +210,7 @@ impl Factory {
                     &self.lsm,
                     root,
                     (decided(id, parameters)?, class_bytes(class.into()) as usize),
+                    operator,
                 )?;
                 self.all.add(id, &index);
                 index

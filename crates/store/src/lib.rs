@@ -48,7 +48,9 @@ pub use db::{
 pub use error::{Error, ErrorKind};
 pub use flashgrain_settings::layout::{Decision, Setting};
 pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
-pub use index::{IndexKind, LsmLevelStats, LsmStats};
+pub use index::{
+    AddOperator, AppendOperator, IndexKind, LsmLevelStats, LsmStats, MergeOperator, OperatorError,
+};
 pub use io_context::Traffic;
 pub use log::Durability;
 pub use lsm::{LsmCompression, LsmLayout, LsmOptions, LsmThrottling, LsmWorkload};

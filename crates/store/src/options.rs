@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use crate::index::{OPERATOR_NAME_BYTES_MAX, Operators, own_operators};
 use crate::worker::Bounds;
 use crate::{Durability, Error};
 
@@ -31,6 +32,8 @@ pub(crate) struct Options {
     pub growth_segments: u64,
     /// How often in a row a simulated worker may fail to step.
     pub step_retries: u32,
+    /// Merge operators that trees may name.
+    pub operators: Operators,
 }
 
 /// Smallest cache that is accepted. It has enough frames for splits on all levels at once, beside the pool's
@@ -58,6 +61,12 @@ impl Options {
     /// [`Error::Options`] saying what can.
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::Options(why));
+        if let Some(name) = self.operators.name_of_wrong_length() {
+            let got = name.len();
+            return refuse(format!(
+                "a merge operator with a name of {got} bytes: use 1 to {OPERATOR_NAME_BYTES_MAX}"
+            ));
+        }
         let least = self.cache_bytes_min;
         if self.cache_bytes < least {
             return refuse(format!(
@@ -96,6 +105,7 @@ impl Default for Options {
             cache_bytes_min: CACHE_BYTES_MIN,
             growth_segments: GROWTH_SEGMENTS,
             step_retries: 0,
+            operators: own_operators(),
         }
     }
 }

@@ -35,6 +35,27 @@ fn what_scan_prints_can_be_loaded_back() {
 }
 
 #[test]
+fn merges_add_and_append() {
+    let folder = store();
+    fails(&mut command(&folder, "merge store visits 1 --tree counts"), 1, &["there is no tree `counts`"]);
+    db(&folder, "merge store visits 40 --tree counts --operator add");
+    db(&folder, "merge store visits 5 --tree counts");
+    db(&folder, "merge store visits -3 --tree counts");
+    assert_eq!(db(&folder, "get store 766973697473 --tree counts --hex"), "2a00000000000000\n");
+    fails(&mut command(&folder, "merge store visits many --tree counts"), 2, &["`many` is no whole number"]);
+    db(&folder, "merge store words one --tree texts --operator append");
+    db(&folder, "merge store words ,two --tree texts");
+    db(&folder, "convert store texts --kind btree");
+    db(&folder, "merge store words ,three --tree texts");
+    assert_eq!(db(&folder, "get store words --tree texts"), "one,two,three");
+    db(&folder, "put store key value");
+    fails(&mut command(&folder, "merge store key more"), 1, &["has no merge operator"]);
+    db(&folder, "check store");
+    db(&folder, "backup store copy");
+    assert_eq!(db(&folder, "get copy visits --tree counts --hex"), "2a00000000000000\n");
+}
+
+#[test]
 fn trees_are_listed_renamed_and_dropped() {
     let folder = store();
     for key in 0..20 {

@@ -19,6 +19,8 @@ pub enum Change {
     Rename(String, String),
     /// A tree loses all keys from one on up to, and without, another.
     Clear(String, Range<Vec<u8>>),
+    /// Bytes are appended to the value of a key of a tree, by the tree's merge operator.
+    Merge(String, Vec<u8>, Vec<u8>),
     /// A key of a tree gets a value, or loses it.
     Write(String, Vec<u8>, Option<Vec<u8>>),
 }
@@ -60,6 +62,11 @@ impl Change {
             Self::Clear(tree, range) => {
                 if let Some(tree) = content.get_mut(tree) {
                     tree.retain(|key, _| !range.contains(key));
+                }
+            }
+            Self::Merge(tree, key, operand) => {
+                if let Some(tree) = content.get_mut(tree) {
+                    tree.entry(key.clone()).or_default().extend_from_slice(operand);
                 }
             }
             // A write to a tree that another task dropped meanwhile changes nothing.

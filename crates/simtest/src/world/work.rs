@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use flashgrain::testing::{Small, commit_of, kind_of_trees};
-use flashgrain::{Db, Durability, Error, ErrorKind, IndexKind, Readable, Snapshot, Tree, TreeOptions, Value};
+use flashgrain::{
+    AppendOperator, Db, Durability, Error, ErrorKind, IndexKind, Readable, Snapshot, Tree, TreeOptions, Value,
+};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -52,6 +54,8 @@ pub struct Habits {
     pub drop_tree: f64,
     /// Share of steps that remove a range of keys.
     pub remove_range: f64,
+    /// Share of steps that append to values, where trees take operands.
+    pub merge: f64,
     /// Share of steps that load sorted records.
     pub load: f64,
     /// Share of steps that back the store up.
@@ -85,6 +89,7 @@ impl Default for Habits {
             behind: 1,
             drop_tree: 0.01,
             remove_range: 0.03,
+            merge: if kind_of_trees() == IndexKind::Lsm { 0.2 } else { 0.0 },
             load: 0.01,
             backup: 0.002,
             compact: 0.004,
@@ -216,6 +221,8 @@ impl Work {
                 own = self.drop_tree(&own)?;
             } else if is(habits.remove_range) {
                 self.remove_range(&common)?;
+            } else if is(habits.merge) {
+                self.merge(&common, &own)?;
             } else if is(habits.load) {
                 self.load(&own)?;
             } else if is(habits.backup) {
@@ -251,6 +258,11 @@ impl Work {
 
     fn tree(&mut self, name: String) -> Result<Tree, Error> {
         let options = TreeOptions::new().node_bytes(4096 << self.random.random_range(0..2));
+        // All others are as they were before there were operators.
+        let options = match kind_of_trees() {
+            IndexKind::Lsm => options.merge_operator(AppendOperator::NAME),
+            _ => options,
+        };
         if let Ok(tree) = self.db.existing_tree(&name) {
             return Ok(tree);
         }
@@ -421,6 +433,44 @@ impl Work {
         let ended =
             self.shared.commit(changes(writes), durability == Durability::Sync, || transaction.commit());
         forgive_conflict(ended)
+    }
+
+    /// Appends to values without reading them, perhaps over a write of the same commit; or in a transaction.
+    fn merge(&mut self, common: &Tree, own: &Tree) -> Result<(), Error> {
+        let (durability, in_transaction) = (self.durability(), self.random.random_bool(0.2));
+        let (mut batch, mut transaction) = (self.db.batch().durability(durability), self.db.begin()?);
+        transaction.set_durability(durability);
+        let mut changes = Vec::new();
+        for _ in 0..self.random.random_range(1..5) {
+            let tree = if self.random.random_bool(0.7) { common } else { own };
+            let (name, key) = (tree.name().to_owned(), self.key());
+            if self.random.random_bool(0.1) {
+                batch.remove(tree, &key)?;
+                transaction.remove(tree, &key)?;
+                changes.push(Change::Write(name.clone(), key.clone(), None));
+            }
+            let operand = self.operand();
+            batch.merge(tree, &key, &operand)?;
+            transaction.merge(tree, &key, &operand)?;
+            changes.push(Change::Merge(name, key, operand));
+        }
+        let is_durable = durability == Durability::Sync;
+        if in_transaction {
+            drop(batch);
+            return forgive_conflict(self.shared.commit(changes, is_durable, || transaction.commit()));
+        }
+        drop(transaction);
+        self.shared.commit(changes, is_durable, || batch.commit())
+    }
+
+    /// Short, but for a few that become values at once.
+    fn operand(&mut self) -> Vec<u8> {
+        self.values += 1;
+        let mut operand = format!("+{}/{}", self.task, self.values).into_bytes();
+        let is_long = self.random.random_bool(0.01);
+        let length = if is_long { 3000 } else { self.random.random_range(8..100) };
+        operand.resize(length, b'.');
+        operand
     }
 
     /// A range as of a snapshot, all or nothing; or without looking at it, where trees can do that.

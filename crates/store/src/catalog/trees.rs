@@ -21,7 +21,7 @@ use crate::Error;
 use crate::btree::{BTree, Change, Scan};
 use crate::factory::{Factory, Plan};
 use crate::header::PageId;
-use crate::index::{Direction, Parameters, Piece, Tree, TreeId};
+use crate::index::{Direction, Operators, Parameters, Piece, Tree, TreeId, TreeOperator};
 use crate::log::Timestamp;
 
 const OWN_KEYS: u8 = 0xff;
@@ -34,6 +34,7 @@ pub(crate) struct NamedTree {
     pub name: String,
     pub entry: Entry,
     pub tree: Tree,
+    pub operator: Option<Arc<TreeOperator>>,
     /// Whether it is to be written to no more.
     pub dropped: AtomicBool,
     /// Commits that are writing to it. Its pages are not freed before there are none.
@@ -89,6 +90,11 @@ impl Trees {
             }
         }
         Ok(Self { factory: Arc::clone(factory), catalog, known: RwLock::new(names) })
+    }
+
+    /// The merge operators that are registered.
+    pub fn operators(&self) -> &Operators {
+        self.factory.operators()
     }
 
     /// The page by which the catalog is found again.
@@ -169,10 +175,10 @@ impl Trees {
         self.write_own(next, self.last_change())?;
         let bytes = entry.encode();
         self.catalog.update(name.as_bytes(), &mut |_| Change::Put(&bytes))?;
-        let tree = self.factory.open(entry.id, entry.kind, &entry.parameters)?;
+        let (tree, operator) = open(&self.factory, &entry)?;
         let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
         names.next = next;
-        names.insert(name, entry, tree);
+        names.insert(name, entry, tree, operator);
         Ok(())
     }
 
@@ -245,7 +251,7 @@ impl Trees {
         }
         names.renamed.retain(|(_, known)| known.strong_count() > 0);
         // The same index: it may have in memory what is in no page.
-        names.insert(new_name, known.entry.clone(), known.tree.clone());
+        names.insert(new_name, known.entry.clone(), known.tree.clone(), known.operator.clone());
         Ok(Some(known))
     }
 
@@ -260,8 +266,8 @@ impl Trees {
     /// A new tree is not made after all.
     pub fn give_up(&self, entry: &Entry) {
         // An error here only leaks the pages: the pool keeps them allocated, and nothing refers to them.
-        let tree = self.factory.open(entry.id, entry.kind, &entry.parameters);
-        let _tried = tree.and_then(|tree| tree.index.destroy());
+        let tree = open(&self.factory, entry);
+        let _tried = tree.and_then(|(tree, _)| tree.index.destroy());
     }
 
     /// Allocates a new tree's first pages and returns its parameters.
@@ -290,16 +296,27 @@ impl Trees {
     }
 }
 
+/// The tree of an entry, and its merge operator.
+fn open(factory: &Factory, entry: &Entry) -> Result<(Tree, Option<Arc<TreeOperator>>), Error> {
+    let operator = entry.operator.as_deref().map(|name| factory.operators().of_tree(name));
+    let tree = factory.open(entry.id, entry.kind, &entry.parameters, operator.clone())?;
+    Ok((tree, operator))
+}
+
 fn grave(id: TreeId) -> [u8; 5] {
     let [a, b, c, d] = id.0.to_be_bytes();
     [OWN_KEYS, a, b, c, d]
 }
 
 impl Names {
-    fn insert(&mut self, name: &str, entry: Entry, tree: Tree) {
+    fn insert(&mut self, name: &str, entry: Entry, tree: Tree, operator: Option<Arc<TreeOperator>>) {
         let id = entry.id;
         let (dropped, writers) = (AtomicBool::new(false), AtomicU64::new(0));
-        let known = Arc::new(NamedTree { name: name.to_owned(), entry, tree, dropped, writers });
+        if let Some(operator) = &operator {
+            operator.set_tree(name);
+        }
+        let known = NamedTree { name: name.to_owned(), entry, tree, operator, dropped, writers };
+        let known = Arc::new(known);
         if let Some(old) = self.by_name.insert(name.to_owned(), Arc::clone(&known)) {
             self.by_id.remove(&old.entry.id);
         }
@@ -318,15 +335,15 @@ impl Names {
             }
             [OWN_KEYS, ..] => {
                 let entry = Entry::decode("(dropped)", value)?;
-                let tree = factory.open(entry.id, entry.kind, &entry.parameters)?;
+                let (tree, _) = open(factory, &entry)?;
                 self.dropped.push(Dropped { entry, tree, known: Vec::new() });
             }
             name => {
                 let name = String::from_utf8_lossy(name);
                 let entry = Entry::decode(&name, value)?;
                 self.next = self.next.max(entry.id.0 + 1);
-                let tree = factory.open(entry.id, entry.kind, &entry.parameters)?;
-                self.insert(&name, entry, tree);
+                let (tree, operator) = open(factory, &entry)?;
+                self.insert(&name, entry, tree, operator);
             }
         }
         Ok(())

@@ -6,12 +6,11 @@ use serde::Serialize;
 
 use super::core::Core;
 use super::prepared::Prepared;
-use super::scan::TreeScan;
+use super::scan::{TreeScan, UnmergedRecord};
 use super::site::Made;
 use super::{Builder, Db};
 use crate::catalog::NamedTree;
 use crate::checkpoint::slots;
-use crate::index::Direction;
 use crate::txn::Snapshot;
 use crate::worker::Workers;
 use crate::{Durability, Error};
@@ -121,13 +120,16 @@ impl Core {
         sum: &mut Backup,
     ) -> Result<(), Error> {
         let options = self.options_of(tree);
-        let copy = target.tree_with(&tree.name, &options)?;
-        let mut scan = TreeScan::new(self, tree, at, Direction::Forward, &[], None);
-        let mut loader = target.core.loader(&copy.state)?;
-        while let Some((key, value)) = scan.next()? {
+        // Whether or not its merge operator is registered: operands are copied as they are.
+        let made = target.core.trees(&[&tree.name], &options)?;
+        let Some(copy) = made.first() else { return Ok(()) };
+        let mut scan = TreeScan::unmerged(self, tree, at);
+        let mut loader = target.core.loader(copy)?;
+        while let Some(UnmergedRecord { key, value, operands }) = scan.next_unmerged()? {
             self.check_open()?;
-            sum.bytes += (key.len() + value.len()) as u64;
-            loader.push(&key, value)?;
+            let value_bytes = value.as_ref().map_or(0, |value| value.len());
+            sum.bytes += (key.len() + value_bytes + operands.len()) as u64;
+            loader.push_unmerged(&key, value, operands)?;
         }
         // All of it becomes durable when the copy is closed.
         sum.records += loader.finish(Durability::None)?;

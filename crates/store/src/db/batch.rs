@@ -91,6 +91,21 @@ impl Batch {
         self.core.gather_from(&mut self.writes, tree, key.as_ref(), &mut source)
     }
 
+    /// Writes `operand` over what `key` has: see [`Tree::merge`]. Over an own write of the key it becomes a
+    /// value at once.
+    ///
+    /// # Errors
+    /// As [`Batch::insert`]; [`Error::NoOperator`], [`Error::OperatorMissing`],
+    /// [`Error::OperatorFailed`].
+    pub fn merge(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<(), Error> {
+        self.core.gather_merge(&mut self.writes, tree, key.as_ref(), operand.as_ref())
+    }
+
     /// Removes `key`, whether it is there or not.
     ///
     /// # Errors
@@ -118,7 +133,7 @@ impl Batch {
         if self.writes.is_empty() {
             return Ok(());
         }
-        self.core.commit(&self.writes, None, self.durability)
+        self.core.commit_batch(&self.writes, self.durability)
     }
 }
 

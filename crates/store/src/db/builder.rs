@@ -10,6 +10,7 @@ use super::Db;
 use super::core::Core;
 use super::prepared::{Prepared, Wanted};
 use super::site::{DeviceSource, Site};
+use crate::index::MergeOperator;
 use crate::layout::{Overrides, Placement, SyncMethod};
 use crate::options::Options;
 use crate::{Durability, Error};
@@ -92,6 +93,13 @@ impl Builder {
     /// Allows [`Builder::create`] to overwrite this block device, whatever is on it.
     pub fn destroy_contents_of(mut self, path: impl Into<PathBuf>) -> Self {
         self.site.consent.push(path.into());
+        self
+    }
+
+    /// Registers a [merge operator](crate::MergeOperator), which trees name in their options. One of the same
+    /// name that was registered before is replaced.
+    pub fn merge_operator(mut self, operator: impl MergeOperator) -> Self {
+        self.options.operators.add(Arc::new(operator));
         self
     }
 

@@ -174,7 +174,17 @@ impl Core {
         drop(self.announce(tree)?);
         let step_bytes = self.step_bytes(LOADED_BYTES);
         let (way, writes, last) = (Way::Open, Writes::default(), Vec::new());
-        Ok(Loader { core: self, tree, step_bytes, way, writes, bytes: 0, records: 0, last })
+        Ok(Loader {
+            core: self,
+            tree,
+            step_bytes,
+            way,
+            writes,
+            operands: Vec::new(),
+            bytes: 0,
+            records: 0,
+            last,
+        })
     }
 
     fn scan(self: &Arc<Self>, tree: &Arc<NamedTree>, at: &Arc<Snapshot>, range: &Range) -> TreeScan {
@@ -206,6 +216,8 @@ pub(super) struct Loader<'a> {
     way: Way<'a>,
     /// The step that is being gathered.
     writes: Writes,
+    /// Of its keys, and of others: lists that are over their values.
+    operands: Vec<(Vec<u8>, Vec<u8>)>,
     bytes: u64,
     /// Records so far, and the key of the last one.
     records: u64,
@@ -242,16 +254,39 @@ impl Loader<'_> {
         Ok(())
     }
 
+    /// The next record, with a list of operands over its value.
+    ///
+    /// # Errors
+    /// As [`Loader::push`].
+    pub fn push_unmerged(
+        &mut self,
+        key: &[u8],
+        value: Option<Value>,
+        operands: Vec<u8>,
+    ) -> Result<(), Error> {
+        match value {
+            Some(value) => self.push(key, value)?,
+            None => self.records += 1,
+        }
+        if !operands.is_empty() {
+            // They come after the value that they are over, so that is in a commit before.
+            self.end_load(Durability::None)?;
+            self.bytes += operands.len() as u64;
+            self.operands.push((key.to_vec(), operands));
+        }
+        if self.operands.len() >= STEP_RECORDS { self.step() } else { Ok(()) }
+    }
+
     /// What is gathered is on its way.
     fn step(&mut self) -> Result<(), Error> {
-        if self.writes.is_empty() {
-            return Ok(());
-        }
-        if matches!(self.way, Way::Open) {
+        if matches!(self.way, Way::Open) && !self.writes.is_empty() {
             self.way = self.begin_load()?.map_or(Way::Steps, Way::Load);
         }
-        if matches!(self.way, Way::Steps) {
+        if matches!(self.way, Way::Steps) && !self.writes.is_empty() {
             self.core.commit(&self.writes, None, Durability::None)?;
+        }
+        for (key, list) in std::mem::take(&mut self.operands) {
+            self.core.write_all_operands(self.tree, &key, &list, Durability::None)?;
         }
         self.writes.clear();
         self.bytes = 0;

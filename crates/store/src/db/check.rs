@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::core::Core;
 use crate::Error;
 use crate::catalog::NamedTree;
-use crate::index::Version;
+use crate::index::{Version, operands};
 use crate::log::Timestamp;
 
 /// Counts of a check.
@@ -104,6 +104,14 @@ impl Core {
                 offset_bytes: 0,
                 expected: format!("one of the commits up to {}", newest.0),
                 got: format!("commit {}", version.timestamp().0),
+            });
+        }
+        if version.is_operands() && operands::all(value).is_none() {
+            return Err(Error::Corrupt {
+                what: "a version of operands".into(),
+                offset_bytes: 0,
+                expected: "operands with their lengths".into(),
+                got: format!("{value:02x?}"),
             });
         }
         if version.is_overflow() {

@@ -11,6 +11,7 @@ use super::writes::Writes;
 use crate::Error;
 use crate::btree::overflow::VALUE_BYTES_MAX;
 use crate::engine::{OverflowValue, Parked};
+use crate::index::operands;
 
 /// Bytes that are read of a source at a time.
 const SOURCE_BYTES: usize = 1 << 20;
@@ -21,24 +22,34 @@ pub enum Content {
     Bytes(Value),
     /// Its pages are freed with the last reference, unless it was committed.
     Parked(Arc<Parked>),
+    /// No value, but a list of operands over what the tree has.
+    Operands(Arc<Vec<u8>>),
 }
 
 impl Content {
+    /// These operands, the first one first.
+    pub fn of_operands(all: &[&[u8]]) -> Self {
+        let mut list = Vec::new();
+        all.iter().for_each(|operand| operands::push(&mut list, operand));
+        Self::Operands(Arc::new(list))
+    }
+
     pub fn length(&self) -> u64 {
         match self {
             Self::Bytes(value) => value.len() as u64,
             Self::Parked(parked) => parked.length(),
+            Self::Operands(list) => list.len() as u64,
         }
     }
 
-    /// All of it, in memory.
+    /// All of it, in memory; of operands the list.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`].
     pub fn value(&self, core: &Core) -> Result<Value, Error> {
         match self {
             Self::Bytes(value) => Ok(value.clone()),
-            Self::Parked(_) => {
+            Self::Parked(_) | Self::Operands(_) => {
                 let mut bytes = Vec::new();
                 self.append_to(core, &mut bytes)?;
                 Ok(Value::from(bytes))
@@ -54,6 +65,7 @@ impl Content {
         match self {
             Self::Bytes(value) => into.extend_from_slice(value),
             Self::Parked(parked) => core.engine().overflow_values().read(parked.reference(), into)?,
+            Self::Operands(list) => into.extend_from_slice(list),
         }
         Ok(())
     }
@@ -62,6 +74,7 @@ impl Content {
         match self {
             Self::Bytes(value) => OverflowValue::Bytes(value),
             Self::Parked(parked) => OverflowValue::Parked(parked),
+            Self::Operands(list) => OverflowValue::Bytes(list),
         }
     }
 }

@@ -347,7 +347,12 @@ impl Core {
     /// How a tree is kept.
     pub fn options_of(&self, tree: &NamedTree) -> TreeOptions {
         let plan = self.engine.trees().plan(&tree.entry).unwrap_or_default();
-        TreeOptions { kind: tree.entry.kind, node_bytes: Some(self.node_bytes(tree)), lsm: plan.lsm }
+        TreeOptions {
+            kind: tree.entry.kind,
+            node_bytes: Some(self.node_bytes(tree)),
+            lsm: plan.lsm,
+            operator: tree.entry.operator.clone(),
+        }
     }
 
     pub fn node_bytes(&self, tree: &NamedTree) -> u32 {
@@ -393,7 +398,8 @@ impl Core {
             if self.read_only {
                 return Err(Error::ReadOnly);
             }
-            let new: Vec<_> = missing.into_iter().map(|name| NewTree { name, plan }).collect();
+            let operator = options.operator.as_deref();
+            let new: Vec<_> = missing.into_iter().map(|name| NewTree { name, plan, operator }).collect();
             match self.engine.create_trees(&new) {
                 // Somebody was faster.
                 Err(Error::Exists { .. }) => {}
@@ -548,6 +554,7 @@ fn write_of<'a>(
         (None, Content::Bytes(value)) => Write::Put(value),
         // All that is parked is large.
         (None, Content::Parked(parked)) => Write::Put(parked.reference()),
+        (None, Content::Operands(list)) => Write::Merge(list),
     }
 }
 

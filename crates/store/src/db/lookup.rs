@@ -37,11 +37,25 @@ impl<'a> Lookup<'a> {
         self.overlay?.get(key)
     }
 
+    /// What the reader's own operands make of what the tree has.
+    fn merged(&self, key: &[u8], may: May, list: &[u8]) -> Result<Poll<Option<Value>>, Error> {
+        with_spare(|bytes| match self.read(key, may, bytes)? {
+            Poll::Pending => Ok(Poll::Pending),
+            Poll::Ready(is_there) => {
+                let existing = is_there.then_some(bytes.as_slice());
+                Ok(Poll::Ready(self.tree.merge(key, existing, list)?))
+            }
+        })
+    }
+
     /// The value of a key. If it may not wait, only if the value is in memory, or is an overflow value, which
     /// is waited for.
     #[inline]
     pub(super) fn get(&self, key: &[u8], may: May) -> Result<Poll<Option<Value>>, Error> {
         if let Some(written) = self.written(key) {
+            if let Some(Content::Operands(list)) = written {
+                return self.merged(key, may, list);
+            }
             let value = written.as_ref().map(|content| content.value(self.core)).transpose()?;
             return Ok(Poll::Ready(value));
         }
@@ -55,6 +69,10 @@ impl<'a> Lookup<'a> {
     #[inline]
     pub(super) fn get_into(&self, key: &[u8], may: May, into: &mut Vec<u8>) -> Result<Poll<bool>, Error> {
         if let Some(written) = self.written(key) {
+            if let Some(Content::Operands(list)) = written {
+                let value = self.merged(key, may, list)?;
+                return Ok(value.map(|value| value.map(|value| into.extend_from_slice(&value)).is_some()));
+            }
             written.iter().try_for_each(|content| content.append_to(self.core, into))?;
             return Ok(Poll::Ready(written.is_some()));
         }
@@ -64,6 +82,9 @@ impl<'a> Lookup<'a> {
     /// Whether there is such a key. An overflow value is not read.
     pub(super) fn contains(&self, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
         if let Some(written) = self.written(key) {
+            if let Some(Content::Operands(list)) = written {
+                return Ok(self.merged(key, may, list)?.map(|value| value.is_some()));
+            }
             return Ok(Poll::Ready(written.is_some()));
         }
         self.core.check_open()?;

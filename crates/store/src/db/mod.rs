@@ -14,6 +14,7 @@ mod core;
 mod cursor;
 mod iter;
 mod lookup;
+mod merging;
 mod parts;
 mod prepared;
 mod readable;
@@ -188,6 +189,7 @@ impl Db {
         options: &TreeOptions,
     ) -> Result<Vec<Tree>, Error> {
         options.check()?;
+        self.core.check_operator(options)?;
         let names: Vec<_> = names.into_iter().collect();
         let states = self.core.trees(&names.iter().map(AsRef::as_ref).collect::<Vec<_>>(), options)?;
         Ok(states.into_iter().map(|state| Tree { db: self.clone(), state }).collect())

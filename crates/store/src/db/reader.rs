@@ -51,6 +51,14 @@ impl ValueReader {
         let source = match own {
             Some(None) => return Ok(None),
             Some(Some(Content::Bytes(value))) => Source::Memory(value.clone()),
+            Some(Some(Content::Operands(list))) => {
+                let found = core.look_up_raw(&tree, key, &at)?;
+                let existing = found.map(|(version, bytes)| core.value(version, &bytes)).transpose()?;
+                match tree.merge(key, existing.as_deref(), list)? {
+                    Some(value) => Source::Memory(value),
+                    None => return Ok(None),
+                }
+            }
             Some(Some(Content::Parked(parked))) => {
                 let stored = overflow_values.open(parked.reference())?;
                 Source::Own { stored, _kept: Arc::clone(parked) }

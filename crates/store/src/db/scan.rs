@@ -6,7 +6,8 @@ use super::core::Core;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::NamedTree;
-use crate::index::{Direction, Piece, Steps, Version};
+use crate::index::{Base, Direction, Piece, Steps, Unmerged, Version};
+use crate::log::Timestamp;
 use crate::txn::Snapshot;
 
 /// See the module.
@@ -22,6 +23,15 @@ pub(super) struct TreeScan {
     taken: usize,
 }
 
+/// A record whose operands are not merged.
+pub(super) struct UnmergedRecord {
+    pub key: Value,
+    /// What they are over.
+    pub value: Option<Value>,
+    /// A list of operands.
+    pub operands: Vec<u8>,
+}
+
 impl TreeScan {
     /// The keys from `lower` up to but without `upper`.
     pub fn new(
@@ -35,6 +45,17 @@ impl TreeScan {
         let ahead = core.read_ahead(tree);
         let index = Arc::clone(&tree.tree.index);
         let steps = index.scan(direction, lower, upper, ahead, at.timestamp());
+        Self::of(core, at, direction, steps)
+    }
+
+    /// All keys, forward, without operands being merged.
+    pub fn unmerged(core: &Arc<Core>, tree: &NamedTree, at: &Arc<Snapshot>) -> Self {
+        let index = Arc::clone(&tree.tree.index);
+        let steps = index.scan_unmerged(core.read_ahead(tree), at.timestamp());
+        Self::of(core, at, Direction::Forward, steps)
+    }
+
+    fn of(core: &Arc<Core>, at: &Arc<Snapshot>, direction: Direction, steps: Box<dyn Steps>) -> Self {
         let (core, _at) = (Arc::clone(core), Arc::clone(at));
         Self { core, _at, direction, steps, piece: Piece::default(), shared: Arc::from([]), taken: 0 }
     }
@@ -42,6 +63,24 @@ impl TreeScan {
     /// The next record.
     pub fn next(&mut self) -> Result<Option<(Value, Value)>, Error> {
         self.next_place()?.map(|place| self.record(place)).transpose()
+    }
+
+    /// The next record of a scan without operands being merged.
+    pub fn next_unmerged(&mut self) -> Result<Option<UnmergedRecord>, Error> {
+        let Some([key, value, end]) = self.next_place()? else { return Ok(None) };
+        let bytes = self.shared.get(value..end).unwrap_or_default();
+        let Some((_, rest)) = Version::split(bytes).filter(|(version, _)| version.is_operands()) else {
+            let (key, value) = self.record([key, value, end])?;
+            return Ok(Some(UnmergedRecord { key, value: Some(value), operands: Vec::new() }));
+        };
+        let own_key = Value::part(&self.shared, key, value - key);
+        let Unmerged { base, operands } = Unmerged::decode(rest).unwrap_or_default();
+        let value = match base {
+            Base::Nothing => None,
+            Base::Value(value) => Some(Value::from(value)),
+            Base::Overflow(reference) => Some(self.core.value(Version::overflow(Timestamp(0)), &reference)?),
+        };
+        Ok(Some(UnmergedRecord { key: own_key, value, operands }))
     }
 
     /// The key of the next record. A value in pages of its own is not read.

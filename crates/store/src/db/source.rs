@@ -118,6 +118,7 @@ pub(super) struct Records {
 /// The reader's own writes, and the record of the tree that waits for its turn among them.
 struct Own {
     core: Arc<Core>,
+    tree: Arc<NamedTree>,
     writes: Arc<Overlay>,
     remaining: Range,
     held: Option<(Value, Value)>,
@@ -127,8 +128,8 @@ impl Records {
     /// Those in `range`.
     pub fn new(view: &View, range: &Range, direction: Direction) -> Self {
         let own = |writes: &Arc<Overlay>| {
-            let (core, writes) = (Arc::clone(&view.core), Arc::clone(writes));
-            Own { core, writes, remaining: range.clone(), held: None }
+            let (core, tree, writes) = (Arc::clone(&view.core), Arc::clone(&view.tree), Arc::clone(writes));
+            Own { core, tree, writes, remaining: range.clone(), held: None }
         };
         Self {
             direction,
@@ -159,7 +160,13 @@ impl Records {
             if order == Ordering::Less {
                 return Ok(own.held.take());
             }
-            let value = written.as_ref().map(|content| content.value(&own.core)).transpose()?;
+            let value = match written {
+                Some(Content::Operands(list)) => {
+                    let held = own.held.as_ref().filter(|_| order == Ordering::Equal);
+                    own.tree.merge(key, held.map(|(_, value)| value.as_slice()), list)?
+                }
+                written => written.as_ref().map(|content| content.value(&own.core)).transpose()?,
+            };
             let record = value.map(|value| (Value::from(key), value));
             let key = key.to_vec();
             own.remaining.take(self.direction, &key);

@@ -82,6 +82,25 @@ impl Transaction {
         self.core.gather_from(&mut self.writes, tree, key.as_ref(), &mut source)
     }
 
+    /// Writes `operand` over what `key` has: see [`Tree::merge`]. Over an own write of the key it becomes a
+    /// value at once.
+    ///
+    /// It counts as a write of the key: if another commit has written the key since the transaction began, be
+    /// it by a merge, this one is refused. Merges that need no transaction, of [`Tree::merge`] and of
+    /// batches, are never refused.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`]; [`Error::NoOperator`], [`Error::OperatorMissing`],
+    /// [`Error::OperatorFailed`].
+    pub fn merge(
+        &mut self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<(), Error> {
+        self.core.gather_merge(&mut self.writes, tree, key.as_ref(), operand.as_ref())
+    }
+
     /// Removes `key`, whether it is there or not.
     ///
     /// # Errors
@@ -130,7 +149,9 @@ impl Transaction {
         if self.writes.is_empty() {
             return Ok(());
         }
-        self.core.commit(&self.writes, Some(self.at.timestamp()), self.durability)
+        let made = self.core.with_values(&self.writes, &self.at)?;
+        let writes = made.as_ref().unwrap_or(&self.writes);
+        self.core.commit(writes, Some(self.at.timestamp()), self.durability)
     }
 }
 

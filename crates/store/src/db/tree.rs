@@ -29,6 +29,7 @@ pub struct TreeOptions {
     pub(crate) kind: IndexKind,
     pub(crate) node_bytes: Option<u32>,
     pub(crate) lsm: LsmOptions,
+    pub(crate) operator: Option<String>,
 }
 
 impl TreeOptions {
@@ -55,6 +56,21 @@ impl TreeOptions {
     pub fn lsm(mut self, options: LsmOptions) -> Self {
         self.lsm = options;
         self
+    }
+
+    /// The name of the [merge operator](crate::MergeOperator) of the tree, by which
+    /// [`Tree::merge`](crate::Tree::merge) goes: one of the store's own, such as
+    /// [`AddOperator::NAME`](crate::AddOperator::NAME), or one that is registered by
+    /// [`Builder::merge_operator`](crate::Builder::merge_operator). The tree is known by that name from then
+    /// on; whoever opens the store later has to register it again.
+    pub fn merge_operator(mut self, name: &str) -> Self {
+        self.operator = Some(name.to_owned());
+        self
+    }
+
+    /// The name of the merge operator, if the tree has one.
+    pub fn name_of_merge_operator(&self) -> Option<&str> {
+        self.operator.as_deref()
     }
 
     /// The size of the nodes, or of an LSM-tree's blocks: a power of two from 4 to 64 KiB. Small nodes suit

@@ -102,6 +102,13 @@ impl Writes {
         self.trees.values().map(|(tree, _)| tree)
     }
 
+    /// All writes, with the handles of their trees.
+    pub fn each(&self) -> impl Iterator<Item = (&Arc<NamedTree>, &[u8], &Option<Content>)> {
+        self.trees.values().flat_map(|(tree, writes)| {
+            writes.iter().map(move |(key, content)| (tree, key.as_slice(), content))
+        })
+    }
+
     /// All writes.
     pub fn iter(&self) -> impl Iterator<Item = (&NamedTree, &[u8], Option<&Content>)> {
         self.trees.values().flat_map(|(tree, writes)| {

@@ -27,7 +27,7 @@ use crate::Error;
 use crate::catalog::{Entry, NamedTree, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::factory::Plan;
-use crate::index::{Tree, TreeId};
+use crate::index::{Operators, Tree, TreeId};
 use crate::task::{Executor, yield_now};
 use crate::txn::{Operation, Transactions};
 pub(crate) use open::{Given, Recovery};
@@ -45,6 +45,8 @@ const OVERFLOW_TRIES: u32 = 3;
 pub(crate) struct NewTree<'a> {
     pub name: &'a str,
     pub plan: Plan,
+    /// The name of its merge operator.
+    pub operator: Option<&'a str>,
 }
 
 /// See the module.
@@ -70,6 +72,11 @@ impl Engine {
     /// Its trees.
     pub fn trees(&self) -> &Trees {
         &self.trees
+    }
+
+    /// The merge operators that are registered.
+    pub fn operators(&self) -> &Operators {
+        self.trees.operators()
     }
 
     /// Its workers.
@@ -164,7 +171,8 @@ impl Engine {
                 let parameters = trees.make(new.plan).inspect_err(|_| {
                     entries.iter().for_each(|(_, entry)| trees.give_up(entry));
                 })?;
-                let entry = Entry { id: TreeId(id), kind: new.plan.kind, parameters };
+                let operator = new.operator.map(str::to_owned);
+                let entry = Entry { id: TreeId(id), kind: new.plan.kind, parameters, operator };
                 let (tree, name, bytes) = (entry.id, new.name.as_bytes(), entry.encode());
                 Operation::CreateTree { tree, name, entry: &bytes }.encode(&mut record);
                 entries.push((new.name, entry));

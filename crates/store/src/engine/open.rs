@@ -98,7 +98,7 @@ impl Given {
             &pool,
             Shared::new(&pool, &segments, &self.executor, room),
             &poison,
-            self.options.cache_bytes / OLD_VERSIONS_DIVISOR,
+            (self.options.cache_bytes / OLD_VERSIONS_DIVISOR, self.options.operators.clone()),
         );
         Ok(Storage { poison, segments, pool, factory })
     }

@@ -303,6 +303,10 @@ impl OverflowValues {
 
     /// Has values freed in the background when nobody sees them.
     pub fn attend(self: &Arc<Self>, transactions: &Transactions) {
+        let own = Arc::downgrade(self);
+        transactions.read_overflow_by(Box::new(move |reference, into| {
+            own.upgrade().ok_or(Error::Closed)?.read(reference, into)
+        }));
         let own = Arc::clone(self);
         transactions.when_overflow_is_gone(Box::new(move |reference| {
             let (freeing, reference) = (own.freeing.clone(), reference.to_vec());

@@ -64,6 +64,16 @@ pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Resu
     Ok(highest)
 }
 
+#[cold]
+fn cannot_be_done(logged: LogRecord, got: &str) -> Error {
+    Error::Corrupt {
+        what: format!("commit {} in the log", logged.timestamp.0),
+        offset_bytes: 0,
+        expected: "operations that its tree can do".into(),
+        got: got.into(),
+    }
+}
+
 impl Replay {
     pub fn new(
         trees: Arc<Trees>,
@@ -119,15 +129,18 @@ impl Replay {
                 Some(known) => self.replayer.remove(&known.tree, key, logged),
                 None => Ok(()),
             },
+            Operation::Merge { tree, key, operands } => match self.trees.numbered(tree) {
+                Some(known) if known.tree.index.takes_operands() => {
+                    self.replayer.merge(&known.tree, key, logged, operands)
+                }
+                Some(_) => Err(cannot_be_done(logged, "a merge")),
+                None => Ok(()),
+            },
             Operation::RemoveRange { tree, lower, upper } => {
                 self.replayer.finish()?;
                 let Some(known) = self.trees.numbered(tree) else { return Ok(()) };
-                let index = known.tree.index.removes_ranges().ok_or_else(|| Error::Corrupt {
-                    what: format!("commit {} in the log", logged.timestamp.0),
-                    offset_bytes: 0,
-                    expected: "operations that its tree can do".into(),
-                    got: "a removal of a range".into(),
-                })?;
+                let index = known.tree.index.removes_ranges();
+                let index = index.ok_or_else(|| cannot_be_done(logged, "a removal of a range"))?;
                 index.reapply_range(lower, upper, logged)
             }
             Operation::Load { tree, number } => {

@@ -27,6 +27,8 @@ pub(crate) enum Write<'a> {
         logged: &'a [u8],
     },
     Remove,
+    /// A list of [operands](super::operands), for an index that [takes](Index::takes_operands) them.
+    Merge(&'a [u8]),
 }
 
 impl<'a> Write<'a> {
@@ -36,6 +38,7 @@ impl<'a> Write<'a> {
             Self::Put(value) => (Version::put(timestamp), value),
             Self::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
             Self::Remove => (Version::tombstone(timestamp), &[]),
+            Self::Merge(operands) => (Version::operands(timestamp), operands),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What an index that merges versions in the background asks of transactions.
 
 use super::Snapshots;
+use crate::Error;
 use crate::log::Timestamp;
 
 /// See the module.
@@ -13,4 +14,10 @@ pub(crate) trait Horizon: Send + Sync {
 
     /// Nobody sees the overflow value with this reference any more.
     fn overflow_is_gone(&self, reference: &[u8]);
+
+    /// Appends the overflow value with this reference to `into`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], also if the value is gone by now; [`Error::Io`].
+    fn read_overflow(&self, reference: &[u8], into: &mut Vec<u8>) -> Result<(), Error>;
 }

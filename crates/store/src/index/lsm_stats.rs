@@ -49,6 +49,8 @@ pub struct LsmStats {
     pub moved_tables: u64,
     /// Tables that went without being read, as a removal of a range has all their keys.
     pub dropped_tables: u64,
+    /// Keys whose operands flushes and merges have left as they are, as the merge operator failed.
+    pub operator_failures: u64,
     /// Look-ups of a key in a table that has a filter.
     pub filter_looked: u64,
     /// Of these, those that the filter kept from reading a data block.

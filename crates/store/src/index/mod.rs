@@ -28,10 +28,14 @@ mod horizon;
 mod kind;
 mod load;
 mod lsm_stats;
+pub(crate) mod operands;
+mod operator;
 mod overlap;
+mod own_operators;
 mod piece;
 mod prior;
 mod snapshots;
+mod unmerged;
 mod version;
 
 use std::sync::Arc;
@@ -52,10 +56,15 @@ pub use kind::IndexKind;
 pub(crate) use kind::Parameters;
 pub(crate) use load::{Load, LoadId, Loads};
 pub use lsm_stats::{LsmLevelStats, LsmStats};
+pub use operator::{MergeOperator, OperatorError};
+pub(crate) use operator::{OPERATOR_NAME_BYTES_MAX, Operators, TreeOperator};
 pub(crate) use overlap::{May, each_brought, waiting};
+pub(crate) use own_operators::own_operators;
+pub use own_operators::{AddOperator, AppendOperator};
 pub(crate) use piece::{Direction, Fate, Piece, behind};
 pub(crate) use prior::Prior;
 pub(crate) use snapshots::Snapshots;
+pub(crate) use unmerged::{Base, Unmerged};
 pub(crate) use version::{VERSION_BYTES, Version};
 
 /// Result of a read: the version under a key.
@@ -176,6 +185,12 @@ pub(crate) trait Index: Send + Sync {
         commit: &Commit<'_>,
     ) -> Result<(), Error>;
 
+    /// Whether it keeps [operands](operands) as versions of their own. For one that does not, transactions
+    /// make a value of them first.
+    fn takes_operands(&self) -> bool {
+        false
+    }
+
     /// How it removes ranges of keys, if it can without looking at them.
     fn removes_ranges(&self) -> Option<&dyn RemovesRanges> {
         None
@@ -203,6 +218,12 @@ pub(crate) trait Index: Send + Sync {
         at: Timestamp,
     ) -> Box<dyn Steps>;
 
+    /// As a scan forward over all keys, of which operands are not merged: a version that is of operands has
+    /// [`Unmerged`] record.
+    fn scan_unmerged(self: Arc<Self>, ahead: u32, at: Timestamp) -> Box<dyn Steps> {
+        self.scan(Direction::Forward, &[], None, ahead, at)
+    }
+
     /// Its sizes.
     fn limits(&self) -> Limits;
 
@@ -225,8 +246,9 @@ pub(crate) trait Index: Send + Sync {
         Ok(())
     }
 
-    /// Called when a commit is about to be refused as the device is full: begins whatever may make room, in the
-    /// background, and says so as [`OwnedSegments::at_work`](crate::segment::OwnedSegments::at_work) has it.
+    /// Called when a commit is about to be refused as the device is full: begins whatever may make room, in
+    /// the background, and says so as [`OwnedSegments::at_work`](crate::segment::OwnedSegments::at_work) has
+    /// it.
     fn make_room(&self) {}
 
     /// Called when the store is closed, before it waits for overflow values that are being freed. An index

@@ -9,7 +9,9 @@
 //!
 //! The version is the commit's timestamp, shifted left by eight, and flags. Flag 1 marks a tombstone: the
 //! record was removed, and the key stays only for snapshots that still see an older version. Flag 2 says that
-//! the value is in overflow pages.
+//! the value is in overflow pages. Flag 4 marks [operands](super::operands) of the tree's merge operator,
+//! which make a value together with the versions before them. Flags 1 and 4 together are a removal that a
+//! merge operator has brought about.
 
 use crate::log::Timestamp;
 
@@ -19,6 +21,7 @@ pub(crate) const VERSION_BYTES: usize = 8;
 const FLAGS_BITS: u32 = 8;
 const TOMBSTONE: u64 = 1;
 const OVERFLOW: u64 = 2;
+const OPERANDS: u64 = 4;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,16 @@ impl Version {
     /// Of a record that a commit has removed.
     pub fn tombstone(timestamp: Timestamp) -> Self {
         Self(timestamp.0 << FLAGS_BITS | TOMBSTONE)
+    }
+
+    /// Of operands that a commit has written.
+    pub fn operands(timestamp: Timestamp) -> Self {
+        Self(timestamp.0 << FLAGS_BITS | OPERANDS)
+    }
+
+    /// Of a record that operands up to those of a commit have removed.
+    pub fn merged_away(timestamp: Timestamp) -> Self {
+        Self(timestamp.0 << FLAGS_BITS | OPERANDS | TOMBSTONE)
     }
 
     /// From the first bytes of a value.
@@ -69,7 +82,22 @@ impl Version {
         self.0 & TOMBSTONE != 0
     }
 
+    /// Whether a merge of tables may change it, or leave it out, although there is no other version.
+    pub fn may_go_alone(self) -> bool {
+        self.0 & (TOMBSTONE | OPERANDS) != 0
+    }
+
     pub fn is_overflow(self) -> bool {
         self.0 & OVERFLOW != 0
+    }
+
+    /// Whether it makes a value only together with older versions.
+    pub fn is_operands(self) -> bool {
+        self.0 & (OPERANDS | TOMBSTONE) == OPERANDS
+    }
+
+    /// Whether it is a removal by a merge operator, which the log does not have as one.
+    pub fn is_merged_away(self) -> bool {
+        self.0 & (OPERANDS | TOMBSTONE) == OPERANDS | TOMBSTONE
     }
 }

@@ -1,5 +1,6 @@
-//! Where tables end so that each overlaps only so much of the level below: what brings one down later, tombstones
-//! that are few but far apart included, must not rewrite a whole level (as in LevelDB and RocksDB).
+//! Where tables end so that each overlaps only so much of the level below: what brings one down later,
+//! tombstones that are few but far apart included, must not rewrite a whole level (as in LevelDB and
+//! RocksDB).
 
 use super::levels::Run;
 

@@ -42,6 +42,11 @@ impl Index for Lsm {
             return Ok(Poll::Pending);
         };
         let newest = found.map(Version::timestamp);
+        if found.is_some_and(Version::is_operands) {
+            into.truncate(start);
+            let found = self.read_merged(key, at.unwrap_or(Timestamp(u64::MAX)), into)?;
+            return Ok(Poll::Ready(found));
+        }
         let version = found.filter(|version| !version.is_tombstone());
         if version.is_none() {
             into.truncate(start);
@@ -69,6 +74,10 @@ impl Index for Lsm {
             preempt!();
         }
         Ok(())
+    }
+
+    fn takes_operands(&self) -> bool {
+        true
     }
 
     fn removes_ranges(&self) -> Option<&dyn RemovesRanges> {
@@ -109,6 +118,10 @@ impl Index for Lsm {
         self.note_read();
         let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
         Box::new(LsmScan::new(self, direction, (lower, upper), at))
+    }
+
+    fn scan_unmerged(self: Arc<Self>, _ahead: u32, at: Timestamp) -> Box<dyn Steps> {
+        Box::new(LsmScan::new(self, Direction::Forward, (Vec::new(), None), at).unmerged())
     }
 
     fn limits(&self) -> Limits {

@@ -14,6 +14,7 @@
 use std::cmp::Ordering as Compared;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use super::chain::Chain;
 use super::ranges::{RangeTombstones, hidden_by};
 use crate::class::class_bytes;
 use crate::hash::mix;
@@ -297,6 +298,31 @@ impl Memtable {
             return found;
         }
         hidden_by(self.range_tombstones().newest(key, at), found)
+    }
+
+    /// Has a chain take in the versions of a key, down to one that is not made of operands. Whether older
+    /// ones are needed, which are not here.
+    pub fn take_chain(&self, key: &[u8], chain: &mut Chain) -> bool {
+        let removed_at = match self.has_ranges.load(Ordering::Acquire) {
+            true => self.range_tombstones().newest(key, chain.at),
+            false => None,
+        };
+        let (mut link, mut value) = (self.around(key, chain.at).1, Vec::new());
+        while let Some(node) = self.node(link).filter(|node| node.is_of(key)) {
+            let version = node.version();
+            if removed_at.is_some_and(|removed_at| version.timestamp() < removed_at)
+                && !planted!(BaseUnderRemovedRangeUsed)
+            {
+                break;
+            }
+            value.clear();
+            node.copy_value(&mut value);
+            if !chain.take(version, &value) {
+                return false;
+            }
+            link = self.link(Some(node), 0).load(Ordering::Acquire);
+        }
+        removed_at.is_none_or(|removed_at| chain.take(Version::tombstone(removed_at), &[]))
     }
 
     /// Bytes of memory that are taken.

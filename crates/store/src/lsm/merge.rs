@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 
 use super::below::Below;
 use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
+use super::folding::Folding;
 use super::hidden;
 use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
 use super::memtable::Memtable;
@@ -122,8 +123,8 @@ impl Lsm {
         self.jobs.begin(&self.options, (self.shared.horizon().as_deref(), wanted), levels)
     }
 
-    /// Flushes, as what is removed in memory hides nothing on the device yet, and has jobs run until none wins
-    /// any room.
+    /// Flushes, as what is removed in memory hides nothing on the device yet, and has jobs run until none
+    /// wins any room.
     pub(super) fn win_room(&self) {
         {
             let turn = self.flushes.take();
@@ -330,7 +331,7 @@ impl Lsm {
                 break;
             }
             if let Some(horizon) = &horizon {
-                leave_out(horizon.as_ref(), &mut versions, ranges, older, &mut output.gone);
+                self.leave_out(horizon.as_ref(), &mut versions, ranges, older, &mut output.gone);
             }
             // Between keys: the versions of one are in one table.
             let overlaps_much = below.ends_before(versions.key());
@@ -458,31 +459,45 @@ fn needed(horizon: &dyn Horizon, ranges: &RangeTombstones, older: &[Run]) -> Ran
     left
 }
 
-/// Takes out of a key's versions those that nobody will see. The references of overflow values among them go
-/// into `gone`.
-fn leave_out(
-    horizon: &dyn Horizon,
-    versions: &mut KeyVersions,
-    ranges: &RangeTombstones,
-    older: &[Run],
-    gone: &mut Vec<Vec<u8>>,
-) {
-    let is_alone = versions.all.len() == 1;
-    let removed = ranges.of(versions.key());
-    if is_alone && removed.is_none() && !versions.all.iter().any(|held| held.version.is_tombstone()) {
-        return;
-    }
-    let covers = |run: &Run| {
-        let first = run.partition_point(|table| table.summary.last_key.as_slice() < versions.key());
-        run.get(first).is_some_and(|table| table.covers(versions.key()))
-    };
-    let is_oldest = !older.iter().any(covers) || planted!(TombstoneDroppedOverOlder);
-    // The timestamp first: see `Retention`.
-    let visible = horizon.visible();
-    let retention = Retention { snapshots: horizon.snapshots(), visible };
-    for held in retention.take_unneeded(&mut versions.all, removed, is_oldest) {
-        if held.version.is_overflow() {
-            gone.push(versions.value(&held).to_vec());
+impl Lsm {
+    /// Takes out of a key's versions those that nobody will see, and folds operands. The references of
+    /// overflow values among them go into `gone`.
+    fn leave_out(
+        &self,
+        horizon: &dyn Horizon,
+        versions: &mut KeyVersions,
+        ranges: &RangeTombstones,
+        older: &[Run],
+        gone: &mut Vec<Vec<u8>>,
+    ) {
+        let is_alone = versions.all.len() == 1;
+        let removed = ranges.of(versions.key());
+        if is_alone && removed.is_none() && !versions.all.iter().any(|held| held.version.may_go_alone()) {
+            return;
+        }
+        let covers = |run: &Run| {
+            let first = run.partition_point(|table| table.summary.last_key.as_slice() < versions.key());
+            run.get(first).is_some_and(|table| table.covers(versions.key()))
+        };
+        let is_oldest = !older.iter().any(covers) || planted!(TombstoneDroppedOverOlder);
+        // The timestamp first: see `Retention`.
+        let visible = horizon.visible();
+        let retention = Retention { snapshots: horizon.snapshots(), visible };
+        let mut take_unneeded = |versions: &mut KeyVersions| {
+            for held in retention.take_unneeded(&mut versions.all, removed, is_oldest) {
+                if held.version.is_overflow() {
+                    gone.push(versions.value(&held).to_vec());
+                }
+            }
+        };
+        take_unneeded(versions);
+        if versions.all.iter().any(|held| held.version.is_operands()) {
+            let bytes_max = self.options.block_bytes() / 4;
+            let operator = self.operator.as_deref();
+            let folding = Folding { operator, retention: &retention, removed, is_oldest, bytes_max };
+            let failures = folding.fold(versions);
+            self.counters.operator_failures.fetch_add(failures, Ordering::Relaxed);
+            take_unneeded(versions);
         }
     }
 }

@@ -4,7 +4,8 @@
 //! tree       the index: reads, commits, flushes       options      the numbers of a tree
 //! merge      flushes and compactions                  jobs         those that are running
 //! policy     which tables are merged next             throttling   writers wait for merges
-//! retention  which versions stay                      turn         one task at a time changes the tables
+//! retention  which versions stay                      chain        operands down to what they are over
+//! folding    operands become values in merges         turn         one task at a time changes the tables
 //! hidden     tables of which nobody sees anything     scan         records in order
 //! cursor     versions of several sources in order     levels       the tables, and their order
 //! manifest   pages that say which tables there are    table        records in segments: blocks, fences, filters
@@ -16,9 +17,11 @@
 
 mod below;
 mod block;
+mod chain;
 mod compression;
 mod cursor;
 mod filter;
+mod folding;
 mod hidden;
 mod index;
 mod jobs;

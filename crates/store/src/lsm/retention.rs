@@ -23,11 +23,15 @@ impl Retention<'_> {
         removed: Option<&Fragment>,
         is_oldest: bool,
     ) -> Vec<Held> {
+        // Of the next newer one that is not made of operands, which go with this one.
         let mut newer: Option<Timestamp> = None;
         let gone = versions.extract_if(.., |own| {
             let timestamp = own.version.timestamp();
             let removed_from = removed.and_then(|removed| removed.first_after(timestamp));
-            let hidden_from = earlier(newer.replace(timestamp), removed_from);
+            let hidden_from = earlier(newer, removed_from);
+            if !own.version.is_operands() || planted!(BaseUnderOperandsDropped) {
+                newer = Some(timestamp);
+            }
             // A snapshot sees a version from its own commit on until the next one's.
             hidden_from.is_some_and(|until| {
                 until <= self.visible
@@ -39,6 +43,7 @@ impl Retention<'_> {
             && let Some(last) = versions.pop_if(|last| {
                 let timestamp = last.version.timestamp();
                 last.version.is_tombstone()
+                    && !last.version.is_merged_away()
                     && timestamp <= self.visible
                     && !self.snapshots.any_within(Timestamp(0), timestamp)
             })
@@ -46,6 +51,12 @@ impl Retention<'_> {
             gone.push(last);
         }
         gone
+    }
+
+    /// Whether operands of two commits, the older one first, may become one version, of the newer one.
+    pub fn may_join(&self, older: Timestamp, newer: Timestamp) -> bool {
+        newer <= self.visible
+            && (!self.snapshots.any_within(older, newer) || planted!(OperandsJoinedAcrossSnapshot))
     }
 
     /// The removals of a range that somebody needs, the newest first. `is_oldest`: no older version of its

@@ -2,12 +2,13 @@
 
 use std::ops::Bound;
 
+use super::chain::Chain;
 use super::cursor::{Hidden, Merged};
 use super::table_cursor::Reading;
 use super::tree::{Lsm, Parts};
 use super::versions::{Held, KeyVersions};
 use crate::Error;
-use crate::index::{Direction, Piece, Steps, behind};
+use crate::index::{Direction, Piece, Steps, Version, behind};
 use crate::log::Timestamp;
 use crate::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(super) struct LsmScan {
     under_way: Option<(Parts, Merged, Option<Hidden>)>,
     has_ended: bool,
     step_bytes: usize,
+    /// Whether operands are shown as they are.
+    is_unmerged: bool,
 }
 
 impl LsmScan {
@@ -38,7 +41,54 @@ impl LsmScan {
         at: Timestamp,
     ) -> Self {
         let has_ended = upper.as_ref().is_some_and(|upper| *upper <= lower);
-        Self { tree, direction, lower, upper, at, under_way: None, has_ended, step_bytes: STEP_BYTES_FIRST }
+        let step_bytes = STEP_BYTES_FIRST;
+        let under_way = None;
+        Self { tree, direction, lower, upper, at, under_way, has_ended, step_bytes, is_unmerged: false }
+    }
+
+    /// The same without operands being merged.
+    pub fn unmerged(self) -> Self {
+        Self { is_unmerged: true, ..self }
+    }
+
+    /// The record of a key whose newest version is made of operands: its version, and its value.
+    fn merged_record(
+        &self,
+        versions: &KeyVersions,
+        hidden: Option<&Hidden>,
+    ) -> Result<Option<(Version, Vec<u8>)>, Error> {
+        let key = versions.key();
+        let mut chain = Chain::new(self.at);
+        let mut take = |held: &Held| {
+            let version = held.version;
+            if version.timestamp() > self.at {
+                return true;
+            }
+            if hidden.is_some_and(|hidden| hidden.has(key, version)) && !planted!(BaseUnderRemovedRangeUsed) {
+                return false;
+            }
+            chain.take(version, versions.value(held))
+        };
+        // As far as one says that no older ones are needed.
+        let _whether_all = match self.direction {
+            Direction::Forward => versions.all.iter().all(&mut take),
+            Direction::Backward => versions.all.iter().rev().all(&mut take),
+        };
+        let Some(newest) = chain.newest().map(Version::timestamp) else { return Ok(None) };
+        if self.is_unmerged {
+            let mut value = Vec::new();
+            chain.unmerged().encode(&mut value);
+            return Ok(Some((Version::operands(newest), value)));
+        }
+        match self.tree.merged(key, &chain) {
+            Ok(value) => Ok(value.map(|value| (Version::put(newest), value))),
+            // An overflow value may have gone, as a merge has put what was made of it into its place.
+            Err(_) => {
+                let mut value = Vec::new();
+                let found = self.tree.read_merged(key, self.at, &mut value)?;
+                Ok(found.version.map(|version| (version, value)))
+            }
+        }
     }
 
     fn is_within(&self, key: &[u8]) -> bool {
@@ -99,12 +149,21 @@ impl Steps for LsmScan {
                 break;
             }
             let Some(held) = self.seen(&versions, hidden.as_ref()) else { continue };
-            let value = versions.value(held);
+            let made;
+            let (version, value) = if held.version.is_operands() {
+                made = match self.merged_record(&versions, hidden.as_ref())? {
+                    Some(made) => made,
+                    None => continue,
+                };
+                (made.0, made.1.as_slice())
+            } else {
+                (held.version, versions.value(held))
+            };
             bytes += versions.key().len() + value.len();
             match self.direction {
-                Direction::Forward => push(piece, versions.key(), held, value),
+                Direction::Forward => push(piece, versions.key(), version, value),
                 Direction::Backward => {
-                    backward.push((versions.key().to_vec(), held.clone(), value.to_vec()));
+                    backward.push((versions.key().to_vec(), version, value.to_vec()));
                 }
             }
         }
@@ -117,16 +176,16 @@ impl Steps for LsmScan {
             merged.let_go();
             self.under_way = Some((parts, merged, hidden));
         }
-        backward.iter().rev().for_each(|(key, held, value)| push(piece, key, held, value));
+        backward.iter().rev().for_each(|(key, version, value)| push(piece, key, *version, value));
         Ok(!piece.is_empty())
     }
 }
 
-fn push(piece: &mut Piece, key: &[u8], held: &Held, value: &[u8]) {
+fn push(piece: &mut Piece, key: &[u8], version: Version, value: &[u8]) {
     piece.push_by(
         |bytes| bytes.extend_from_slice(key),
         |bytes| {
-            bytes.extend_from_slice(&held.version.bits().to_le_bytes());
+            bytes.extend_from_slice(&version.bits().to_le_bytes());
             bytes.extend_from_slice(value);
         },
     );

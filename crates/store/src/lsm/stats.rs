@@ -18,6 +18,7 @@ pub(super) struct Counters {
     loaded_into_level_zero_bytes: AtomicU64,
     pub moved_tables: AtomicU64,
     pub dropped_tables: AtomicU64,
+    pub operator_failures: AtomicU64,
     /// Look-ups and scans, and versions that were put, since it was last asked which prevail.
     pub reads: AtomicU64,
     pub puts: AtomicU64,
@@ -82,6 +83,7 @@ impl Counters {
             loaded_bytes,
             moved_tables: get(&self.moved_tables),
             dropped_tables: get(&self.dropped_tables),
+            operator_failures: get(&self.operator_failures),
             filter_looked: get(&self.filter_looked),
             filter_kept_out: get(&self.filter_kept_out),
             filter_passed_in_vain: get(&self.filter_passed_in_vain),

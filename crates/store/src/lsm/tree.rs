@@ -35,7 +35,7 @@ use super::throttling::Controller;
 use super::turn::Turns;
 use crate::Error;
 use crate::header::PageId;
-use crate::index::{Direction, Horizon, LoadId, May, TreeId, Version, Write};
+use crate::index::{Direction, Horizon, LoadId, May, TreeId, TreeOperator, Version, Write};
 use crate::log::{LogRecord, Timestamp};
 use crate::pool::Pool;
 use crate::segment::{Claim, Segments};
@@ -95,6 +95,7 @@ pub(crate) struct Lsm {
     pub(super) manifest: Manifest,
     decided: Decided,
     pub(super) options: Options,
+    pub(super) operator: Option<Arc<TreeOperator>>,
     pub(super) counters: Counters,
     pub(super) controller: Controller,
     parts: RwLock<Parts>,
@@ -206,6 +207,7 @@ impl Lsm {
         shared: &Arc<Shared>,
         root: PageId,
         (decided, block_bytes): (Decided, usize),
+        operator: Option<Arc<TreeOperator>>,
     ) -> Result<Arc<Self>, Error> {
         decided.check_build()?;
         let options = Options::new(decided, block_bytes, shared.room);
@@ -235,6 +237,7 @@ impl Lsm {
             manifest,
             decided,
             options,
+            operator,
             counters: Counters::default(),
             controller: Options::controller(decided),
             parts: RwLock::new(parts),

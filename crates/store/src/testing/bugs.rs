@@ -353,6 +353,16 @@ bugs! {
     RangeEndRemoved: "range-end-removed", Lsm;
     /// A merge drops a removal of a range although older runs have keys of it.
     RangeTombstoneDroppedOverOlder: "range-tombstone-dropped-over-older", Lsm;
+    /// A merge drops the value that operands are over: they are merged with nothing.
+    BaseUnderOperandsDropped: "base-under-operands-dropped", Lsm;
+    /// Operands join although a snapshot sees them apart: it misses the older ones.
+    OperandsJoinedAcrossSnapshot: "operands-joined-across-snapshot", Lsm;
+    /// Operands are merged in the wrong order.
+    OperandsMergedNewestFirst: "operands-merged-newest-first", Lsm;
+    /// Operands are there twice when the log was replayed.
+    OperandsReplayedTwice: "operands-replayed-twice", Lsm;
+    /// Operands are merged with the value that was there before a range was removed.
+    BaseUnderRemovedRangeUsed: "base-under-removed-range-used", Lsm;
     /// The log has the commit of a load before its tables are durable: a crash takes away what was
     /// acknowledged.
     LoadLoggedBeforeDurable: "load-logged-before-durable", Lsm;

@@ -49,7 +49,7 @@ pub fn kind_of_trees() -> IndexKind {
 /// The options of trees that are made without any.
 pub(crate) fn options_of_trees() -> TreeOptions {
     let (kind, lsm, _) = KIND.get();
-    TreeOptions { kind, lsm, node_bytes: None }
+    TreeOptions { kind, lsm, node_bytes: None, operator: None }
 }
 
 impl Drop for TreesOf {

@@ -46,9 +46,14 @@ impl Written<'_> {
         if self.key.is_empty() || self.key.len() > limit {
             return Err(Error::KeyLength { got: self.key.len(), limit });
         }
+        if matches!(self.write, Write::Merge(_)) && !self.tree.index.takes_operands() {
+            return Err(Error::Options("this kind of tree takes values, not operands".into()));
+        }
         let limit = limits.value_bytes;
         match self.write {
-            Write::Put(value) | Write::PutOverflow { reference: value, .. } if value.len() > limit => {
+            Write::Put(value) | Write::PutOverflow { reference: value, .. } | Write::Merge(value)
+                if value.len() > limit =>
+            {
                 Err(Error::ValueLength { got: value.len() as u64, limit: limit as u64 })
             }
             _ => Ok(()),
@@ -58,7 +63,9 @@ impl Written<'_> {
     /// Of its key and what is kept of its value.
     fn bytes(&self) -> u64 {
         let value = match self.write {
-            Write::Put(value) | Write::PutOverflow { reference: value, .. } => value.len(),
+            Write::Put(value) | Write::PutOverflow { reference: value, .. } | Write::Merge(value) => {
+                value.len()
+            }
             Write::Remove => 0,
         };
         (self.key.len() + value) as u64
@@ -74,6 +81,7 @@ impl Written<'_> {
             Write::Put(value) => Operation::Put { tree, key, value },
             Write::PutOverflow { logged, .. } => Operation::PutOverflow { tree, key, reference: logged },
             Write::Remove => Operation::Remove { tree, key },
+            Write::Merge(operands) => Operation::Merge { tree, key, operands },
         };
         operation.encode(record);
     }

@@ -59,6 +59,9 @@ use visible::Visible;
 /// just have got that reference, and finds another version when it looks again.
 pub(crate) type FreeOverflow = Box<dyn Fn(&[u8]) + Send + Sync>;
 
+/// Appends the overflow value with a reference to a buffer.
+pub(crate) type ReadOverflow = Box<dyn Fn(&[u8], &mut Vec<u8>) -> Result<(), Error> + Send + Sync>;
+
 impl Horizon for Transactions {
     fn snapshots(&self) -> &Snapshots {
         &self.snapshots
@@ -70,6 +73,10 @@ impl Horizon for Transactions {
 
     fn overflow_is_gone(&self, reference: &[u8]) {
         self.free_overflow(reference);
+    }
+
+    fn read_overflow(&self, reference: &[u8], into: &mut Vec<u8>) -> Result<(), Error> {
+        self.read_overflow.get().ok_or(Error::Closed)?(reference, into)
     }
 }
 
@@ -86,6 +93,7 @@ pub(crate) struct Transactions {
     throttle: Throttle,
     /// Gives the pages of overflow values back.
     overflow: OnceLock<FreeOverflow>,
+    read_overflow: OnceLock<ReadOverflow>,
     /// Whether a collection of old versions is scheduled.
     collecting: AtomicBool,
 }
@@ -111,6 +119,7 @@ impl Transactions {
             indexes,
             throttle: Throttle::default(),
             overflow: OnceLock::new(),
+            read_overflow: OnceLock::new(),
             collecting: AtomicBool::new(false),
         }
     }
@@ -167,6 +176,11 @@ impl Transactions {
     /// sees it. It may wait. Only the first call of this has an effect.
     pub fn when_overflow_is_gone(&self, give_back: FreeOverflow) {
         let _first_stays = self.overflow.set(give_back);
+    }
+
+    /// From now on indexes read overflow values by this. Only the first call of this has an effect.
+    pub fn read_overflow_by(&self, read: ReadOverflow) {
+        let _first_stays = self.read_overflow.set(read);
     }
 
     fn free_overflow(&self, reference: &[u8]) {

@@ -8,6 +8,7 @@
 //! drop tree     5, tree, length of its name, name
 //! rename tree   6, tree, length of its new name, name
 //! remove range  7, tree, length of its first key, key, length of its end, end
+//! merge         8, tree, length of the key, key, length of the operands, operands
 //! load          9, tree, length of its number, number
 //! ```
 //!
@@ -24,6 +25,7 @@ const CREATE_TREE: u8 = 4;
 const DROP_TREE: u8 = 5;
 const RENAME_TREE: u8 = 6;
 const REMOVE_RANGE: u8 = 7;
+const MERGE: u8 = 8;
 const LOAD: u8 = 9;
 
 /// One operation of a commit.
@@ -35,6 +37,8 @@ pub(crate) enum Operation<'a> {
     Remove { tree: TreeId, key: &'a [u8] },
     /// Takes out the keys from one on up to, and without, another one.
     RemoveRange { tree: TreeId, lower: &'a [u8], upper: &'a [u8] },
+    /// Writes operands over what a key has.
+    Merge { tree: TreeId, key: &'a [u8], operands: &'a [u8] },
     /// Commits records that were written before.
     Load { tree: TreeId, number: &'a [u8] },
     /// Gives a key a value that is in overflow pages.
@@ -58,6 +62,7 @@ impl Operation<'_> {
         match *self {
             Self::Put { tree, key, value } => encode(record, PUT, tree, key, Some(value)),
             Self::Remove { tree, key } => encode(record, REMOVE, tree, key, None),
+            Self::Merge { tree, key, operands } => encode(record, MERGE, tree, key, Some(operands)),
             Self::PutOverflow { tree, key, reference } => {
                 encode(record, PUT_OVERFLOW, tree, key, Some(reference));
             }
@@ -107,6 +112,7 @@ impl<'a> Operations<'a> {
             CREATE_TREE => Operation::CreateTree { tree, name: key, entry: self.bytes()? },
             DROP_TREE => Operation::DropTree { tree, name: key },
             RENAME_TREE => Operation::RenameTree { tree, name: key },
+            MERGE => Operation::Merge { tree, key, operands: self.bytes()? },
             REMOVE_RANGE => Operation::RemoveRange { tree, lower: key, upper: self.bytes()? },
             LOAD => Operation::Load { tree, number: key },
             _ => return None,
@@ -155,8 +161,9 @@ mod tests {
                     2 => Operation::PutOverflow { tree, key, reference: value },
                     3 => Operation::CreateTree { tree, name: key, entry: value },
                     4 => Operation::DropTree { tree, name: key },
+                    6 => Operation::Merge { tree, key, operands: value },
                     5 => Operation::RemoveRange { tree, lower: key, upper: value },
-                    6 => Operation::Load { tree, number: key },
+                    7 => Operation::Load { tree, number: key },
                     _ => Operation::RenameTree { tree, name: key },
                 }
             }).collect();

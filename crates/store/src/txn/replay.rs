@@ -1,7 +1,8 @@
 //! Redo of operations from the log, in batches.
 //!
 //! 1. Operations are collected in the order of the log.
-//! 2. A full batch is sorted by tree and key, and only the last operation of each key stays.
+//! 2. A full batch is sorted by tree and key, and only the last operation of each key stays, with the merges
+//!    behind it.
 //! 3. Tasks apply parts of the batch side by side, so that each leaf is visited once and page faults overlap.
 //!
 //! Every version names its commit, so indexes ignore operations that they contain already. So the replay may
@@ -55,7 +56,15 @@ struct Again {
     value_start: u32,
     /// End of the value, or of the key of a removal.
     end: u32,
-    removes: bool,
+    kind: Kind,
+}
+
+/// What an operation does to its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Put,
+    Remove,
+    Merge,
 }
 
 impl Batch {
@@ -67,7 +76,7 @@ impl Batch {
         self.bytes.get(change.value_start as usize..change.end as usize).unwrap_or_default()
     }
 
-    fn push(&mut self, tree: &Tree, key: &[u8], record: LogRecord, value: Option<&[u8]>) {
+    fn push(&mut self, tree: &Tree, key: &[u8], record: LogRecord, kind: Kind, value: &[u8]) {
         let known = self.trees.iter().rposition(|known| known.id == tree.id);
         let place = known.unwrap_or_else(|| {
             self.trees.push(tree.clone());
@@ -76,13 +85,17 @@ impl Batch {
         let key_start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
         let value_start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.bytes.extend_from_slice(value);
         let end = self.bytes.len() as u32;
-        let removes = value.is_none();
-        self.changes.push(Again { tree: place as u32, record, key_start, value_start, end, removes });
+        self.changes.push(Again { tree: place as u32, record, key_start, value_start, end, kind });
     }
 
-    /// Sorts by tree and key, and leaves of each key only the last operation.
+    fn is_same_key(&self, one: &Again, other: &Again) -> bool {
+        (one.tree, self.key(one)) == (other.tree, self.key(other))
+    }
+
+    /// Sorts by tree, key and commit, and leaves of each key only the last operation that is no merge, and
+    /// those behind it.
     fn settle(&mut self) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_unstable_by(|one, other| {
@@ -90,14 +103,36 @@ impl Batch {
             let times = (one.record.timestamp, other.record.timestamp);
             (one.tree, self.key(one), times.1).cmp(&(other.tree, self.key(other), times.0))
         });
-        changes.dedup_by(|later, first| (later.tree, self.key(later)) == (first.tree, self.key(first)));
+        // What lies before in time comes behind.
+        changes.dedup_by(|older, newer| newer.kind != Kind::Merge && self.is_same_key(older, newer));
+        changes.reverse();
         self.changes = changes;
+    }
+
+    /// Parts of the changes of at least so many, unless the rest is shorter. The changes of a key are in one.
+    fn parts(&self, each: usize) -> Vec<Range<usize>> {
+        let (mut parts, mut start) = (Vec::new(), 0);
+        while start < self.changes.len() {
+            let mut end = (start + each).min(self.changes.len());
+            while let Some([before, next]) = self.changes.get(end - 1..=end)
+                && self.is_same_key(before, next)
+            {
+                end += 1;
+            }
+            parts.push(start..end);
+            start = end;
+        }
+        parts
     }
 
     fn apply(&self, range: Range<usize>, free_overflow: &GiveBack) -> Result<(), Error> {
         for change in self.changes.get(range).unwrap_or_default() {
             let Some(tree) = self.trees.get(change.tree as usize) else { continue };
-            let write = if change.removes { Write::Remove } else { Write::Put(self.value(change)) };
+            let write = match change.kind {
+                Kind::Put => Write::Put(self.value(change)),
+                Kind::Remove => Write::Remove,
+                Kind::Merge => Write::Merge(self.value(change)),
+            };
             let done = tree.index.reapply(self.key(change), write, change.record)?;
             if let Some(reference) = done.replaced {
                 free_overflow(&reference)?;
@@ -118,7 +153,7 @@ impl Replayer {
     /// # Errors
     /// Those of operations before.
     pub fn put(&mut self, tree: &Tree, key: &[u8], record: LogRecord, value: &[u8]) -> Result<(), Error> {
-        self.batch.push(tree, key, record, Some(value));
+        self.batch.push(tree, key, record, Kind::Put, value);
         self.apply_if_long()
     }
 
@@ -127,7 +162,26 @@ impl Replayer {
     /// # Errors
     /// Those of operations before.
     pub fn remove(&mut self, tree: &Tree, key: &[u8], record: LogRecord) -> Result<(), Error> {
-        self.batch.push(tree, key, record, None);
+        self.batch.push(tree, key, record, Kind::Remove, &[]);
+        self.apply_if_long()
+    }
+
+    /// Writes operands over what a key has again.
+    ///
+    /// # Errors
+    /// Those of operations before.
+    pub fn merge(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        record: LogRecord,
+        operands: &[u8],
+    ) -> Result<(), Error> {
+        let mut operands = operands.to_vec();
+        if planted!(OperandsReplayedTwice) {
+            operands.extend_from_within(..);
+        }
+        self.batch.push(tree, key, record, Kind::Merge, &operands);
         self.apply_if_long()
     }
 
@@ -146,10 +200,9 @@ impl Replayer {
         let count = batch.changes.len();
         let each = count.div_ceil(TASKS).max(OPERATIONS_PER_TASK_MIN);
         let batch = Arc::new(batch);
-        for start in (0..count).step_by(each) {
+        for part in batch.parts(each) {
             let (batch, give_back) = (Arc::clone(&batch), Arc::clone(&self.free_overflow));
-            self.under_way
-                .push(self.executor.run(move || batch.apply(start..(start + each).min(count), &give_back)));
+            self.under_way.push(self.executor.run(move || batch.apply(part, &give_back)));
         }
         Ok(())
     }

@@ -224,8 +224,8 @@ impl Throttle {
         self.is_near.store(true, Ordering::Relaxed);
     }
 
-    /// `last_resort` is called before a commit is refused as the device is full. It does not wait; while it is
-    /// at work, the load says that there will be room. Only the first call of this has an effect.
+    /// `last_resort` is called before a commit is refused as the device is full. It does not wait; while it
+    /// is at work, the load says that there will be room. Only the first call of this has an effect.
     pub fn before_refusing(&self, last_resort: LastResort) {
         let _first_stays = self.last_resort.set(last_resort);
     }

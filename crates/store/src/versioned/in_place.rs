@@ -166,6 +166,8 @@ impl<M: OrderedMap + 'static> InPlace<M> {
             }
             Write::Remove if before.is_some() => return self.map.change_at(key, hint, Change::Remove),
             Write::Remove => return Ok(()),
+            // It was refused before it was logged.
+            Write::Merge(_) => return Ok(()),
         };
         with_memory(|value| {
             value.extend_from_slice(&version.bits().to_le_bytes());
@@ -256,6 +258,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
             Write::Put(value) => (Some(Version::put(timestamp)), value),
             Write::PutOverflow { reference, .. } => (Some(Version::overflow(timestamp)), reference),
             Write::Remove => (None, &[][..]),
+            Write::Merge(_) => return Ok(Reapplied::default()),
         };
         with_memory(|value| {
             if let Some(version) = version {

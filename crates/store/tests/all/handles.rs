@@ -43,14 +43,16 @@ macro_rules! reading {
 
 /// All calls that take a handle.
 fn calls() -> Vec<(&'static str, &'static str, Call)> {
-    let writing: [(&str, &str, Call); 7] = [
+    let writing: [(&str, &str, Call); 9] = [
         ("Batch", "insert", |takers, tree| takers.batch.insert(tree, "k", "v")),
         ("Batch", "insert_from", |takers, tree| takers.batch.insert_from(tree, "k", &b"v"[..]).map(drop)),
+        ("Batch", "merge", |takers, tree| takers.batch.merge(tree, "k", "v")),
         ("Batch", "remove", |takers, tree| takers.batch.remove(tree, "k")),
         ("Transaction", "insert", |takers, tree| takers.transaction.insert(tree, "k", "v")),
         ("Transaction", "insert_from", |takers, tree| {
             takers.transaction.insert_from(tree, "k", &b"v"[..]).map(drop)
         }),
+        ("Transaction", "merge", |takers, tree| takers.transaction.merge(tree, "k", "v")),
         ("Transaction", "remove", |takers, tree| takers.transaction.remove(tree, "k")),
         ("Transaction", "remove_range", |takers, tree| {
             takers.transaction.remove_range::<&str>(tree, ..).map(drop)
@@ -88,6 +90,7 @@ fn own_calls() -> Vec<(&'static str, OwnCall)> {
         ("prefix", |tree| tree.prefix("k").map(drop)),
         ("cursor", |tree| tree.cursor().map(drop)),
         ("insert", |tree| tree.insert("k", "v")),
+        ("merge", |tree| tree.merge("k", "v")),
         ("remove", |tree| tree.remove("k")),
         ("remove_range", |tree| tree.remove_range::<&str>(..).map(drop)),
         ("load", |tree| tree.load([("k", "v")]).map(drop)),

@@ -16,6 +16,7 @@ mod handles;
 mod lsm;
 mod lsm_loads;
 mod many_keys;
+mod merges;
 mod model;
 mod overflow_values;
 mod pace;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flashgrain::{
-    Builder, CpuCosts, Db, Durability, Error, ErrorKind, Readable, Simulated, Snapshot, Tree, TreeOptions,
-    Value,
+    AppendOperator, Builder, CpuCosts, Db, Durability, Error, ErrorKind, Readable, Simulated, Snapshot, Tree,
+    TreeOptions, Value,
 };
 use flashgrain_device::{Device, MemoryDevice};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -49,7 +49,8 @@ impl History {
     /// After the store was opened, or a tree dropped.
     fn find_trees(&mut self, db: &Db) {
         let tree = |index: usize| {
-            db.tree_with(&self.tree_name(index), &TreeOptions::new().node_bytes(4096 << (2 * index))).unwrap()
+            let options = TreeOptions::new().node_bytes(4096 << (2 * index));
+            db.tree_with(&self.tree_name(index), &options.merge_operator(AppendOperator::NAME)).unwrap()
         };
         self.trees = (0..TREES).map(tree).collect();
     }
@@ -112,6 +113,57 @@ impl History {
         }
         batch.commit().unwrap();
         self.note(writes);
+    }
+
+    /// Appends to values, alone, in a batch, or in a transaction that reads what it makes.
+    fn merge(&mut self, db: &Db) {
+        let choice = self.below(3);
+        let (before, count) = (if choice == 0 { Vec::new() } else { self.writes() }, self.below(8) + 1);
+        let mut operands: Vec<_> = (0..count).map(|_| (self.tree(), self.key(), self.value())).collect();
+        // Some are over a write of the same commit, or over each other.
+        for place in 0..operands.len() {
+            if self.below(3) == 0 {
+                let source = before.first().map(|(tree, key, _)| (*tree, key.clone()));
+                let (tree, key) = source.unwrap_or_else(|| (operands[0].0, operands[0].1.clone()));
+                (operands[place].0, operands[place].1) = (tree, key);
+            }
+        }
+        let trees = self.trees.clone();
+        self.note(before.clone());
+        for (tree, key, operand) in &operands {
+            self.model[*tree].entry(key.clone()).or_default().extend_from_slice(operand);
+        }
+        if choice == 0 {
+            operands.iter().for_each(|(tree, key, operand)| trees[*tree].merge(key, operand).unwrap());
+        } else if choice == 1 {
+            let mut batch = db.batch().durability(self.durability());
+            for (tree, key, value) in &before {
+                match value {
+                    Some(value) => batch.insert(&trees[*tree], key, value).unwrap(),
+                    None => batch.remove(&trees[*tree], key).unwrap(),
+                }
+            }
+            operands
+                .iter()
+                .for_each(|(tree, key, operand)| batch.merge(&trees[*tree], key, operand).unwrap());
+            batch.commit().unwrap();
+        } else {
+            let mut transaction = db.begin().unwrap();
+            for (tree, key, value) in &before {
+                match value {
+                    Some(value) => transaction.insert(&trees[*tree], key, value).unwrap(),
+                    None => transaction.remove(&trees[*tree], key).unwrap(),
+                }
+            }
+            for (tree, key, operand) in &operands {
+                transaction.merge(&trees[*tree], key, operand).unwrap();
+            }
+            let (tree, key, _) = &operands[0];
+            let found = transaction.get(&trees[*tree], key).unwrap().map(Vec::from);
+            assert_eq!(found.as_ref(), self.model[*tree].get(key));
+            same(&transaction, &trees[*tree], &self.model[*tree]);
+            transaction.commit().unwrap();
+        }
     }
 
     fn write_one(&mut self) {
@@ -326,7 +378,8 @@ impl History {
             10 if self.below(4) == 0 => self.drop_tree(db),
             11..13 => self.remove_range(db),
             13..15 => self.load(),
-            15..45 => self.write_batch(db),
+            15..23 => self.merge(db),
+            23..45 => self.write_batch(db),
             45..55 => self.write_one(),
             55..65 => self.transact(db),
             65..75 => self.walk(),

@@ -51,6 +51,10 @@ pub fn convert(arguments: &ConvertArguments, context: &Context) -> anyhow::Resul
     if db.existing_tree(&new_name).is_ok() {
         db.drop_tree(&new_name)?;
     }
+    let options = match old.options().name_of_merge_operator() {
+        Some(operator) => options.merge_operator(operator),
+        None => options,
+    };
     let new = db.tree_with(&new_name, &options)?;
     let copied = copy(&db, &old, &new, interrupt);
     let kind = new.options().index_kind();

@@ -8,6 +8,7 @@ mod delete;
 mod facts;
 mod kind;
 mod members;
+mod merge;
 mod options;
 mod records;
 mod trees;
@@ -44,6 +45,8 @@ enum Action {
     Get(GetArguments),
     /// Give a key a value; makes the tree if there is none of that name.
     Put(PutArguments),
+    /// Write an operand over what a key has, for the merge operator of its tree.
+    Merge(merge::MergeArguments),
     /// Remove a key, or all keys of a range.
     Del(delete::DeleteArguments),
     /// Print the records of a range in key order. `load` reads this output.
@@ -168,6 +171,7 @@ pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
         Action::CreateTree(arguments) => trees::create_tree(arguments, context),
         Action::Get(arguments) => get(arguments, context),
         Action::Put(arguments) => put(arguments, context),
+        Action::Merge(arguments) => merge::merge(arguments, context),
         Action::Del(arguments) => delete::delete(arguments, context),
         Action::Scan(arguments) => scan(arguments, context),
         Action::Trees(arguments) => trees::list(arguments, context),

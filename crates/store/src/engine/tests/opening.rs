@@ -145,13 +145,24 @@ fn trees_come_and_go_and_their_names_are_used_again() {
         worked.drop_trees(&["apples"]).unwrap();
         assert!(matches!(worked.drop_trees(&["apples"]), Err(Error::NoTree { .. })));
         worked
-            .create_trees(&[NewTree { name: "apples", plan: Plan { class: 0, ..Plan::default() } }])
+            .create_trees(&[NewTree {
+                name: "apples",
+                plan: Plan { class: 0, ..Plan::default() },
+                operator: None,
+            }])
             .unwrap();
-        let again =
-            worked.create_trees(&[NewTree { name: "apples", plan: Plan { class: 0, ..Plan::default() } }]);
+        let again = worked.create_trees(&[NewTree {
+            name: "apples",
+            plan: Plan { class: 0, ..Plan::default() },
+            operator: None,
+        }]);
         assert!(matches!(again, Err(Error::Exists { .. })));
         worked
-            .create_trees(&[NewTree { name: "plums", plan: Plan { class: 2, ..Plan::default() } }])
+            .create_trees(&[NewTree {
+                name: "plums",
+                plan: Plan { class: 2, ..Plan::default() },
+                operator: None,
+            }])
             .unwrap();
     });
     let names = |engine: &Engine| -> Vec<_> {

@@ -62,7 +62,9 @@ fn opening_and_recovery() {
     };
     let (workers, given) = start();
     let engine = Engine::create(given, large, StoreId([1; 16])).unwrap();
-    engine.create_trees(&[NewTree { name: "t", plan: Plan { class: 0, ..Plan::default() } }]).unwrap();
+    engine
+        .create_trees(&[NewTree { name: "t", plan: Plan { class: 0, ..Plan::default() }, operator: None }])
+        .unwrap();
     (0..records).for_each(|number| put(&engine, number, Durability::None));
     engine.close().unwrap();
     println!(

@@ -89,8 +89,12 @@ fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
         let own = Arc::clone(&engine);
         let content = harness.run(move || {
             let content = values(&own);
-            own.create_trees(&[NewTree { name: "plums", plan: Plan { class: 0, ..Plan::default() } }])
-                .unwrap();
+            own.create_trees(&[NewTree {
+                name: "plums",
+                plan: Plan { class: 0, ..Plan::default() },
+                operator: None,
+            }])
+            .unwrap();
             (0..4).try_for_each(|key| put(&own, "plums", &[key], &long(key))).unwrap();
             content
         });
@@ -135,7 +139,11 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         own.checkpoint()?;
         // The checkpoint has its pages, but not the commit.
         put_written(&own, "apples", b"written", &written[0])?;
-        own.create_trees(&[NewTree { name: "plums", plan: Plan { class: 0, ..Plan::default() } }])?;
+        own.create_trees(&[NewTree {
+            name: "plums",
+            plan: Plan { class: 0, ..Plan::default() },
+            operator: None,
+        }])?;
         put(&own, "plums", b"a", b"small")?;
         // In the log, but its pages are part of the next checkpoint.
         put(&own, "apples", b"replaced", &long(3))?;
@@ -144,7 +152,11 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         put(&own, "apples", &7_u32.to_be_bytes(), b"once more")?;
         own.drop_trees(&["plums"])?;
         put(&own, "apples", &17_u32.to_be_bytes(), b"once more")?;
-        own.create_trees(&[NewTree { name: "cherries", plan: Plan { class: 0, ..Plan::default() } }])?;
+        own.create_trees(&[NewTree {
+            name: "cherries",
+            plan: Plan { class: 0, ..Plan::default() },
+            operator: None,
+        }])?;
         put(&own, "cherries", b"last", b"small")?;
         Ok(values(&own))
     };
@@ -198,7 +210,12 @@ fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
     let engine = harness.run(move || Engine::create(given, small, StoreId([5; 16])).unwrap());
     let own = Arc::clone(&engine);
     let (content, asked, ended) = harness.run(move || {
-        own.create_trees(&[NewTree { name: "apples", plan: Plan { class: 0, ..Plan::default() } }]).unwrap();
+        own.create_trees(&[NewTree {
+            name: "apples",
+            plan: Plan { class: 0, ..Plan::default() },
+            operator: None,
+        }])
+        .unwrap();
         // Of many pages, and so few that the log does not ask for a checkpoint before.
         let fill = |from: u8| {
             (from..from + 10).try_for_each(|key| put(&own, "apples", &[key], &long(key).repeat(10)))

@@ -92,7 +92,11 @@ pub fn create(harness: &mut Harness, given: Given, sync_method: SyncMethod) -> R
 pub fn make_trees(engine: &Engine) -> Result<(), Error> {
     for (name, class) in TREES.into_iter().zip([0, 1]) {
         if engine.trees().named(name).is_none() {
-            engine.create_trees(&[NewTree { name, plan: Plan { class, ..Plan::default() } }])?;
+            engine.create_trees(&[NewTree {
+                name,
+                plan: Plan { class, ..Plan::default() },
+                operator: None,
+            }])?;
         }
     }
     Ok(())

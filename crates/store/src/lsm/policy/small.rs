@@ -1,5 +1,5 @@
-//! Runs and tables that are small: a checkpoint and a closing store flush what there is, and the last table of
-//! each part of a merge has what is left. Each takes whole segments.
+//! Runs and tables that are small: a checkpoint and a closing store flush what there is, and the last table
+//! of each part of a merge has what is left. Each takes whole segments.
 
 use super::job::{into_new_run, into_run, unify};
 use super::overlap::least_overlap;

@@ -18,7 +18,8 @@ impl Space {
     }
 
     /// Whether an owner may take segments of so many bytes, or one, now or when those that are pending are
-    /// free: those that owners claim, or, if more, as long as pages would have room for what is live or dirty.
+    /// free: those that owners claim, or, if more, as long as pages would have room for what is live or
+    /// dirty.
     pub fn is_room_for_owner(&self, bytes: u64) -> bool {
         let mut usage = self.usage();
         let inner = self.lock();

@@ -81,6 +81,7 @@ fn operations(record: &[u8]) {
             Operation::CreateTree { entry, .. } => catalog_entry(entry),
             Operation::Put { .. }
             | Operation::Remove { .. }
+            | Operation::Merge { .. }
             | Operation::RemoveRange { .. }
             | Operation::Load { .. }
             | Operation::DropTree { .. }
