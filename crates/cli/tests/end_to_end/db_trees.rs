@@ -47,7 +47,7 @@ fn merges_add_and_append() {
     db(&folder, "merge store words ,two --tree texts");
     db(&folder, "convert store texts --kind btree");
     db(&folder, "merge store words ,three --tree texts");
-    assert_eq!(db(&folder, "get store words --tree texts"), "one,two,three");
+    assert_eq!(db(&folder, "get store words --tree texts"), "one,two,three\n");
     db(&folder, "put store key value");
     fails(&mut command(&folder, "merge store key more"), 1, &["has no merge operator"]);
     db(&folder, "check store");
