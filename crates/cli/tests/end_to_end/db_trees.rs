@@ -52,7 +52,7 @@ fn merges_add_and_append() {
     fails(&mut command(&folder, "merge store key more"), 1, &["has no merge operator"]);
     db(&folder, "check store");
     db(&folder, "backup store copy");
-    assert_eq!(db(&folder, "get copy visits --tree counts --hex"), "2a00000000000000\n");
+    assert_eq!(db(&folder, "get copy 766973697473 --tree counts --hex"), "2a00000000000000\n");
 }
 
 #[test]
