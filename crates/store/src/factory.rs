@@ -8,7 +8,6 @@
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Weak};
 
-use crate::Error;
 use crate::btree::BTree;
 use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
@@ -18,6 +17,7 @@ use crate::lsm::{Decided, Lsm, LsmOptions, Shared};
 use crate::poison::Poison;
 use crate::pool::Pool;
 use crate::versioned::{AllIndexes, History, InPlace};
+use crate::{Decision, Error};
 
 /// See the module.
 pub(crate) struct Factory {
@@ -156,6 +156,17 @@ impl Factory {
                 parameters.extend_from_slice(&decided.encode());
                 Ok(parameters)
             }
+        }
+    }
+
+    /// The settings that a new index would have of its own, and why they are so.
+    ///
+    /// # Errors
+    /// [`Error::Options`] for numbers that no LSM-tree has.
+    pub fn decisions(&self, plan: Plan) -> Result<Vec<Decision>, Error> {
+        match plan.kind {
+            IndexKind::Lsm => self.lsm.decisions(plan.lsm, class_bytes(plan.class.into()) as usize),
+            _ => Ok(Vec::new()),
         }
     }
 

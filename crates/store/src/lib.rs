@@ -50,6 +50,7 @@ pub use flashgrain_settings::layout::{Decision, Setting};
 pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
 pub use index::{
     AddOperator, AppendOperator, IndexKind, LsmLevelStats, LsmStats, MergeOperator, OperatorError,
+    TreeOperations,
 };
 pub use io_context::Traffic;
 pub use log::Durability;

@@ -165,6 +165,7 @@ fn a_tree_is_converted_and_keeps_its_records() {
     assert_eq!(levels.iter().filter_map(|level| level["records"].as_u64()).sum::<u64>(), 3000, "{stats}");
     let stats = db(&folder, "stats store");
     assert!(stats.contains("LSM-tree  fruit") && stats.contains("level 0"), "{stats}");
+    assert!(stats.contains("became tables at once: 1, of") && stats.contains("0 writes"), "{stats}");
     assert!(db(&folder, "check store").contains("1 trees, 3000 records"));
     let explained = db(&folder, "explain store fruit");
     assert!(explained.contains("tiered") && explained.contains("set by hand"), "{explained}");
@@ -193,6 +194,8 @@ fn what_cannot_be_a_tree_is_refused_and_nothing_changes() {
         ("convert store fruit --kind lsm --fanout 1", 2, "a fanout of 1"),
         ("convert store fruit --kind lsm --filter-bits 99", 2, "give 0 to 30"),
         ("convert store fruit --kind lsm --workload 1,2", 2, "three shares"),
+        ("convert store fruit --kind lsm --workload observed", 2, "nothing was observed"),
+        ("explain store fruit --observed", 2, "nothing was observed"),
         ("convert store nuts --kind lsm", 1, "no tree `nuts`"),
     ] {
         fails(&mut command(&folder, options), code, &[why]);
@@ -204,4 +207,36 @@ fn what_cannot_be_a_tree_is_refused_and_nothing_changes() {
     load.write_stdin("a\tb\n").assert().success();
     assert_eq!(db(&folder, "get store a --tree nuts"), "b\n");
     assert!(db(&folder, "trees store").contains("LSM-tree"));
+}
+
+#[test]
+fn a_tree_is_converted_to_what_was_observed() {
+    let folder = store();
+    db(&folder, "create-tree store orders --kind lsm --workload 100,0,0");
+    let opened = flashgrain::Db::builder().path(folder.path().join("store")).open().unwrap();
+    let orders = opened.existing_tree("orders").unwrap();
+    for key in 0..100_u32 {
+        orders.insert(key.to_be_bytes(), "value").unwrap();
+        (0..20).for_each(|_| assert!(orders.get(key.to_be_bytes()).unwrap().is_some()));
+    }
+    for _ in 0..900 {
+        assert_eq!(orders.iter().unwrap().count(), 100);
+    }
+    drop(orders);
+    opened.close().unwrap();
+    let stats = db(&folder, "stats store");
+    assert!(stats.contains("  100 writes, 2000 look-ups, 900 scans so far\n"), "{stats}");
+    let explained = db(&folder, "explain store orders --observed");
+    assert!(explained.starts_with("100 writes, 2000 look-ups, 900 scans so far\n"), "{explained}");
+    assert!(explained.contains("tiered, would be single level"), "{explained}");
+    assert!(explained.contains("3.3 % writes, 66.7 % look-ups, 30 % scans"), "{explained}");
+    let both: Value = serde_json::from_str(&db(&folder, "explain store orders --observed --json")).unwrap();
+    assert_eq!(
+        (&both["operations"]["look_ups"], &both["layout"][0]["value"]),
+        (&2000.into(), &"tiered".into())
+    );
+    db(&folder, "convert store orders --kind lsm --workload observed");
+    let now: Value = serde_json::from_str(&db(&folder, "explain store orders --json")).unwrap();
+    assert_eq!(now[0]["value"], both["observed"][0]["value"]);
+    assert_eq!(db(&folder, "scan store --hex --tree orders").lines().count(), 100);
 }

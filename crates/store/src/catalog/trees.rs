@@ -12,6 +12,7 @@
 //! fall into a renaming, so that the catalog has a tree under both names: the log still has the renaming
 //! then, and replaying it leaves the new one.
 
+use crate::Decision;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::collections::{BTreeMap, HashMap};
@@ -276,6 +277,14 @@ impl Trees {
     /// The pool's.
     pub fn make(&self, plan: Plan) -> Result<Parameters, Error> {
         self.factory.create(plan)
+    }
+
+    /// The settings that a new tree would have of its own, and why they are so.
+    ///
+    /// # Errors
+    /// As [`Factory::decisions`].
+    pub fn decisions(&self, plan: Plan) -> Result<Vec<Decision>, Error> {
+        self.factory.decisions(plan)
     }
 
     /// How a tree was made.

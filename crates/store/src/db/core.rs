@@ -12,7 +12,7 @@ use super::content::Content;
 use super::prepared::{Prepared, Wanted};
 use super::site::Site;
 use super::stats::Stats;
-use super::tree::{Tree, TreeOptions};
+use super::tree::{Tree, TreeOptions, of_nodes};
 use super::value::Value;
 use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
@@ -406,6 +406,17 @@ impl Core {
                 made => made?,
             }
         }
+    }
+
+    /// The settings that a new tree would have of its own, and why they are so.
+    ///
+    /// # Errors
+    /// [`Error::Options`] for options that cannot be.
+    pub fn layout_of(&self, options: &TreeOptions) -> Result<Vec<Decision>, Error> {
+        let bytes = options.node_bytes.unwrap_or(self.layout.node_bytes);
+        let plan = Plan { kind: options.kind, class: class_of(bytes), lsm: options.lsm };
+        let own = self.engine.trees().decisions(plan)?;
+        Ok(if own.is_empty() { vec![of_nodes(bytes)] } else { own })
     }
 
     pub fn existing_tree(&self, name: &str) -> Option<Arc<NamedTree>> {

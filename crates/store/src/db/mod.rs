@@ -504,6 +504,16 @@ impl Db {
         self.core.decisions()
     }
 
+    /// How a tree with these options would be kept if it were made now, as [`Tree::layout`] says it of one
+    /// that there is.
+    ///
+    /// # Errors
+    /// [`Error::Options`] for options that cannot be.
+    pub fn layout_of(&self, options: &TreeOptions) -> Result<Vec<Decision>, Error> {
+        options.check()?;
+        self.core.layout_of(options)
+    }
+
     /// Closes the store: waits for what is under way, takes a last checkpoint and marks the store as closed.
     /// Other handles then return [`Error::Closed`]; its files stay locked until the last of them is gone.
     ///

@@ -19,9 +19,9 @@ use super::source::Range;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::NamedTree;
-use crate::index::{IndexKind, LsmStats};
+use crate::index::{IndexKind, LsmLevelStats, LsmStats, TreeOperations};
 use crate::layout::check_node_bytes;
-use crate::lsm::LsmOptions;
+use crate::lsm::{LsmOptions, LsmWorkload};
 
 /// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,6 +90,11 @@ impl TreeOptions {
     }
 }
 
+/// The one setting that B+-trees have of their own.
+pub(super) fn of_nodes(bytes: u32) -> Decision {
+    Decision { setting: Setting::Node(Bytes(bytes.into())), because: "given, or the store's".into() }
+}
+
 /// A named tree: an ordered map from keys to values. Cheap to clone, and usable from any number of threads.
 ///
 /// Each method reads or writes what is committed now; writes are commits of their own with the store's
@@ -133,8 +138,42 @@ impl Tree {
         if !own.is_empty() {
             return own;
         }
-        let bytes = Bytes(self.options().size_of_nodes().unwrap_or(0).into());
-        vec![Decision { setting: Setting::Node(bytes), because: "given, or the store's".into() }]
+        vec![of_nodes(self.options().size_of_nodes().unwrap_or(0))]
+    }
+
+    /// What was done to it: to an LSM-tree since it was made, to a B+-tree since the store was opened. A
+    /// crash takes what an LSM-tree has counted since its tables changed last, an opening to read counts for
+    /// itself alone, and where many threads count a few operations may be missing.
+    ///
+    /// ```
+    /// # use flashgrain::{Db, LsmWorkload};
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let fruit = db.tree("fruit")?;
+    /// assert_eq!(fruit.observed_workload(), None);
+    /// fruit.insert("apple", "red")?;
+    /// fruit.get("apple")?;
+    /// assert_eq!((fruit.operations().writes, fruit.operations().look_ups), (1, 1));
+    /// assert_eq!(fruit.observed_workload(), Some(LsmWorkload::new(50.0, 50.0, 0.0)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn operations(&self) -> TreeOperations {
+        self.state.tree.index.operations()
+    }
+
+    /// The [operations](Tree::operations) as shares, with the bytes of an LSM-tree and of its records; `None`
+    /// if nothing was done. [`LsmOptions::workload`] takes it, for the tree that is to replace this one;
+    /// [`Db::layout_of`](crate::Db::layout_of) says how that would be kept.
+    pub fn observed_workload(&self) -> Option<LsmWorkload> {
+        let workload = self.operations().workload()?;
+        let levels = self.lsm_stats().map_or(Vec::new(), |stats| stats.levels);
+        let sum = |of: fn(&LsmLevelStats) -> u64| levels.iter().map(of).sum::<u64>();
+        let (bytes, records) = (sum(|level| level.bytes), sum(|level| level.records));
+        Some(match bytes.checked_div(records) {
+            None => workload,
+            Some(each) => workload.data_bytes(bytes).record_bytes(u32::try_from(each).unwrap_or(u32::MAX)),
+        })
     }
 
     /// Levels, debt and what was done since the store was opened, if it is an LSM-tree.

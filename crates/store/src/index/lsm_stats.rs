@@ -41,7 +41,7 @@ pub struct LsmStats {
     pub flushes: u64,
     /// Merges.
     pub merges: u64,
-    /// Loads that were written as tables at once.
+    /// Loads that were written as tables at once since the tree was made.
     pub loads: u64,
     /// Bytes of the tables that they were written as.
     pub loaded_bytes: u64,

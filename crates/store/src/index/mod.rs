@@ -29,6 +29,7 @@ mod kind;
 mod load;
 mod lsm_stats;
 pub(crate) mod operands;
+mod operations;
 mod operator;
 mod overlap;
 mod own_operators;
@@ -56,6 +57,8 @@ pub use kind::IndexKind;
 pub(crate) use kind::Parameters;
 pub(crate) use load::{Load, LoadId, Loads};
 pub use lsm_stats::{LsmLevelStats, LsmStats};
+pub(crate) use operations::OperationCounts;
+pub use operations::TreeOperations;
 pub use operator::{MergeOperator, OperatorError};
 pub(crate) use operator::{OPERATOR_NAME_BYTES_MAX, Operators, TreeOperator};
 pub(crate) use overlap::{May, each_brought, waiting};
@@ -290,6 +293,11 @@ pub(crate) trait Index: Send + Sync {
     /// The settings that are its own, and why they are so.
     fn decisions(&self) -> Vec<Decision> {
         Vec::new()
+    }
+
+    /// What was done to it: since it was made, or since the store was opened if it keeps no counts.
+    fn operations(&self) -> TreeOperations {
+        TreeOperations::default()
     }
 
     /// Its state, if it is an LSM-tree.

@@ -19,7 +19,7 @@ use crate::Error;
 use crate::header::PageId;
 use crate::index::{
     Census, Commit, Direction, Found, Index, Limits, Loads, LsmStats, May, Newest, Prior, Reapplied,
-    RemovesRanges, SeeVersion, Snapshots, Steps, Version, Write, Written, behind,
+    RemovesRanges, SeeVersion, Snapshots, Steps, TreeOperations, Version, Write, Written, behind,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
@@ -36,11 +36,11 @@ impl Index for Lsm {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<Found>, Error> {
-        self.note_read();
         let start = into.len();
         let Poll::Ready(found) = self.newest(key, at.unwrap_or(Timestamp(u64::MAX)), may, into)? else {
             return Ok(Poll::Pending);
         };
+        self.counters.operations.look_up();
         let newest = found.map(Version::timestamp);
         if found.is_some_and(Version::is_operands) {
             into.truncate(start);
@@ -66,9 +66,7 @@ impl Index for Lsm {
         _values: &[u8],
         commit: &Commit<'_>,
     ) -> Result<(), Error> {
-        if self.options.level_zero_by_reads {
-            self.counters.puts.fetch_add(writes.len() as u64, Ordering::Relaxed);
-        }
+        self.counters.operations.writes(writes.len());
         for written in writes {
             self.put(written.key, written.write, commit.record);
             preempt!();
@@ -115,7 +113,7 @@ impl Index for Lsm {
         _ahead: u32,
         at: Timestamp,
     ) -> Box<dyn Steps> {
-        self.note_read();
+        self.counters.operations.scan();
         let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
         Box::new(LsmScan::new(self, direction, (lower, upper), at))
     }
@@ -200,6 +198,8 @@ impl Index for Lsm {
         self.sweep();
         // What cannot be given up now is at the next opening.
         let _tried = self.withdraw_orphans();
+        // Counts that cannot be kept are no reason not to close.
+        let _tried = self.keep_counts();
         flushed
     }
 
@@ -227,6 +227,10 @@ impl Index for Lsm {
 
     fn decisions(&self) -> Vec<Decision> {
         self.explained()
+    }
+
+    fn operations(&self) -> TreeOperations {
+        self.counters.operations.all()
     }
 
     fn lsm_stats(&self) -> Option<LsmStats> {

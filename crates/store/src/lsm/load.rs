@@ -21,7 +21,6 @@ use crate::Error;
 use crate::index::{Direction, Load, LoadId, Loads, Version, is_eager};
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
 
 /// Records that a load writes before others may go on.
@@ -196,7 +195,7 @@ impl Load for LsmLoad<'_> {
     fn commit(&mut self, record: LogRecord) -> Result<(), Error> {
         let Some(load) = self.prepared else { return Ok(()) };
         self.tree.commit_load(load, record.timestamp)?;
-        self.tree.counters.loads.fetch_add(1, Ordering::Relaxed);
+        self.tree.counters.count_load();
         Ok(())
     }
 

@@ -5,11 +5,15 @@
 //! all of it or nothing.
 //!
 //! ```text
-//! root: | page header | parts, u32 | zero, u32 | number of each part, u64 |
+//! root: | page header | parts, u32 | zero, u32 | number of each part, u64 | counts, u64 each |
 //! part: | page header | bytes, u32 | zero, u32 | bytes of the levels |
 //! ```
+//!
+//! The *counts* say what was done to the tree: see [`Kept`]. A root without them, or with others, is one of a
+//! version that did not count.
 
 use super::levels::Levels;
+use super::stats::{Counters, KEPT, Kept};
 use super::table::Made;
 use crate::Error;
 use crate::class::{CLASSES, class_bytes};
@@ -32,6 +36,8 @@ const _: () = assert!(PART_CLASS_MAX < CLASSES);
 pub(super) struct Manifest {
     pool: Arc<Pool>,
     root: PageId,
+    /// Of the tree, whose counts go along with each change.
+    pub counters: Arc<Counters>,
 }
 
 fn room(class: usize) -> usize {
@@ -51,25 +57,38 @@ fn write(page: Page<'_>, length: u32, content: &[u8]) {
 }
 
 impl Manifest {
-    /// A new one, of no tables.
+    /// A new one, of no tables; its root.
     ///
     /// # Errors
     /// The pool's.
-    pub fn create(pool: &Arc<Pool>) -> Result<Self, Error> {
+    pub fn create(pool: &Arc<Pool>) -> Result<PageId, Error> {
         let memory = pool.reserve(ROOT_CLASS)?;
         let section = pool.section();
         let locked = section.create(memory, PageKind::Manifest, false);
         write(locked.page(), 0, &[]);
-        Ok(Self::open(pool, locked.id()))
+        Ok(locked.id())
     }
 
-    /// The one with this root.
-    pub fn open(pool: &Arc<Pool>, root: PageId) -> Self {
-        Self { pool: Arc::clone(pool), root }
+    /// The one with this root, with the counts that it has.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`].
+    pub fn open(pool: &Arc<Pool>, root: PageId) -> Result<Self, Error> {
+        let new = Self { pool: Arc::clone(pool), root, counters: Arc::default() };
+        let counters = Arc::new(Counters::from(new.written()?));
+        Ok(Self { counters, ..new })
     }
 
-    pub fn root(&self) -> PageId {
-        self.root
+    /// The counts that were written last.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`].
+    pub fn written(&self) -> Result<Kept, Error> {
+        let (parts, content, _) = self.read(self.root)?;
+        let (numbers, _) = content.as_chunks::<8>();
+        let counts =
+            numbers.get(parts as usize..).and_then(|counts| <[[u8; 8]; KEPT]>::try_from(counts).ok());
+        Ok(counts.map_or(Kept::default(), |counts| Kept::of_numbers(counts.map(u64::from_le_bytes))))
     }
 
     #[cold]
@@ -158,7 +177,7 @@ impl Manifest {
                 .collect::<Result<Vec<_>, _>>()?;
             let classes = (0..length_max).step_by(room(PART_CLASS_MAX)).map(|at| class_of(length_max - at));
             let memory = classes.map(|class| self.pool.reserve(class)).collect::<Result<Vec<_>, _>>()?;
-            if memory.len() * 8 > room(ROOT_CLASS) {
+            if (memory.len() + KEPT) * 8 > room(ROOT_CLASS) {
                 let why =
                     format!("the list of tables takes {length_max} bytes, more than a manifest has room for");
                 return Err(Error::Full { why });
@@ -214,6 +233,8 @@ impl Manifest {
             parts += 1;
             rest = others;
         }
+        let counts = self.counters.kept().numbers();
+        counts.iter().for_each(|count| content.extend_from_slice(&count.to_le_bytes()));
         write(root.page(), parts, &content);
         old.into_iter().filter(|_| !planted!(OldManifestLeaks)).for_each(|part| section.free(part));
         Ok(levels)

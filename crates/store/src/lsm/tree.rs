@@ -73,6 +73,15 @@ impl Shared {
         Decided::of(given, self.room)
     }
 
+    /// The numbers of a new tree with blocks of so many bytes, and why they are so.
+    ///
+    /// # Errors
+    /// As [`Shared::decide`].
+    pub fn decisions(&self, given: LsmOptions, block_bytes: usize) -> Result<Vec<Decision>, Error> {
+        let decided = self.decide(given)?;
+        Ok(decided.decisions(&Options::new(decided, block_bytes, self.room), self.room))
+    }
+
     /// From now on merges leave out what nobody will see. Only the first call of this has an effect.
     pub fn set_horizon(&self, horizon: Weak<dyn Horizon>) {
         let _first_stays = self.horizon.set(horizon);
@@ -96,7 +105,7 @@ pub(crate) struct Lsm {
     decided: Decided,
     pub(super) options: Options,
     pub(super) operator: Option<Arc<TreeOperator>>,
-    pub(super) counters: Counters,
+    pub(super) counters: Arc<Counters>,
     pub(super) controller: Controller,
     parts: RwLock<Parts>,
     pub(super) flushes: Turns,
@@ -195,7 +204,7 @@ impl Lsm {
     /// # Errors
     /// The pool's.
     pub fn create(pool: &Arc<Pool>) -> Result<PageId, Error> {
-        Ok(Manifest::create(pool)?.root())
+        Manifest::create(pool)
     }
 
     /// The tree with this number, and this root of its manifest.
@@ -211,7 +220,7 @@ impl Lsm {
     ) -> Result<Arc<Self>, Error> {
         decided.check_build()?;
         let options = Options::new(decided, block_bytes, shared.room);
-        let manifest = Manifest::open(&shared.pool, root);
+        let manifest = Manifest::open(&shared.pool, root)?;
         let bytes = manifest.load()?;
         let mut open = |entry: Entry| -> Result<Table, Error> {
             let segment = |page: &PageId| {
@@ -234,11 +243,11 @@ impl Lsm {
         let tree = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             shared: Arc::clone(shared),
+            counters: Arc::clone(&manifest.counters),
             manifest,
             decided,
             options,
             operator,
-            counters: Counters::default(),
             controller: Options::controller(decided),
             parts: RwLock::new(parts),
             flushes: Turns::default(),
@@ -363,11 +372,17 @@ impl Lsm {
         self.update_claim();
     }
 
-    /// Somebody reads, which matters only where level 0 follows that.
-    pub(super) fn note_read(&self) {
-        if self.options.level_zero_by_reads {
-            self.counters.reads.fetch_add(1, Ordering::Relaxed);
+    /// Writes what was counted, where that is news; tables stay as they are.
+    ///
+    /// # Errors
+    /// As [`Manifest::store`].
+    pub(super) fn keep_counts(&self) -> Result<(), Error> {
+        let _turn = self.changes.take();
+        if self.counters.kept().is_news(&self.manifest.written()?) {
+            let levels = Arc::clone(&self.parts().levels);
+            self.manifest.store(&[], |_| Levels::clone(&levels))?;
         }
+        Ok(())
     }
 
     /// Bytes of the next memtable. With small ones level 0 has many runs, which is good for writers; with

@@ -16,7 +16,7 @@ thread_local! {
 
 /// The calling thread's place, below [`PLACES`].
 #[inline]
-pub(super) fn own_place() -> usize {
+pub(crate) fn own_place() -> usize {
     #[cfg(test)]
     if let Some(number) = thread::number() {
         return number % PLACES;

@@ -96,6 +96,7 @@ use fault::{Loader, Loads};
 pub(crate) use frames::{Frame, Frames, Meta};
 use frees::Frees;
 use gate::Gate;
+pub(crate) use gate::own_place;
 use images::Images;
 use latch::Version;
 pub(crate) use lent::Lent;

@@ -10,8 +10,8 @@ use crate::Error;
 use crate::btree::Change;
 use crate::header::PageId;
 use crate::index::{
-    Census, Commit, Direction, Found, Index, LeafHint, Limits, May, Newest, Piece, Prior, Reapplied,
-    SeeVersion, Steps, TreeId, VERSION_BYTES, Version, Write, Written,
+    Census, Commit, Direction, Found, Index, LeafHint, Limits, May, Newest, OperationCounts, Piece, Prior,
+    Reapplied, SeeVersion, Steps, TreeId, TreeOperations, VERSION_BYTES, Version, Write, Written,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::spare::{SPARE_BYTES_MAX, with_memory};
@@ -30,12 +30,13 @@ pub(crate) struct InPlace<M> {
     id: TreeId,
     map: Arc<M>,
     history: Arc<History>,
+    counts: OperationCounts,
 }
 
 impl<M> InPlace<M> {
     /// The tree with this number, of which the map has the newest versions.
     pub fn new(id: TreeId, map: Arc<M>, history: Arc<History>) -> Self {
-        Self { id, map, history }
+        Self { id, map, history, counts: OperationCounts::default() }
     }
 }
 
@@ -187,6 +188,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
     ) -> Result<Poll<Found>, Error> {
         let start = into.len();
         let Poll::Ready(newest) = self.newest(key, may, into)? else { return Ok(Poll::Pending) };
+        self.counts.look_up();
         preempt!();
         let mut version = newest;
         if let (Some(newest), Some(at)) = (newest, at)
@@ -239,6 +241,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
         values: &[u8],
         commit: &Commit<'_>,
     ) -> Result<(), Error> {
+        self.counts.writes(writes.len());
         // Leaf hints of the last key, before and after its change.
         let (mut found, mut left): (Option<LeafHint>, Option<LeafHint>) = (None, None);
         for (written, prior) in writes.iter().zip(priors) {
@@ -289,6 +292,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
         ahead: u32,
         at: Timestamp,
     ) -> Box<dyn Steps> {
+        self.counts.scan();
         let pieces = Arc::clone(&self.map).scan(direction, lower, upper, ahead);
         let (map, history) = (Arc::clone(&self.map), Arc::clone(&self.history));
         Box::new(VisibleRecords::new(self.id, map, history, pieces, at))
@@ -297,6 +301,10 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
     fn limits(&self) -> Limits {
         let limits = self.map.limits();
         Limits { value_bytes: limits.value_bytes - VERSION_BYTES, ..limits }
+    }
+
+    fn operations(&self) -> TreeOperations {
+        self.counts.all()
     }
 
     fn dirtied_bytes(&self) -> u64 {

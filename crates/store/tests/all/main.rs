@@ -18,6 +18,7 @@ mod lsm_loads;
 mod many_keys;
 mod merges;
 mod model;
+mod observed;
 mod overflow_values;
 mod pace;
 mod places;

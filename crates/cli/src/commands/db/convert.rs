@@ -39,10 +39,10 @@ pub fn convert(arguments: &ConvertArguments, context: &Context) -> anyhow::Resul
         )
         .into());
     }
-    let options = arguments.kind.options()?;
     let db = arguments.store.open(context)?;
     let name = &arguments.tree;
     let old = db.existing_tree(name)?;
+    let options = arguments.kind.options_after(old.observed_workload())?;
     let (new_name, old_name) = (format!("{name}{NEW}"), format!("{name}{OLD}"));
     if db.existing_tree(&old_name).is_ok() {
         bail!("there is a tree `{old_name}`: rename or drop it first");

@@ -1,6 +1,6 @@
 //! Output about a store.
 
-use flashgrain::{Db, Decision, LsmStats, Stats, TreeOptions};
+use flashgrain::{Db, Decision, LsmStats, Stats, TreeOperations, TreeOptions};
 use flashgrain_report::unit;
 use serde_json::json;
 
@@ -25,6 +25,36 @@ pub fn layout_text(decisions: &[Decision]) -> String {
         format!("{name:<setting$}  {text:<value$}  {because}\n")
     };
     rows.iter().map(line).collect()
+}
+
+/// How a tree is kept, and how one would be for what was done to it.
+pub fn observed_layout(
+    operations: TreeOperations,
+    own: &[Decision],
+    would: &[Decision],
+    as_json: bool,
+) -> anyhow::Result<()> {
+    if as_json {
+        return print_json(&json!({ "operations": operations, "layout": own, "observed": would }));
+    }
+    let beside = would.iter().map(|one| {
+        let name = one.setting.name();
+        let own = own.iter().find(|own| own.setting.name() == name);
+        let (now, then) = (own.map_or("none".into(), |own| own.setting.value()), one.setting.value());
+        let change = if now == then { now } else { format!("{now}, would be {then}") };
+        (name, change, one.because.as_str())
+    });
+    let rows: Vec<_> = beside.collect();
+    let name = rows.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+    let change = rows.iter().map(|(_, change, _)| change.chars().count()).max().unwrap_or(0);
+    let lines = rows.iter().map(|(own, text, because)| format!("{own:<name$}  {text:<change$}  {because}\n"));
+    Ok(print(&format!("{}\n{}", operations_text(operations), lines.collect::<String>()))?)
+}
+
+fn operations_text(operations: TreeOperations) -> String {
+    let count = |number: u64| unit::count(number as f64);
+    let TreeOperations { writes, look_ups, scans, .. } = operations;
+    format!("{} writes, {} look-ups, {} scans so far", count(writes), count(look_ups), count(scans))
 }
 
 pub fn check(db: &Db, reclaim: bool, as_json: bool) -> anyhow::Result<()> {
@@ -58,23 +88,29 @@ pub fn stats(db: &Db, as_json: bool) -> anyhow::Result<()> {
     let mut trees = Vec::new();
     for name in db.tree_names() {
         let tree = db.existing_tree(&name)?;
-        trees.push((name, tree.options(), tree.lsm_stats()));
+        trees.push((name, tree.options(), tree.lsm_stats(), tree.operations()));
     }
     if as_json {
-        let row = |(name, options, lsm): &(String, TreeOptions, Option<LsmStats>)| {
-            let kind = name_of(options.index_kind());
-            json!({ "name": name, "kind": kind, "node_bytes": options.size_of_nodes(), "lsm": lsm })
+        let row = |(name, options, lsm, operations): &(
+            String,
+            TreeOptions,
+            Option<LsmStats>,
+            TreeOperations,
+        )| {
+            let (kind, bytes) = (name_of(options.index_kind()), options.size_of_nodes());
+            json!({ "name": name, "kind": kind, "node_bytes": bytes, "lsm": lsm, "operations": operations })
         };
         return print_json(&json!({ "trees": trees.iter().map(row).collect::<Vec<_>>(), "stats": stats }));
     }
     let mut text = String::new();
-    for (name, options, lsm) in &trees {
+    for (name, options, lsm, operations) in &trees {
         let node = options.size_of_nodes().map_or(String::new(), |bytes| unit::bytes(f64::from(bytes)));
         match lsm {
             None => text += &format!("tree      {name}, nodes of {node}\n"),
             Some(lsm) => {
                 text += &format!("LSM-tree  {name}, blocks of {node}\n");
                 text += &levels(lsm);
+                text += &format!("  {}\n", operations_text(*operations));
             }
         }
     }
@@ -97,6 +133,10 @@ fn levels(lsm: &LsmStats) -> String {
     let ranges: u64 = lsm.levels.iter().map(|level| level.range_tombstones).sum();
     if ranges > 0 {
         text += &format!("  {} removals of ranges\n", unit::count(ranges as f64));
+    }
+    if lsm.loads > 0 {
+        let (loads, bytes) = (unit::count(lsm.loads as f64), unit::bytes(lsm.loaded_bytes as f64));
+        text += &format!("  loads that became tables at once: {loads}, of {bytes}\n");
     }
     if lsm.debt_bytes > 0 {
         text += &format!("  merges that are due write about {}\n", unit::bytes(lsm.debt_bytes as f64));

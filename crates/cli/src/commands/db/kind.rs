@@ -59,9 +59,10 @@ pub struct KindOptions {
     #[arg(long, value_enum)]
     compression: Option<Compression>,
     /// What will be done to an LSM-tree, as shares of writes, look-ups and scans, such as `70,25,5`: its
-    /// layout, fanout and level 0 follow from that.
+    /// layout, fanout and level 0 follow from that. `convert` also takes `observed`, which is what was done
+    /// to the LSM-tree so far.
     #[arg(long, value_name = "WRITES,LOOKUPS,SCANS", value_parser = parse_workload)]
-    workload: Option<LsmWorkload>,
+    workload: Option<Declared>,
     /// Bytes of a key and its value, for `--workload`; 128 unless given.
     #[arg(long, value_name = "SIZE", requires = "workload", value_parser = parse_positive_bytes)]
     record_size: Option<u64>,
@@ -73,8 +74,22 @@ pub struct KindOptions {
     table_size: Option<u64>,
 }
 
-/// Three shares that are not all 0.
-fn parse_workload(text: &str) -> Result<LsmWorkload, String> {
+/// Why there is no observed workload.
+pub const NOT_OBSERVED: &str = "nothing was observed: LSM-trees count what programs do to them, B+-trees only for as long as the store is open; declare shares, such as `--workload 70,25,5`";
+
+/// What is declared of an LSM-tree.
+#[derive(Clone, Copy, Debug)]
+enum Declared {
+    Shares(LsmWorkload),
+    /// What was done to the tree that is converted.
+    Observed,
+}
+
+/// Three shares that are not all 0, or what was observed.
+fn parse_workload(text: &str) -> Result<Declared, String> {
+    if text == "observed" {
+        return Ok(Declared::Observed);
+    }
     let shares: Vec<f64> = text.split(',').filter_map(|share| share.trim().parse().ok()).collect();
     match shares.as_slice() {
         [writes, look_ups, scans]
@@ -82,7 +97,7 @@ fn parse_workload(text: &str) -> Result<LsmWorkload, String> {
                 && shares.iter().sum::<f64>() > 0.0
                 && text.split(',').count() == 3 =>
         {
-            Ok(LsmWorkload::new(*writes, *look_ups, *scans))
+            Ok(Declared::Shares(LsmWorkload::new(*writes, *look_ups, *scans)))
         }
         _ => Err("give three shares of 0 or more, of writes, look-ups and scans, such as 70,25,5".into()),
     }
@@ -103,8 +118,13 @@ impl KindOptions {
             || self.table_size.is_some()
     }
 
-    /// As the store takes them.
+    /// As the store takes them, of a tree that is new.
     pub fn options(&self) -> Result<TreeOptions, Usage> {
+        self.options_after(None)
+    }
+
+    /// As the store takes them, of a tree that replaces one to which this was done, if it has counted.
+    pub fn options_after(&self, observed: Option<LsmWorkload>) -> Result<TreeOptions, Usage> {
         if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
             let why = "`--layout`, `--fanout`, `--filter-bits`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";
             return Err(Usage(why.into()));
@@ -113,16 +133,16 @@ impl KindOptions {
             Some(Kind::Lsm) => IndexKind::Lsm,
             _ => IndexKind::BTree,
         };
-        let options = TreeOptions::new().kind(kind).lsm(self.lsm_options()?);
+        let options = TreeOptions::new().kind(kind).lsm(self.lsm_options(observed)?);
         Ok(match self.node_size {
             Some(bytes) => options.node_bytes(u32::try_from(bytes).unwrap_or(u32::MAX)),
             None => options,
         })
     }
 
-    fn lsm_options(&self) -> Result<LsmOptions, Usage> {
+    fn lsm_options(&self, observed: Option<LsmWorkload>) -> Result<LsmOptions, Usage> {
         let mut lsm = LsmOptions::new();
-        if let Some(workload) = self.declared() {
+        if let Some(workload) = self.declared(observed)? {
             lsm = lsm.workload(workload);
         }
         if let Some(bytes) = self.table_size {
@@ -154,15 +174,19 @@ impl KindOptions {
         Ok(lsm)
     }
 
-    fn declared(&self) -> Option<LsmWorkload> {
-        let mut workload = self.workload?;
+    fn declared(&self, observed: Option<LsmWorkload>) -> Result<Option<LsmWorkload>, Usage> {
+        let mut workload = match (self.workload, observed) {
+            (None, _) => return Ok(None),
+            (Some(Declared::Shares(workload)), _) | (Some(Declared::Observed), Some(workload)) => workload,
+            (Some(Declared::Observed), None) => return Err(Usage(NOT_OBSERVED.into())),
+        };
         if let Some(bytes) = self.record_size {
             workload = workload.record_bytes(u32::try_from(bytes).unwrap_or(u32::MAX));
         }
         if let Some(bytes) = self.data_size {
             workload = workload.data_bytes(bytes);
         }
-        Some(workload)
+        Ok(Some(workload))
     }
 }
 

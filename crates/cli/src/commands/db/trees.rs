@@ -1,12 +1,12 @@
 //! The trees of a store as such: their content, their names, and their removal.
 
 use clap::Args;
-use flashgrain::{Check, IndexKind};
+use flashgrain::{Check, IndexKind, LsmOptions};
 use flashgrain_report::unit;
 use serde_json::json;
 
 use super::facts;
-use super::kind::{KindOptions, name_of};
+use super::kind::{KindOptions, NOT_OBSERVED, name_of};
 use super::options::{LookArguments, StoreOptions};
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
@@ -29,6 +29,10 @@ pub struct ExplainArguments {
     /// The tree.
     #[arg(value_name = "TREE")]
     tree: String,
+    /// Say how an LSM-tree for what was done to this one so far would be kept, beside how it is; `convert
+    /// --workload observed` makes it.
+    #[arg(long)]
+    observed: bool,
 }
 
 #[derive(Debug, Args)]
@@ -86,9 +90,18 @@ pub fn rename(arguments: &RenameArguments, context: &Context) -> anyhow::Result<
 pub fn explain(arguments: &ExplainArguments, context: &Context) -> anyhow::Result<()> {
     let LookArguments { store, json } = &arguments.look;
     let db = store.open_to_read(context)?;
-    let decisions = db.existing_tree(&arguments.tree)?.layout();
+    let tree = db.existing_tree(&arguments.tree)?;
+    let decisions = tree.layout();
+    if !arguments.observed {
+        db.close()?;
+        return facts::layout(&decisions, *json);
+    }
+    let observed = tree.observed_workload().ok_or_else(|| Usage(NOT_OBSERVED.into()))?;
+    let options = tree.options().kind(IndexKind::Lsm).lsm(LsmOptions::new().workload(observed));
+    let (operations, would) = (tree.operations(), db.layout_of(&options)?);
+    drop(tree);
     db.close()?;
-    facts::layout(&decisions, *json)
+    facts::observed_layout(operations, &decisions, &would, *json)
 }
 
 /// A line, or an object, for each tree: its content and the room that this takes.
