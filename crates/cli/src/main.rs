@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    advise, backends, bench, compare, completions, db, io, man, profile, report, sim, study, tune,
+    advise, backends, bench, compare, completions, db, io, man, profile, report, sim, study, tune, vfs,
 };
 use interrupt::Interrupt;
 use output::{Context, Verbosity};
@@ -70,6 +70,7 @@ enum Command {
     Bench(bench::BenchArguments),
     Study(study::StudyArguments),
     Sim(sim::SimArguments),
+    Vfs(vfs::VfsArguments),
     Backends(backends::BackendsArguments),
     Completions(completions::CompletionsArguments),
     Man(man::ManArguments),
@@ -93,6 +94,7 @@ fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
         Command::Bench(arguments) => bench::run(arguments, context),
         Command::Study(arguments) => study::run(arguments, context),
         Command::Sim(arguments) => sim::run(arguments, context),
+        Command::Vfs(arguments) => vfs::run(arguments, context),
         Command::Backends(arguments) => backends::run(arguments),
         Command::Completions(arguments) => completions::run(arguments, Cli::command()),
         Command::Man(arguments) => man::run(arguments, Cli::command()),

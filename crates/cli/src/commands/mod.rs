@@ -13,3 +13,4 @@ pub mod report;
 pub mod sim;
 pub mod study;
 pub mod tune;
+pub mod vfs;

@@ -18,6 +18,7 @@ use serde_json::Value;
 const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_device", &[]),
     ("flashgrain_ssdsim", &["flashgrain_device"]),
+    ("flashgrain_layout", &[]),
     ("flashgrain_model", &[]),
     ("flashgrain_settings", &["flashgrain_device"]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model", "flashgrain_settings"]),
@@ -25,6 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_report", &["flashgrain_advisor", "flashgrain_profile", "flashgrain_model"]),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile", "flashgrain_settings"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
+    ("flashgrain_sqlite_vfs", &["flashgrain_layout"]),
     (
         "flashgrain_bench",
         &[
@@ -54,17 +56,20 @@ const EDGES: &[(&str, &[&str])] = &[
             "flashgrain_advisor",
             "flashgrain_device",
             "flashgrain_ssdsim",
+            "flashgrain_layout",
             "flashgrain_model",
             "flashgrain_profile",
             "flashgrain_report",
             "flashgrain",
             "flashgrain_bench",
+            "flashgrain_sqlite_vfs",
         ],
     ),
 ];
 
 /// Places in which `unsafe` may stand: below the device's contract, where requests are handed to it, where
-/// tests make up drives or fork processes, and where benchmarks call stores written in C.
+/// tests make up drives, fork processes or load extensions, where benchmarks call stores written in C, and
+/// where SQLite calls us.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/bench/src/engine/c.rs",
     "crates/device/",
@@ -73,6 +78,9 @@ const UNSAFE_FOLDERS: &[&str] = &[
     "crates/ssdsim/",
     "crates/profile/src/load/",
     "crates/profile/tests/",
+    "crates/sqlite-vfs/examples/",
+    "crates/sqlite-vfs/src/native/",
+    "crates/sqlite-vfs/tests/",
     "crates/store/src/task/",
     "crates/store/src/io_context/",
     "crates/store/src/pool/",

@@ -25,3 +25,4 @@ mod tune;
 mod tune_store;
 mod usage;
 mod verify;
+mod vfs;

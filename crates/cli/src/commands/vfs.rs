@@ -1,0 +1,173 @@
+//! `flashgrain vfs`: SQLite's databases in a layout that follows a drive.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::{ArgGroup, Args, Subcommand};
+use flashgrain_device::bytes_text;
+use flashgrain_layout::HotLocations;
+use flashgrain_model::Estimate;
+use flashgrain_profile::DeviceProfile;
+use flashgrain_sqlite_vfs::convert::{self, Description};
+use serde::Serialize;
+
+use crate::exit::Usage;
+use crate::output::{Context, print, print_json};
+use crate::results;
+
+/// Copy SQLite databases into a layout that follows the drive, and out of it.
+///
+/// SQLite opens a database with a layout through the VFS `flashgrain`, which the extension
+/// libflashgrain_sqlite_vfs.so brings; all others are told that it is no database. docs/sqlite.md tells how,
+/// and which drives reward it.
+#[derive(Debug, Args)]
+pub struct VfsArguments {
+    #[command(subcommand)]
+    command: VfsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum VfsCommand {
+    Import(ImportArguments),
+    Export(ExportArguments),
+    Info(InfoArguments),
+}
+
+/// Copy a plain database into a new file with a layout.
+///
+/// The database must not be in use. Its pages are to begin at the hot locations of the drive, which are those
+/// of a profile unless they are given.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("hot").required(true))]
+struct ImportArguments {
+    /// The plain database.
+    #[arg(value_name = "FROM")]
+    from: PathBuf,
+    /// The new file.
+    #[arg(value_name = "TO")]
+    to: PathBuf,
+    /// A folder of results, or a `profile.json`, of the drive that the new file is on.
+    #[arg(long, value_name = "FILE", group = "hot")]
+    profile: Option<PathBuf>,
+    /// The layout in bytes, as `info` prints it.
+    #[arg(long, value_name = "hot:CHUNK:OFFSET", group = "hot")]
+    layout: Option<HotLocations>,
+}
+
+/// Copy a database with a layout into a new plain file, which any program can open.
+///
+/// The database must not be in use.
+#[derive(Debug, Args)]
+struct ExportArguments {
+    /// The database with a layout.
+    #[arg(value_name = "FROM")]
+    from: PathBuf,
+    /// The new file.
+    #[arg(value_name = "TO")]
+    to: PathBuf,
+}
+
+/// Say how a database is laid out.
+#[derive(Debug, Args)]
+struct InfoArguments {
+    /// A database, with or without a layout.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The output of `info --json`.
+#[derive(Debug, Serialize)]
+struct Info {
+    /// In the form that `--layout` takes; none of a plain database.
+    layout: Option<String>,
+    page_bytes: u64,
+    database_bytes: u64,
+    file_bytes: u64,
+    write_ahead_log: bool,
+    /// Journals and logs that hold a part of the database.
+    beside: Vec<PathBuf>,
+}
+
+pub fn run(arguments: &VfsArguments, context: &Context) -> anyhow::Result<()> {
+    match &arguments.command {
+        VfsCommand::Import(arguments) => {
+            let layout = layout(arguments)?;
+            let made = convert::import(&arguments.from, &arguments.to, layout)?;
+            let size = bytes_text(made.database_bytes);
+            context.note(&format!("wrote {}: {size} with the layout {layout}", arguments.to.display()));
+            Ok(())
+        }
+        VfsCommand::Export(arguments) => {
+            let made = convert::export(&arguments.from, &arguments.to)?;
+            let size = bytes_text(made.database_bytes);
+            context.note(&format!("wrote {}: {size}, plain", arguments.to.display()));
+            Ok(())
+        }
+        VfsCommand::Info(arguments) => {
+            let info = Info::from(convert::describe(&arguments.file)?);
+            if arguments.json { print_json(&info) } else { Ok(print(&info.text())?) }
+        }
+    }
+}
+
+/// The layout that was given, or that of the profile.
+fn layout(arguments: &ImportArguments) -> anyhow::Result<HotLocations> {
+    match (&arguments.layout, &arguments.profile) {
+        (Some(layout), _) => Ok(*layout),
+        (None, Some(profile)) => of_profile(&results::read_profile(profile)?),
+        (None, None) => bail!(Usage("say --profile or --layout".into())),
+    }
+}
+
+/// The drive's hot locations, where they are not where files have their pages anyway.
+fn of_profile(profile: &DeviceProfile) -> anyhow::Result<HotLocations> {
+    let value = |of: &Estimate| match of {
+        Estimate::Determined { value, .. } => Ok(*value as u64),
+        Estimate::Undetermined { why } => {
+            bail!(
+                "the profile does not know the drive's hot locations: {why}; plain databases stay as they are"
+            )
+        }
+    };
+    let chunk = value(&profile.learned.chunk_bytes.estimate)?;
+    match value(&profile.learned.hot_offset_bytes.estimate)? {
+        0 => bail!(
+            "the drive's hot locations are where chunks of {} begin, and so are the pages of plain databases: there is nothing to gain",
+            bytes_text(chunk)
+        ),
+        offset => Ok(HotLocations::new(chunk, offset)?),
+    }
+}
+
+impl From<Description> for Info {
+    fn from(found: Description) -> Self {
+        Self {
+            layout: found.layout.map(|layout| layout.to_string()),
+            page_bytes: found.page_bytes,
+            database_bytes: found.database_bytes,
+            file_bytes: found.file_bytes,
+            write_ahead_log: found.has_log,
+            beside: found.beside,
+        }
+    }
+}
+
+impl Info {
+    fn text(&self) -> String {
+        let journal = if self.write_ahead_log { "write-ahead log" } else { "rollback journal" };
+        let mut text = format!(
+            "layout    {}\npages     {}\ndatabase  {}\nfile      {}\njournal   {journal}\n",
+            self.layout.as_deref().unwrap_or("plain"),
+            bytes_text(self.page_bytes),
+            bytes_text(self.database_bytes),
+            bytes_text(self.file_bytes),
+        );
+        for path in &self.beside {
+            text += &format!("in use    {} holds a part of it\n", path.display());
+        }
+        text
+    }
+}

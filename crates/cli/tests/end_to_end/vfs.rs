@@ -1,0 +1,60 @@
+//! `flashgrain vfs`: copies of databases into a layout and out of it.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{fails, flashgrain, folder, stderr, stdout};
+
+/// A profile of the paper's SSD-S, which is hot in the middle of its chunks.
+const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../advisor/tests/fixtures/960evo.json");
+
+/// A profile that knows no chunks.
+const WITHOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/fixtures/profile-v1.json");
+
+/// What SQLite's databases begin with, and more.
+fn database() -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+    bytes[..16].copy_from_slice(b"SQLite format 3\0");
+    bytes[16..20].copy_from_slice(&[16, 0, 1, 1]);
+    bytes
+}
+
+#[test]
+fn a_database_goes_into_the_layout_of_a_profile_and_comes_back() {
+    let folder = folder();
+    fs::write(folder.path().join("plain.db"), database()).unwrap();
+    let run =
+        |arguments: &[&str]| flashgrain().current_dir(&folder).arg("vfs").args(arguments).assert().success();
+    let said = stderr(&run(&["import", "plain.db", "laid.db", "--profile", PROFILE]));
+    assert!(said.contains("hot:65536:32768"), "{said}");
+    let info: Value = serde_json::from_str(&stdout(&run(&["info", "laid.db", "--json"]))).unwrap();
+    assert_eq!(info["layout"], "hot:65536:32768");
+    assert_eq!((&info["page_bytes"], &info["database_bytes"]), (&4096.into(), &100_000.into()));
+    assert_eq!(info["file_bytes"], 100_000 + (32 << 10));
+    let text = stdout(&run(&["info", "plain.db"]));
+    assert!(text.contains("plain") && text.contains("4 KiB") && text.contains("rollback journal"), "{text}");
+    run(&["export", "laid.db", "back.db"]);
+    assert_eq!(fs::read(folder.path().join("back.db")).unwrap(), database());
+}
+
+#[test]
+fn what_cannot_be_copied_is_refused_with_the_reason() {
+    let folder = folder();
+    fs::write(folder.path().join("plain.db"), database()).unwrap();
+    fs::write(folder.path().join("text"), "once upon a time").unwrap();
+    let refused = |arguments: &[&str], code: i32, texts: &[&str]| {
+        fails(flashgrain().current_dir(&folder).arg("vfs").args(arguments), code, texts);
+    };
+    let layout = ["--layout", "hot:4096:0"];
+    refused(&["import", "plain.db", "new.db"], 2, &["--profile", "--layout"]);
+    refused(&["import", "plain.db", "new.db", "--layout", "hot:4096:4096"], 2, &["less than the chunk"]);
+    refused(&["import", "plain.db", "new.db", "--profile", WITHOUT], 1, &["stay as they are"]);
+    refused(&["import", "plain.db", "text", layout[0], layout[1]], 1, &["text", "exists"]);
+    refused(&["import", "text", "new.db", layout[0], layout[1]], 1, &["no SQLite database"]);
+    refused(&["export", "plain.db", "new.db"], 1, &["any program can open it"]);
+    refused(&["info", "none.db"], 1, &["none.db"]);
+    fs::write(folder.path().join("plain.db-wal"), "frames").unwrap();
+    refused(&["import", "plain.db", "new.db", layout[0], layout[1]], 1, &["plain.db-wal", "close"]);
+    assert!(!folder.path().join("new.db").exists());
+}

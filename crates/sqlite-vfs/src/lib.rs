@@ -1,0 +1,27 @@
+//! SQLite on the grain of a drive: the future work of the hidden-parameters paper (§6), its layout techniques
+//! as a layer that any application can use, without a change to SQLite or to the application.
+//!
+//! The VFS `flashgrain` stands in front of SQLite's default VFS and moves the content of a database file to
+//! where its layout says (*use-hot-locations*, §3.3); locks, shared memory, syncing and all other files stay
+//! with the default VFS. How a database gets a layout, and what happens to its journals, is in
+//! `docs/sqlite.md`.
+//!
+//! - As a loadable extension, this library is `libflashgrain_sqlite_vfs.so`.
+//! - In a Rust program, hand [`auto_extension`] to `sqlite3_auto_extension`: the VFS is there from the next
+//!   opened connection on.
+//! - [`convert`] copies databases into a layout and out of it, without SQLite.
+//!
+//! The crate links no SQLite: it calls the functions of the table that SQLite hands to an extension.
+//!
+//! From the top: `native` (SQLite's C interface, and all of the `unsafe` code) asks `shape` where the bytes
+//! of a file are, and `names` what the files beside a database are called.
+
+pub mod convert;
+mod names;
+mod native;
+mod shape;
+
+pub use native::{auto_extension, sqlite3_flashgrainsqlitevfs_init};
+
+/// What the VFS is called where SQLite takes a VFS's name.
+pub const VFS_NAME: &str = "flashgrain";

@@ -1,0 +1,329 @@
+//! The methods of our files: those that move bytes go to where the layout says, all others to the VFS behind.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+use super::abi::{
+    FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_VFSNAME, File, Functions, IOCAP_ATOMIC, IOERR, IOERR_SHORT_READ,
+    IoMethods, LOCK_NONE, NOMEM, OK,
+};
+use super::lower::{Lower, call};
+use crate::names::Names;
+use crate::shape::Shape;
+
+/// The pragma that says which layout a database has.
+const PRAGMA: &CStr = c"flashgrain_layout";
+
+/// What SQLite takes for a file of ours. The file of the VFS behind follows it in the same memory.
+#[repr(C)]
+pub(super) struct ShimFile {
+    file: File,
+    state: *mut State,
+}
+
+/// What we know of an open file.
+pub(super) struct State {
+    pub shape: Shape,
+    pub kind: Kind,
+    pub functions: Functions,
+    pub names: &'static Names,
+}
+
+/// Which files are ours.
+pub(super) enum Kind {
+    /// A database, with its full path.
+    Database(Vec<u8>),
+    /// A file beside one, with its real name, which the VFS behind goes on to use.
+    Beside { _name: RealName },
+}
+
+/// A name in the form that SQLite gives to names: between zeros, which end the list of its parameters.
+pub(super) struct RealName(Box<[u8]>);
+
+impl RealName {
+    const ZEROS: usize = 4;
+
+    pub fn new(name: &[u8]) -> Self {
+        Self([&[0; Self::ZEROS], name, &[0; Self::ZEROS]].concat().into())
+    }
+
+    pub fn as_ptr(&self) -> *const c_char {
+        self.0[Self::ZEROS..].as_ptr().cast()
+    }
+}
+
+/// Where the file of the VFS behind is to be.
+pub(super) fn lower_place(file: *mut File) -> *mut File {
+    // Its memory has room for both.
+    file.cast::<ShimFile>().wrapping_add(1).cast()
+}
+
+/// Makes an opened file ours.
+///
+/// # Safety
+/// `file` is what `xOpen` got, and `lower` is open at its [`lower_place`].
+pub(super) unsafe fn install(file: *mut File, lower: Lower, state: State) {
+    let methods = match lower.version() {
+        ..=1 => &METHODS_1,
+        2 => &METHODS_2,
+        _ => &METHODS_3,
+    };
+    let state = Box::into_raw(Box::new(state));
+    // SAFETY: the memory is SQLite's for this file, large enough and aligned.
+    unsafe { file.cast::<ShimFile>().write(ShimFile { file: File { methods }, state }) };
+}
+
+/// The two halves of an open file.
+///
+/// # Safety
+/// `file` is open and ours, and no other call on it is under way.
+unsafe fn halves<'a>(file: *mut File) -> (&'a mut State, Lower) {
+    // SAFETY: `install` has put both there, and they stay until `close`.
+    unsafe { (&mut *(*file.cast::<ShimFile>()).state, Lower::new(lower_place(file))) }
+}
+
+impl State {
+    /// The shape, after another look if the file was empty so far.
+    fn looked(&mut self, lower: Lower) -> Result<Shape, c_int> {
+        if let Shape::Undecided(wish) = self.shape {
+            let shape = lower.shape(wish, &self.functions)?;
+            if !matches!(shape, Shape::Undecided(_)) {
+                self.decide(shape);
+            }
+        }
+        Ok(self.shape)
+    }
+
+    fn decide(&mut self, shape: Shape) {
+        self.shape = shape;
+        if let Kind::Database(path) = &self.kind {
+            self.names.decide(path, shape.layout());
+        }
+    }
+
+    /// The shape of a file that is about to be written to: if it is empty, it is laid out now.
+    fn decided(&mut self, lower: Lower) -> Result<Shape, c_int> {
+        match self.looked(lower)? {
+            Shape::Undecided(Some(layout)) => match lower.lay_out(layout) {
+                OK => self.decide(Shape::Laid(layout)),
+                code => return Err(code),
+            },
+            Shape::Undecided(None) => self.decide(Shape::Plain),
+            Shape::Plain | Shape::Laid(_) => {}
+        }
+        Ok(self.shape)
+    }
+}
+
+/// Where a logical offset is.
+fn physical(shape: Shape, offset: i64) -> Result<i64, c_int> {
+    offset.checked_add(shape.shift_bytes()).ok_or(IOERR)
+}
+
+/// The value, or the end of this method with its code.
+macro_rules! check {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(code) => return code,
+        }
+    };
+}
+
+unsafe extern "C" fn close(file: *mut File) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let code = call!(lower, close);
+    // SAFETY: `install` has made this box, and nobody uses the file any more.
+    let state = unsafe { Box::from_raw(std::ptr::from_mut(state)) };
+    if let Kind::Database(path) = &state.kind {
+        state.names.close(path);
+    }
+    code
+}
+
+unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, offset: i64) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let shape = check!(state.looked(lower));
+    if matches!(shape, Shape::Undecided(_)) {
+        // SAFETY: the buffer has so many bytes.
+        unsafe { buffer.cast::<u8>().write_bytes(0, usize::try_from(bytes).unwrap_or(0)) };
+        return IOERR_SHORT_READ;
+    }
+    // Behind the end of the file, the VFS behind fills with zeros.
+    call!(lower, read, buffer, bytes, check!(physical(shape, offset)))
+}
+
+unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int, offset: i64) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let shape = check!(state.decided(lower));
+    call!(lower, write, buffer, bytes, check!(physical(shape, offset)))
+}
+
+unsafe extern "C" fn truncate(file: *mut File, size: i64) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let shape = check!(if size > 0 { state.decided(lower) } else { state.looked(lower) });
+    call!(lower, truncate, check!(physical(shape, size)))
+}
+
+unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let shape = check!(state.looked(lower));
+    let logical = match shape {
+        Shape::Undecided(_) => 0,
+        Shape::Plain | Shape::Laid(_) => (check!(lower.size()) - shape.shift_bytes()).max(0),
+    };
+    // SAFETY: a place for the result.
+    unsafe { *size = logical };
+    OK
+}
+
+unsafe extern "C" fn lock(file: *mut File, level: c_int) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let code = call!(lower, lock, level);
+    if code == OK && matches!(state.shape, Shape::Undecided(_)) {
+        // From here on, nobody else decides what the file becomes; next, SQLite looks for journals by name.
+        if let Err(code) = state.looked(lower) {
+            // SQLite takes the lock for refused.
+            call!(lower, unlock, LOCK_NONE);
+            return code;
+        }
+    }
+    code
+}
+
+unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    match operation {
+        FCNTL_SIZE_HINT => {
+            let shape = check!(state.looked(lower));
+            if matches!(shape, Shape::Undecided(Some(_))) {
+                // Nothing may be there before the header.
+                return OK;
+            }
+            // SAFETY: the argument of this operation.
+            let mut hint = check!(physical(shape, unsafe { *argument.cast::<i64>() }));
+            call!(lower, file_control, operation, std::ptr::from_mut(&mut hint).cast())
+        }
+        FCNTL_VFSNAME => {
+            let code = call!(lower, file_control, operation, argument);
+            let name: *mut *mut c_char = argument.cast();
+            if code == OK {
+                // SAFETY: the argument of this operation, with a text of SQLite's allocator, which the format
+                // takes and frees.
+                unsafe { *name = (state.functions.mprintf)(c"flashgrain/%z".as_ptr(), *name) };
+            }
+            code
+        }
+        // SAFETY: the argument of this operation.
+        FCNTL_PRAGMA if unsafe { is_ours(argument.cast()) } => {
+            let shape = check!(state.looked(lower));
+            let text =
+                state.functions.text(&shape.layout().map_or("plain".into(), |layout| layout.to_string()));
+            // SAFETY: the first is the place for the answer.
+            unsafe { *argument.cast::<*mut c_char>() = text };
+            if text.is_null() { NOMEM } else { OK }
+        }
+        _ => call!(lower, file_control, operation, argument),
+    }
+}
+
+/// Whether this is our pragma.
+///
+/// # Safety
+/// The argument of `SQLITE_FCNTL_PRAGMA`: places for the answer, of the name, and of the value.
+unsafe fn is_ours(arguments: *const *const c_char) -> bool {
+    // SAFETY: as the caller promises; the name is a C string.
+    unsafe { CStr::from_ptr(*arguments.add(1)) }.to_bytes().eq_ignore_ascii_case(PRAGMA.to_bytes())
+}
+
+unsafe extern "C" fn device_characteristics(file: *mut File) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let promised = call!(lower, device_characteristics);
+    // Blocks of the database are not those of the file any more.
+    if state.shape.layout().is_some() { promised & !IOCAP_ATOMIC } else { promised }
+}
+
+unsafe extern "C" fn fetch(file: *mut File, offset: i64, bytes: c_int, page: *mut *mut c_void) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let shape = check!(state.looked(lower));
+    if matches!(shape, Shape::Undecided(_)) {
+        // SAFETY: a place for the result.
+        unsafe { *page = null_mut() };
+        return OK;
+    }
+    call!(lower, fetch, check!(physical(shape, offset)), bytes, page)
+}
+
+unsafe extern "C" fn unfetch(file: *mut File, offset: i64, page: *mut c_void) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    call!(lower, unfetch, check!(physical(state.shape, offset)), page)
+}
+
+unsafe extern "C" fn shm_barrier(file: *mut File) {
+    // SAFETY: an open file of ours.
+    let (_, lower) = unsafe { halves(file) };
+    // SAFETY: SQLite calls it on files of version 2 on, and those behind have the same version.
+    if let Some(barrier) = unsafe { (*lower.methods()).shm_barrier } {
+        // SAFETY: an open file.
+        unsafe { barrier(lower.file()) };
+    }
+}
+
+/// Methods that are the business of the VFS behind.
+macro_rules! hand_on {
+    ($($method:ident($($argument:ident: $type:ty),*);)*) => { $(
+        unsafe extern "C" fn $method(file: *mut File $(, $argument: $type)*) -> c_int {
+            // SAFETY: an open file of ours.
+            let (_, lower) = unsafe { halves(file) };
+            call!(lower, $method $(, $argument)*)
+        }
+    )* };
+}
+
+hand_on! {
+    sync(flags: c_int);
+    unlock(level: c_int);
+    check_reserved_lock(is_reserved: *mut c_int);
+    sector_size();
+    shm_map(region: c_int, bytes: c_int, extend: c_int, at: *mut *mut c_void);
+    shm_lock(first: c_int, count: c_int, flags: c_int);
+    shm_unmap(remove: c_int);
+}
+
+const fn methods(version: c_int) -> IoMethods {
+    IoMethods {
+        version,
+        close: Some(close),
+        read: Some(read),
+        write: Some(write),
+        truncate: Some(truncate),
+        sync: Some(sync),
+        file_size: Some(file_size),
+        lock: Some(lock),
+        unlock: Some(unlock),
+        check_reserved_lock: Some(check_reserved_lock),
+        file_control: Some(file_control),
+        sector_size: Some(sector_size),
+        device_characteristics: Some(device_characteristics),
+        shm_map: Some(shm_map),
+        shm_lock: Some(shm_lock),
+        shm_barrier: Some(shm_barrier),
+        shm_unmap: Some(shm_unmap),
+        fetch: Some(fetch),
+        unfetch: Some(unfetch),
+    }
+}
+
+static METHODS_1: IoMethods = methods(1);
+static METHODS_2: IoMethods = methods(2);
+static METHODS_3: IoMethods = methods(3);

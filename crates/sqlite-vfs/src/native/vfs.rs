@@ -1,0 +1,322 @@
+//! The methods of the VFS: opening files, and their names.
+
+use std::ffi::{CStr, CString, c_char, c_double, c_int, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::{Mutex, PoisonError};
+
+use flashgrain_layout::HotLocations;
+
+use super::abi::{
+    ACCESS_EXISTS, AnyFunction, CANTOPEN, ERROR, File, Functions, OK, OPEN_MAIN_DB, OPEN_MAIN_JOURNAL,
+    OPEN_READONLY, OPEN_SUPER_JOURNAL, OPEN_WAL, Vfs,
+};
+use super::file::{Kind, RealName, ShimFile, State, install, lower_place};
+use super::lower::{Lower, call};
+use crate::names::{LONGER_BYTES, Name, Names};
+use crate::shape::Shape;
+
+const NAME: &CStr = c"flashgrain";
+
+/// The parameter of a URI that names the layout of a new database.
+const PARAMETER: &CStr = c"layout";
+
+/// The variable of the environment that does it for databases opened without one.
+const VARIABLE: &str = "FLASHGRAIN_LAYOUT";
+
+/// What our VFS knows.
+struct Shim {
+    base: *mut Vfs,
+    functions: Functions,
+    names: Names,
+    /// Layout of new databases that ask for none.
+    layout: Option<HotLocations>,
+}
+
+/// Registers the VFS, which stays until the process ends; a second time, nothing happens.
+pub(super) fn register(functions: Functions) -> Result<(), String> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: a C string.
+    if !unsafe { (functions.vfs_find)(NAME.as_ptr()) }.is_null() {
+        return Ok(());
+    }
+    let layout = match std::env::var(VARIABLE) {
+        Ok(text) => layout_of(&text).map_err(|error| format!("{VARIABLE}: {error}"))?,
+        Err(_) => None,
+    };
+    // SAFETY: null asks for the default.
+    let base = unsafe { (functions.vfs_find)(null()) };
+    if base.is_null() {
+        return Err("SQLite has no default VFS to stand in front of".into());
+    }
+    let shim = Box::leak(Box::new(Shim { base, functions, names: Names::default(), layout }));
+    // SAFETY: a registered VFS stays where it is.
+    let vfs = Box::leak(Box::new(unsafe { table(base, shim) }));
+    // SAFETY: all methods are set, and the table is never freed.
+    match unsafe { (functions.vfs_register)(vfs, 0) } {
+        OK => Ok(()),
+        code => Err(format!("SQLite refuses to register the VFS `flashgrain` with code {code}")),
+    }
+}
+
+/// # Safety
+/// `base` is a registered VFS.
+unsafe fn table(base: *mut Vfs, shim: &'static mut Shim) -> Vfs {
+    // SAFETY: as the caller promises.
+    let (version, file_bytes, path_bytes_max) =
+        unsafe { ((*base).version, (*base).file_bytes, (*base).path_bytes_max) };
+    Vfs {
+        version: version.min(3),
+        file_bytes: size_of::<ShimFile>() as c_int + file_bytes,
+        path_bytes_max: path_bytes_max - LONGER_BYTES as c_int,
+        next: null_mut(),
+        name: NAME.as_ptr(),
+        app_data: std::ptr::from_mut(shim).cast(),
+        open: Some(open),
+        delete: Some(delete),
+        access: Some(access),
+        full_pathname: Some(full_pathname),
+        dl_open: Some(dl_open),
+        dl_error: Some(dl_error),
+        dl_sym: Some(dl_sym),
+        dl_close: Some(dl_close),
+        randomness: Some(randomness),
+        sleep: Some(sleep),
+        current_time: Some(current_time),
+        get_last_error: Some(get_last_error),
+        current_time_int64: Some(current_time_int64),
+        set_system_call: Some(set_system_call),
+        get_system_call: Some(get_system_call),
+        next_system_call: Some(next_system_call),
+    }
+}
+
+/// # Safety
+/// `vfs` is ours.
+unsafe fn shim_of(vfs: *mut Vfs) -> &'static Shim {
+    // SAFETY: `register` has leaked it.
+    unsafe { &*(*vfs).app_data.cast::<Shim>() }
+}
+
+/// Calls a method of the VFS behind, or returns `$otherwise` if it has none.
+macro_rules! call_base {
+    ($vfs:expr, $otherwise:expr, $method:ident $(, $argument:expr)*) => {{
+        // SAFETY: our VFS, and one behind it that is registered and has at least our version.
+        let base = unsafe { shim_of($vfs) }.base;
+        // SAFETY: as above.
+        match unsafe { (*base).$method } {
+            // SAFETY: the arguments are those that we got from SQLite for the same method.
+            Some(method) => unsafe { method(base $(, $argument)*) },
+            None => $otherwise,
+        }
+    }};
+}
+
+unsafe extern "C" fn open(
+    vfs: *mut Vfs,
+    name: *const c_char,
+    file: *mut File,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> c_int {
+    // SAFETY: SQLite's memory for the file. Without methods, it is not closed if this fails.
+    unsafe { (*file).methods = null() };
+    if name.is_null() {
+        return call_base!(vfs, CANTOPEN, open, name, file, flags, flags_out);
+    }
+    // SAFETY: a C string.
+    let path = unsafe { CStr::from_ptr(name) }.to_bytes();
+    if flags & OPEN_MAIN_DB != 0 {
+        // SAFETY: the arguments of this method.
+        return unsafe { open_database(vfs, name, path, file, flags, flags_out) };
+    }
+    let may_be_renamed = flags & (OPEN_MAIN_JOURNAL | OPEN_WAL) != 0
+        // That of another database, which a rollback looks at.
+        || flags & OPEN_SUPER_JOURNAL != 0 && flags & OPEN_READONLY != 0;
+    // SAFETY: our VFS.
+    if let Some(real) = may_be_renamed.then(|| unsafe { real_name(vfs, path) }).flatten() {
+        // SAFETY: the arguments of this method.
+        return unsafe { open_beside(vfs, real, file, flags, flags_out) };
+    }
+    call_base!(vfs, CANTOPEN, open, name, file, flags, flags_out)
+}
+
+/// Opens a database in the VFS behind and finds out how it is laid out.
+///
+/// # Safety
+/// The arguments are those of `open`, and `path` is the name.
+unsafe fn open_database(
+    vfs: *mut Vfs,
+    name: *const c_char,
+    path: &[u8],
+    file: *mut File,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> c_int {
+    // SAFETY: our VFS.
+    let shim = unsafe { shim_of(vfs) };
+    // SAFETY: SQLite's name of a database.
+    let wish = match unsafe { wish(shim, name) } {
+        Ok(wish) => wish,
+        Err(error) => {
+            shim.functions.tell(CANTOPEN, &error);
+            return CANTOPEN;
+        }
+    };
+    // SAFETY: the arguments of `open`.
+    let lower = match unsafe { open_lower(vfs, name, file, flags, flags_out) } {
+        Ok(lower) => lower,
+        Err(code) => return code,
+    };
+    let shape = match lower.shape(wish, &shim.functions) {
+        Ok(shape) => shim.names.open(path, shape),
+        Err(code) => {
+            call!(lower, close);
+            return code;
+        }
+    };
+    let kind = Kind::Database(path.to_vec());
+    // SAFETY: the lower file is open.
+    unsafe { install(file, lower, State { shape, kind, functions: shim.functions, names: &shim.names }) };
+    OK
+}
+
+/// Opens a journal or a log under its real name.
+///
+/// # Safety
+/// The arguments are those of `open`.
+unsafe fn open_beside(
+    vfs: *mut Vfs,
+    real: CString,
+    file: *mut File,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> c_int {
+    // SAFETY: our VFS.
+    let shim = unsafe { shim_of(vfs) };
+    let real = RealName::new(real.to_bytes());
+    // SAFETY: the arguments of `open`; the name lives as long as the file.
+    match unsafe { open_lower(vfs, real.as_ptr(), file, flags, flags_out) } {
+        Ok(lower) => {
+            let (shape, kind) = (Shape::Plain, Kind::Beside { _name: real });
+            let state = State { shape, kind, functions: shim.functions, names: &shim.names };
+            // SAFETY: the lower file is open.
+            unsafe { install(file, lower, state) };
+            OK
+        }
+        Err(code) => code,
+    }
+}
+
+/// # Safety
+/// The arguments are those of `open`, and the name lives as long as the file.
+unsafe fn open_lower(
+    vfs: *mut Vfs,
+    name: *const c_char,
+    file: *mut File,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> Result<Lower, c_int> {
+    let place = lower_place(file);
+    // SAFETY: the second part of the file's memory.
+    unsafe { (*place).methods = null() };
+    let code = call_base!(vfs, CANTOPEN, open, name, place, flags, flags_out);
+    // SAFETY: as above.
+    let has_methods = unsafe { !(*place).methods.is_null() };
+    // SAFETY: it has methods.
+    let lower = unsafe { Lower::new(place) };
+    match code {
+        OK if has_methods => Ok(lower),
+        OK => Err(CANTOPEN),
+        code => {
+            // A file that got methods is closed even if it could not be opened.
+            if has_methods {
+                call!(lower, close);
+            }
+            Err(code)
+        }
+    }
+}
+
+/// The layout that a new database is to get.
+///
+/// # Safety
+/// `name` is what SQLite calls a database.
+unsafe fn wish(shim: &Shim, name: *const c_char) -> Result<Option<HotLocations>, String> {
+    // SAFETY: such a name is followed by its parameters.
+    let text = unsafe { (shim.functions.uri_parameter)(name, PARAMETER.as_ptr()) };
+    if text.is_null() {
+        return Ok(shim.layout);
+    }
+    // SAFETY: a C string.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    layout_of(&text).map_err(|error| error.to_string())
+}
+
+/// Reads the text of a layout, or of none.
+fn layout_of(text: &str) -> Result<Option<HotLocations>, flashgrain_layout::Error> {
+    if text == "plain" { Ok(None) } else { text.parse().map(Some) }
+}
+
+/// What a file is called, if not as SQLite says.
+///
+/// # Safety
+/// `vfs` is ours.
+unsafe fn real_name(vfs: *mut Vfs, path: &[u8]) -> Option<CString> {
+    // SAFETY: as the caller promises.
+    match unsafe { shim_of(vfs) }.names.of(path) {
+        Name::Same => None,
+        Name::Ours(name) => CString::new(name).ok(),
+        Name::Unknown(name) => {
+            let (theirs, ours) = (CString::new(path).ok()?, CString::new(name).ok()?);
+            (!exists(vfs, &theirs) && exists(vfs, &ours)).then_some(ours)
+        }
+    }
+}
+
+fn exists(vfs: *mut Vfs, name: &CStr) -> bool {
+    let mut found: c_int = 0;
+    let found_at: *mut c_int = &mut found;
+    call_base!(vfs, ERROR, access, name.as_ptr(), ACCESS_EXISTS, found_at) == OK && found != 0
+}
+
+unsafe extern "C" fn delete(vfs: *mut Vfs, name: *const c_char, sync: c_int) -> c_int {
+    // SAFETY: our VFS and a C string.
+    match unsafe { real_name(vfs, CStr::from_ptr(name).to_bytes()) } {
+        Some(real) => call_base!(vfs, ERROR, delete, real.as_ptr(), sync),
+        None => call_base!(vfs, ERROR, delete, name, sync),
+    }
+}
+
+unsafe extern "C" fn access(vfs: *mut Vfs, name: *const c_char, flags: c_int, result: *mut c_int) -> c_int {
+    // SAFETY: our VFS and a C string.
+    match unsafe { real_name(vfs, CStr::from_ptr(name).to_bytes()) } {
+        Some(real) => call_base!(vfs, ERROR, access, real.as_ptr(), flags, result),
+        None => call_base!(vfs, ERROR, access, name, flags, result),
+    }
+}
+
+/// Methods that are the business of the VFS behind.
+macro_rules! hand_on {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty, $otherwise:expr;)*) => { $(
+        unsafe extern "C" fn $method(vfs: *mut Vfs $(, $argument: $type)*) -> $result {
+            call_base!(vfs, $otherwise, $method $(, $argument)*)
+        }
+    )* };
+}
+
+hand_on! {
+    full_pathname(name: *const c_char, bytes: c_int, full: *mut c_char) -> c_int, ERROR;
+    dl_open(name: *const c_char) -> *mut c_void, null_mut();
+    dl_error(bytes: c_int, text: *mut c_char) -> (), ();
+    dl_sym(library: *mut c_void, symbol: *const c_char) -> AnyFunction, None;
+    dl_close(library: *mut c_void) -> (), ();
+    randomness(bytes: c_int, buffer: *mut c_char) -> c_int, 0;
+    sleep(microseconds: c_int) -> c_int, 0;
+    current_time(days: *mut c_double) -> c_int, ERROR;
+    get_last_error(bytes: c_int, text: *mut c_char) -> c_int, 0;
+    current_time_int64(milliseconds: *mut i64) -> c_int, ERROR;
+    set_system_call(name: *const c_char, function: AnyFunction) -> c_int, ERROR;
+    get_system_call(name: *const c_char) -> AnyFunction, None;
+    next_system_call(name: *const c_char) -> *const c_char, null();
+}

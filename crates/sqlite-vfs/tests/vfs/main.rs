@@ -1,0 +1,13 @@
+//! The VFS below a real SQLite: one behaviour per module.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod backup;
+mod conversions;
+mod crashes;
+mod empty_files;
+mod foreign;
+mod journal_modes;
+mod model;
+mod page_sizes;
+mod several;
+mod support;

@@ -1,0 +1,98 @@
+//! Connections through the VFS, and what all tests ask of them.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use rusqlite::{Connection, OpenFlags, ffi};
+
+type EntryPoint = unsafe extern "C" fn(*mut c_void, *mut *mut c_char, *const c_void) -> c_int;
+
+type SqlitesEntryPoint =
+    unsafe extern "C" fn(*mut ffi::sqlite3, *mut *mut c_char, *const ffi::sqlite3_api_routines) -> c_int;
+
+/// The paper's SSD-S, the smallest layout, one that is aligned to nothing but sectors, and none.
+pub const LAYOUTS: [&str; 4] = ["hot:65536:32768", "hot:4096:0", "hot:5120:1536", "plain"];
+
+/// The layout of most tests.
+pub const LAYOUT: &str = LAYOUTS[0];
+
+/// Opens a database, which gets the layout if it is new.
+pub fn open(path: &Path, layout: &str) -> Connection {
+    try_open(path, layout).unwrap()
+}
+
+pub fn try_open(path: &Path, layout: &str) -> rusqlite::Result<Connection> {
+    register();
+    let uri = format!("file:{}?layout={layout}", path.display());
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags_and_vfs(uri, flags, flashgrain_sqlite_vfs::VFS_NAME)
+}
+
+/// Opens a database as a program without the VFS does.
+pub fn open_plainly(path: &Path) -> Connection {
+    Connection::open(path).unwrap()
+}
+
+fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let entry: EntryPoint = flashgrain_sqlite_vfs::auto_extension;
+        // SAFETY: it is an entry point of an extension; only the pointers' types have other names there.
+        let code = unsafe {
+            let entry = std::mem::transmute::<EntryPoint, SqlitesEntryPoint>(entry);
+            ffi::sqlite3_auto_extension(Some(entry))
+        };
+        assert_eq!(code, 0);
+        // Extensions run when a connection is opened.
+        Connection::open_in_memory().unwrap();
+    });
+}
+
+/// Asserts that SQLite finds nothing wrong.
+#[track_caller]
+pub fn check(connection: &Connection) {
+    let found: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(found, "ok");
+}
+
+pub fn pragma<T: rusqlite::types::FromSql>(connection: &Connection, pragma: &str) -> T {
+    connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0)).unwrap()
+}
+
+/// Names of all files in a folder, sorted.
+pub fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A path with something behind it.
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
+    PathBuf::from(format!("{}{ending}", path.display()))
+}
+
+/// Makes a table of records with a number and a text, which [`fill`] fills. The connection goes on without
+/// syncing.
+pub fn create(connection: &Connection) {
+    // No power fails in these tests.
+    let statements =
+        "PRAGMA synchronous = off; CREATE TABLE records (number INTEGER PRIMARY KEY, content TEXT)";
+    connection.execute_batch(statements).unwrap();
+}
+
+pub fn fill(connection: &Connection, numbers: std::ops::Range<u32>) {
+    let statement = "INSERT OR REPLACE INTO records VALUES (?1, hex(zeroblob(?1 % 700)))";
+    let mut statement = connection.prepare(statement).unwrap();
+    for number in numbers {
+        statement.execute([number]).unwrap();
+    }
+}
+
+pub fn count(connection: &Connection) -> u32 {
+    connection.query_row("SELECT count(*) FROM records", [], |row| row.get(0)).unwrap()
+}
