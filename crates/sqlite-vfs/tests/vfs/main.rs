@@ -7,6 +7,7 @@ mod crashes;
 mod empty_files;
 mod foreign;
 mod journal_modes;
+mod kills;
 mod model;
 mod page_sizes;
 mod several;
