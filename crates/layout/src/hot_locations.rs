@@ -27,6 +27,8 @@ const CHUNK_BYTES_MAX: u64 = 64 << 20;
 pub struct HotLocations {
     chunk_bytes: u64,
     hot_offset_bytes: u64,
+    /// Follows from both; each request asks for it.
+    start_bytes: u64,
 }
 
 impl HotLocations {
@@ -43,7 +45,9 @@ impl HotLocations {
             let allowed = "a multiple of 512 and less than the chunk";
             return Err(Error::Size { what: "the hot offset", bytes: hot_offset_bytes, allowed });
         }
-        Ok(Self { chunk_bytes, hot_offset_bytes })
+        let before = HEADER_BYTES.saturating_sub(hot_offset_bytes);
+        let start_bytes = hot_offset_bytes + before.next_multiple_of(chunk_bytes);
+        Ok(Self { chunk_bytes, hot_offset_bytes, start_bytes })
     }
 
     /// Contiguous bytes that the drive stores on one channel.
@@ -58,8 +62,7 @@ impl HotLocations {
 
     /// Where logical byte 0 lies: the first hot location behind the header.
     pub fn start_bytes(&self) -> u64 {
-        let before = HEADER_BYTES.saturating_sub(self.hot_offset_bytes);
-        self.hot_offset_bytes + before.next_multiple_of(self.chunk_bytes)
+        self.start_bytes
     }
 
     /// Where a logical byte lies; `None` if no file can be so long.
