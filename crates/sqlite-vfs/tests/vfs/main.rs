@@ -10,5 +10,6 @@ mod journal_modes;
 mod kills;
 mod model;
 mod page_sizes;
+mod processes;
 mod several;
 mod support;
