@@ -9,7 +9,6 @@ use ::fjall::{
     PersistMode, Readable, Snapshot, UserValue,
 };
 use anyhow::anyhow;
-use flashgrain_device::clock;
 
 use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table, run_threads, sleep_until};
 
