@@ -118,6 +118,15 @@ pub(super) fn into_new_run(
     is_free.then_some(Job { leaving, below: Run::new(), from, to, moves, drops: false })
 }
 
+/// Makes the run of the last level that of a new level below it, without rewriting it.
+pub(super) fn deeper(levels: &Levels, busy: &Busy, last: usize) -> Option<Job> {
+    let leaving = levels.level(last).to_vec();
+    // A job that writes to the level was picked for this run, or brings one that is newer.
+    let is_busy = busy.is_target(last) || leaving.iter().flatten().any(|table| busy.has(table));
+    let to = Target::OldestRun(last + 1);
+    (!is_busy).then_some(Job { leaving, below: Run::new(), from: last, to, moves: true, drops: false })
+}
+
 /// Makes one run of those of a level, where another layout left several.
 pub(super) fn unify(levels: &Levels, busy: &Busy, level: usize) -> Option<Job> {
     let leaving = levels.level(level).to_vec();

@@ -6,11 +6,11 @@
 //!   are merged into the last level's run.
 //! - When the last level is full, its run becomes that of a level below it without being rewritten.
 
-use super::job::{into_run, unify};
+use super::job::{deeper, into_run, unify};
 use super::small::merge_small_runs;
 use super::tiered::{self, down, due};
 use super::{Busy, Debt, Job, Policy, PolicyOptions};
-use crate::lsm::levels::{Levels, Run, Target};
+use crate::lsm::levels::Levels;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -21,23 +21,12 @@ fn last_of(levels: &Levels) -> usize {
     levels.depth().saturating_sub(1).max(1)
 }
 
-impl LazyLeveled {
-    /// Makes the run of a full last level that of the next one.
-    fn grow(&self, levels: &Levels, busy: &Busy, last: usize) -> Option<Job> {
-        let leaving = levels.level(last).to_vec();
-        // A job that writes to the level was picked for this run, or brings one that is newer.
-        let is_busy = busy.is_target(last) || leaving.iter().flatten().any(|table| busy.has(table));
-        let to = Target::OldestRun(last + 1);
-        (!is_busy).then_some(Job { leaving, below: Run::new(), from: last, to, moves: true, drops: false })
-    }
-}
-
 impl Policy for LazyLeveled {
     fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let last = last_of(levels);
         let of_last = match levels.level(last).len() {
             2.. => unify(levels, busy, last),
-            1 if levels.bytes(last) as f64 >= self.0.capacity(last + 1) => self.grow(levels, busy, last),
+            1 if levels.bytes(last) as f64 >= self.0.capacity(last + 1) => deeper(levels, busy, last),
             _ => None,
         };
         let into_last = || {

@@ -176,7 +176,7 @@ impl PolicyOptions {
     }
 
     /// Bytes from which on level `level` is too large, where each has F times as many as the one above it and
-    /// level 1 has as many as a batch of level 0.
+    /// level 1 has as many as a batch of level 0. For level 0 that is what level 1 has at least.
     pub(super) fn capacity(&self, level: usize) -> f64 {
         self.batch_bytes() * f64::from(self.fanout).powi(level as i32 - 1)
     }

@@ -1,5 +1,6 @@
 //! What levels look like when a policy has come to rest.
 
+use super::super::leveled::Leveled;
 use super::super::{LsmLayout, PolicyOptions};
 use super::model::{Checked, Model, RECORD_BYTES};
 use crate::lsm::levels::Levels;
@@ -20,7 +21,8 @@ pub(super) fn check_shape(options: &PolicyOptions, levels: &Levels) -> Checked {
             if (1..=last).any(|level| count(level) > 1) {
                 return wrong("a level of several runs");
             }
-            if (1..=last).any(|level| bytes(level) >= options.capacity(level)) {
+            let leveled = Leveled(*options);
+            if (1..=last).any(|level| bytes(level) >= leveled.capacity(levels, level)) {
                 return wrong("a level above its capacity");
             }
         }
@@ -103,9 +105,10 @@ fn few_deletes_wait() {
     }
     model.rest(|| 0).unwrap();
     assert_eq!(model.levels.level(0).len(), 0);
+    let written = model.written_records;
     model.flush([(0, true), (399, true)]).unwrap();
     model.rest(|| 0).unwrap();
-    assert_eq!(model.levels.level(0).len(), 1);
+    assert_eq!((model.written_records, model.levels.runs().count()), (written + 2, 2));
 }
 
 /// Tables in a single level are merged part by part.
