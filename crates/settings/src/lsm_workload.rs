@@ -5,7 +5,8 @@
 //! 1; the MQSSD paper, §5): a version is written about F / 2 times for each leveled level and once for each
 //! that collects runs, merges read what they write, a look-up reads a block of the run that has the key and
 //! of one in so many others that the filter lets pass, and a scan reads a block of each run. What a drive
-//! makes of large and small requests is priced by `flashgrain advise`, which knows its profile.
+//! makes of large and small requests is priced by `flashgrain advise`, which knows its profile. Designs that
+//! take far more space than their records are no candidates, however little they write.
 
 use crate::LsmLayout;
 
@@ -45,12 +46,31 @@ const PAGE_BYTES: f64 = 4096.0;
 /// The part of a page time that asking a run takes where nothing is read.
 const ASKING: f64 = 0.02;
 
+/// Bytes that a candidate takes for each byte of its records, while all of these are replaced again and again.
+const SPACE_MAX: f64 = 2.5;
+
 /// What one in so many runs that do not have the key has to be read for.
 const FILTER_PASSES: f64 = 1.0 / 512.0;
 
 /// Bytes of a tree, and of a record, unless they are given.
 const DATA_BYTES: u64 = 64 << 30;
 const RECORD_BYTES: u32 = 128;
+
+impl LsmDesign {
+    /// Bytes that are taken, on average, for each byte of records while all of these are replaced again and
+    /// again. A level that collects runs has from one to F of them, and in the last one each has all keys.
+    fn space(self) -> f64 {
+        let fanout = f64::from(self.fanout);
+        // Of as many bytes in each level as in F of the one above it.
+        let with_levels_above = fanout / (fanout - 1.0);
+        match self.layout {
+            LsmLayout::Leveled => with_levels_above,
+            LsmLayout::Tiered => (fanout + 1.0) / 2.0,
+            LsmLayout::LazyLeveled => 1.0 + with_levels_above / 2.0,
+            LsmLayout::SingleLevel => 1.0,
+        }
+    }
+}
 
 impl LsmWorkload {
     /// Operations in these proportions, of which each is at least 0 and one above it: others are taken for 0.
@@ -145,7 +165,8 @@ impl LsmWorkload {
         let designs = LsmLayout::ALL.into_iter().flat_map(of_layout).flat_map(|(layout, fanout)| {
             LEVEL_ZERO_RUNS.map(|level_zero_runs| LsmDesign { layout, fanout, level_zero_runs })
         });
-        let priced = designs.map(|design| (design, self.page_times(design, table_bytes)));
+        let small = designs.filter(|design| design.space() <= SPACE_MAX);
+        let priced = small.map(|design| (design, self.page_times(design, table_bytes)));
         let usual = (LsmDesign::USUAL, self.page_times(LsmDesign::USUAL, table_bytes));
         priced.fold(usual, |best, next| if next.1 < best.1 { next } else { best })
     }
@@ -163,7 +184,7 @@ mod tests {
 
     #[test]
     fn writes_collect_runs_and_reads_have_few() {
-        assert_eq!(best(1.0, 0.0, 0.0).layout, LsmLayout::Tiered);
+        assert_eq!((best(1.0, 0.0, 0.0).layout, best(1.0, 0.0, 0.0).fanout), (LsmLayout::Tiered, 4));
         assert!(matches!(best(0.9, 0.1, 0.0).layout, LsmLayout::Tiered | LsmLayout::LazyLeveled));
         assert_eq!(best(0.0, 0.0, 1.0).layout, LsmLayout::SingleLevel, "nothing is ever rewritten");
         assert_eq!(best(0.3, 0.0, 0.7).layout, LsmLayout::Leveled);
