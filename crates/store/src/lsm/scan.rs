@@ -14,7 +14,7 @@ use crate::sync::Arc;
 
 /// Bytes of records that the first step of a scan yields, and twice as many each further one, up to the most:
 /// a short scan reads little more than it gives.
-const STEP_BYTES_FIRST: usize = 4 << 10;
+const STEP_BYTES_FIRST: usize = 512;
 const STEP_BYTES_MAX: usize = 64 << 10;
 
 /// A scan over memtables and tables.

@@ -579,6 +579,23 @@ impl Table {
         Ok(self.top()?.partition_point(|fence| order((&fence.key, fence.timestamp), place).is_lt()))
     }
 
+    /// The first data block of a partition that does not end before a place, if there is one.
+    ///
+    /// # Errors
+    /// As [`Table::find`].
+    pub fn block_from(
+        &self,
+        pool: &Pool,
+        partition: usize,
+        from: (&[u8], Timestamp),
+    ) -> Result<Option<Place>, Error> {
+        let place = self.top()?.get(partition).map_or(self.places.top, |fence| fence.place);
+        let fences = self.partition(pool, place)?.fences;
+        let damaged = || self.damaged("fence pointers", place);
+        let pointer = fences.first_from(Some(from), &mut Vec::new()).map_err(|()| damaged())?;
+        pointer.map(|pointer| Place::take(&mut fences.value(&pointer)).ok_or_else(damaged)).transpose()
+    }
+
     /// The data blocks of a partition, at least one, and how many of them end before a place.
     ///
     /// # Errors

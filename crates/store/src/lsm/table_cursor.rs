@@ -37,7 +37,10 @@ pub(super) struct TableCursor {
     /// Number of the partition, and of the block in it.
     partition: usize,
     block: usize,
+    /// Those of the partition's blocks; while `is_alone`, only the present one's, as a short scan needs no
+    /// more.
     places: Vec<Place>,
+    is_alone: bool,
     /// Blocks that were read together, and the number of the first of them.
     together: Vec<Block>,
     together_from: usize,
@@ -86,6 +89,7 @@ impl TableCursor {
             partition: 0,
             block: 0,
             places: Vec::new(),
+            is_alone: false,
             together: Vec::new(),
             together_from: 0,
             ahead: None,
@@ -103,12 +107,24 @@ impl TableCursor {
             (None, Direction::Forward) => 0,
             (None, Direction::Backward) => last,
         };
-        let (places, before) = self.table.blocks_of(&self.reader.pool, self.partition, place)?;
-        self.block = match (place, self.direction) {
-            (None, Direction::Backward) => places.len() - 1,
-            _ => before.min(places.len() - 1),
+        let alone = match place {
+            Some(place) if self.reading == Reading::Kept && self.direction == Direction::Forward => {
+                self.table.block_from(&self.reader.pool, self.partition, place)?
+            }
+            _ => None,
         };
-        self.places = places;
+        self.is_alone = alone.is_some();
+        (self.places, self.block) = match alone {
+            Some(alone) => (vec![alone], 0),
+            None => {
+                let (places, before) = self.table.blocks_of(&self.reader.pool, self.partition, place)?;
+                let block = match (place, self.direction) {
+                    (None, Direction::Backward) => places.len() - 1,
+                    _ => before.min(places.len() - 1),
+                };
+                (places, block)
+            }
+        };
         self.load(place)?;
         if self.records.get().is_none() {
             self.next_block()?;
@@ -180,7 +196,20 @@ impl TableCursor {
         }
     }
 
+    /// Finds all blocks of the present one's partition.
+    fn find_places(&mut self) -> Result<(), Error> {
+        let present = self.places.get(self.block).copied();
+        self.places = self.table.blocks_of(&self.reader.pool, self.partition, None)?.0;
+        self.is_alone = false;
+        let number = self.places.iter().position(|place| Some(*place) == present);
+        self.block = number.ok_or_else(|| self.table.damaged_at(present))?;
+        Ok(())
+    }
+
     fn next_block(&mut self) -> Result<(), Error> {
+        if self.is_alone {
+            self.find_places()?;
+        }
         let is_last = match self.direction {
             Direction::Forward => self.block + 1 == self.places.len(),
             Direction::Backward => self.block == 0,

@@ -38,10 +38,12 @@ fn last_of(levels: &Levels) -> usize {
 const BASE_FRACTION: f64 = 0.5;
 
 impl Leveled {
-    /// The level that level 0 is merged into.
+    /// The level that level 0 is merged into. It is not the last one if there are others: a merge with most of
+    /// the data would need as much room again.
     fn base(&self, levels: &Levels) -> usize {
+        let above_last = (last_of(levels) - 1).max(1);
         let is_worth = |level: &usize| self.capacity(levels, *level) >= BASE_FRACTION * self.0.batch_bytes();
-        (1..last_of(levels)).find(is_worth).unwrap_or(last_of(levels))
+        (1..above_last).find(is_worth).unwrap_or(above_last)
     }
 
     /// Bytes from which on a level is too large; of the last one, so that it becomes that of a deeper level.
@@ -74,14 +76,14 @@ impl Leveled {
 
     fn job_from(&self, levels: &Levels, busy: &Busy, level: usize) -> Option<Job> {
         match (level, levels.level(level).len()) {
-            (0, _) => merge_small_runs(&self.0, levels, busy).or_else(|| self.into_base(levels, busy)),
+            (0, _) => merge_small_runs(&self.0, levels, busy).or_else(|| self.base_job(levels, busy)),
             (_, 2..) => unify(levels, busy, level),
             _ if level == last_of(levels) => deeper(levels, busy, level),
             _ => least_overlap(&self.0, levels, busy, level, &|_| true),
         }
     }
 
-    fn into_base(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
+    fn base_job(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let base = self.base(levels);
         // What is above it is older than level 0, and must not be below it.
         let is_next = (1..base).all(|level| levels.level(level).is_empty()) || planted!(LevelZeroSkipsOlder);
