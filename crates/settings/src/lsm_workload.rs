@@ -46,7 +46,8 @@ const PAGE_BYTES: f64 = 4096.0;
 /// The part of a page time that asking a run takes where nothing is read.
 const ASKING: f64 = 0.02;
 
-/// Bytes that a candidate takes for each byte of its records, while all of these are replaced again and again.
+/// Bytes that a candidate takes for each byte of its records, while all of these are replaced again and
+/// again.
 const SPACE_MAX: f64 = 2.5;
 
 /// What one in so many runs that do not have the key has to be read for.
