@@ -368,8 +368,6 @@ bugs! {
     LoadLoggedBeforeDurable: "load-logged-before-durable", Lsm;
     /// The records of a load do not say which commit has made them: older snapshots see them.
     LoadSeenByOlderSnapshots: "load-seen-by-older-snapshots", Lsm;
-    /// Level 0 is merged into a level below one that has older versions: these are what readers find.
-    LevelZeroSkipsOlder: "level-zero-skips-older", Lsm;
     /// The tables of a load come below older ones with keys between theirs: older values stay.
     LoadPlacedBelowNewer: "load-placed-below-newer", Lsm;
     /// The overflow values in the memtables of a dropped tree are never given back.

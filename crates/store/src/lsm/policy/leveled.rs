@@ -86,7 +86,7 @@ impl Leveled {
     fn base_job(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let base = self.base(levels);
         // What is above it is older than level 0, and must not be below it.
-        let is_next = (1..base).all(|level| levels.level(level).is_empty()) || planted!(LevelZeroSkipsOlder);
+        let is_next = (1..base).all(|level| levels.level(level).is_empty());
         let leaving = || levels.level(0).to_vec();
         if is_next { into_run(&self.0, levels, busy, 0, leaving(), base) } else { None }
     }
