@@ -74,7 +74,9 @@ impl Compressor {
     pub fn pack(&mut self, mut records: Vec<u8>) -> Vec<u8> {
         let is_tried = self.vain < VAIN_MAX || self.vain.is_multiple_of(TRIED_EVERY);
         let compressed = if is_tried { compress(self.compression, &records) } else { None };
-        let gains = |packed: &Vec<u8>| packed.len() as f64 <= GAIN * records.len() as f64;
+        // With the length that stands behind it.
+        let written = |packed: &Vec<u8>| (packed.len() + LENGTH_BYTES) as f64;
+        let gains = |packed: &Vec<u8>| written(packed) <= GAIN * records.len() as f64;
         if let Some(mut packed) = compressed.filter(gains) {
             let newest = (records.len() as f64 / packed.len() as f64).min(RATIO_MAX);
             self.ratio += RATIO_WEIGHT * (newest - self.ratio);
