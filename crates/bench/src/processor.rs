@@ -16,47 +16,69 @@ pub struct ProcessorCosts {
     pub wait_ns: u64,
     /// A request to a device through the kernel, submission and completion.
     pub request_ns: u64,
+    /// A look-up's search of a table of an LSM-tree, as [`CpuCosts::search_ns`].
+    pub search_ns: u64,
+    /// A KiB that a flush or a merge of an LSM-tree reads, as [`CpuCosts::merged_kib_ns`].
+    pub merged_kib_ns: u64,
 }
 
 impl std::str::FromStr for ProcessorCosts {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const HELP: &str = "expected four times in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST";
+        const HELP: &str = "expected times in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST or LOOKUP,WRITE,WAIT,REQUEST,SEARCH,KIB";
         let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
-        match numbers.as_deref() {
-            Ok(&[look_up_ns, write_ns, wait_ns, request_ns]) => {
-                Ok(Self { look_up_ns, write_ns, wait_ns, request_ns })
-            }
-            _ => Err(HELP.into()),
-        }
+        let (of_all, of_lsm) = match numbers.as_deref() {
+            Ok([of_all @ .., search, merged_kib]) if of_all.len() == 4 => (of_all, [*search, *merged_kib]),
+            Ok(of_all) => (of_all, [0, 0]),
+            Err(_) => return Err(HELP.into()),
+        };
+        let &[look_up_ns, write_ns, wait_ns, request_ns] = of_all else { return Err(HELP.into()) };
+        let [search_ns, merged_kib_ns] = of_lsm;
+        Ok(Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns })
     }
 }
 
 impl std::fmt::Display for ProcessorCosts {
     /// Writes it as it is typed.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { look_up_ns, write_ns, wait_ns, request_ns } = self;
-        write!(formatter, "{look_up_ns},{write_ns},{wait_ns},{request_ns}")
+        let Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns } = self;
+        write!(formatter, "{look_up_ns},{write_ns},{wait_ns},{request_ns}")?;
+        match (search_ns, merged_kib_ns) {
+            (0, 0) => Ok(()),
+            _ => write!(formatter, ",{search_ns},{merged_kib_ns}"),
+        }
     }
 }
 
 impl ProcessorCosts {
     /// Processors that take no time for anything.
-    pub const NONE: Self = Self { look_up_ns: 0, write_ns: 0, wait_ns: 0, request_ns: 0 };
+    pub const NONE: Self =
+        Self { look_up_ns: 0, write_ns: 0, wait_ns: 0, request_ns: 0, search_ns: 0, merged_kib_ns: 0 };
 
     /// The costs in words.
     pub fn describe(&self) -> String {
-        let Self { look_up_ns, write_ns, wait_ns, request_ns } = self;
+        let Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns } = self;
+        let of_lsm = match (search_ns, merged_kib_ns) {
+            (0, 0) => String::new(),
+            _ => format!(
+                ", each table that a look-up searches {search_ns} ns, each KiB merged {merged_kib_ns} ns"
+            ),
+        };
         format!(
             "a look-up in memory takes {look_up_ns} ns of a processor, a write {write_ns} ns, each wait {wait_ns} ns \
-             more, each request {request_ns} ns (again: --cpu-costs {self})"
+             more, each request {request_ns} ns{of_lsm} (again: --cpu-costs {self})"
         )
     }
 
     /// The part that the store's workers spend by themselves.
     pub fn of_workers(&self) -> CpuCosts {
-        CpuCosts { task_ns: self.wait_ns, request_ns: self.request_ns }
+        CpuCosts {
+            task_ns: self.wait_ns,
+            request_ns: self.request_ns,
+            search_ns: self.search_ns,
+            merged_kib_ns: self.merged_kib_ns,
+        }
     }
 
     /// Spends a look-up's time in the calling task, after the last of its waits.
@@ -76,9 +98,11 @@ mod tests {
 
     #[test]
     fn costs_are_typed_as_they_are_shown() {
-        let costs = ProcessorCosts { look_up_ns: 600, write_ns: 2000, wait_ns: 500, request_ns: 1600 };
-        assert_eq!(costs.to_string().parse(), Ok(costs));
-        for nonsense in ["", "1,2,3", "1,2,3,4,5", "1,2,3,x", "-1,2,3,4"] {
+        for typed in ["600,2000,500,1600", "600,2000,500,1600,4000,0", "600,2000,500,1600,0,900"] {
+            let costs: ProcessorCosts = typed.parse().unwrap();
+            assert_eq!((costs.wait_ns, costs.to_string().as_str()), (500, typed));
+        }
+        for nonsense in ["", "1,2,3", "1,2,3,4,5", "1,2,3,4,5,6,7", "1,2,3,x", "-1,2,3,4"] {
             assert!(nonsense.parse::<ProcessorCosts>().is_err(), "{nonsense}");
         }
     }

@@ -46,6 +46,7 @@ pub(super) fn measure(options: &Options, interrupt: &AtomicBool) -> anyhow::Resu
         write_ns: whole(write),
         wait_ns: whole(wait),
         request_ns: whole(request),
+        ..ProcessorCosts::NONE
     })
 }
 

@@ -17,8 +17,13 @@ use flashgrain_ssdsim::SimConfig;
 const RECORDS: Records = Records { count: 20_000, key_bytes: 8, value_bytes: 120 };
 
 /// Processors that are not measured, so that a simulation repeats exactly.
-const COSTS: ProcessorCosts =
-    ProcessorCosts { look_up_ns: 600, write_ns: 2000, wait_ns: 500, request_ns: 1500 };
+const COSTS: ProcessorCosts = ProcessorCosts {
+    look_up_ns: 600,
+    write_ns: 2000,
+    wait_ns: 500,
+    request_ns: 1500,
+    ..ProcessorCosts::NONE
+};
 
 fn options() -> StoreOptions {
     StoreOptions {

@@ -62,7 +62,7 @@ fn play(seed: u64) -> Result<(), String> {
     let mut simulated = Simulated::create(store, CpuCosts::default()).map_err(text)?;
     simulated.run(|db| db.tree("made")).map_err(text)?;
     simulated.set_schedule(random.random());
-    simulated.set_costs(CpuCosts { task_ns: 1000, request_ns: 500 });
+    simulated.set_costs(CpuCosts { task_ns: 1000, request_ns: 500, ..CpuCosts::NONE });
     let _preempted = preempt(random.random(), PREEMPTED_ONE_IN);
     let others = [simulated.spawn(make_trees), simulated.spawn(commit_much)];
     let own = shape.clone();

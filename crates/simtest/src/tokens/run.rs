@@ -25,7 +25,7 @@ const STREAM: u64 = 0x746f_6b65_6e73;
 const PREEMPTED_ONE_IN: u32 = 30;
 
 /// CPU costs in some lives.
-const COSTS: CpuCosts = CpuCosts { task_ns: 1000, request_ns: 500 };
+const COSTS: CpuCosts = CpuCosts { task_ns: 1000, request_ns: 500, ..CpuCosts::NONE };
 
 /// One in so many stores crashes before while values are written.
 const LEAVES_ONE_IN: u32 = 3;

@@ -26,7 +26,7 @@ use crate::{Error, io_context};
 ///
 /// let drive = SimDevice::new(&SimConfig::named("905p").unwrap(), "sim:905p", 1).unwrap();
 /// let store = Db::builder().device(Arc::new(drive)).workers(4).cache_bytes(8 << 20);
-/// let costs = CpuCosts { task_ns: 1_000, request_ns: 500 };
+/// let costs = CpuCosts { task_ns: 1_000, request_ns: 500, ..CpuCosts::NONE };
 /// let mut simulated = Simulated::create(store, costs)?;
 /// simulated.run(|db| db.tree("fruit")?.insert("apple", "red"))?;
 /// let begun = simulated.now();

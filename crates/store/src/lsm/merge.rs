@@ -23,6 +23,7 @@ use crate::index::{Direction, Horizon};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
+use crate::worker::spend_merged;
 
 /// Keys that a merge writes before others may go on.
 const KEYS_PER_PAUSE: usize = 64;
@@ -315,7 +316,7 @@ impl Lsm {
     /// Writes what is merged as tables, without the versions that nobody will see.
     fn merge(&self, mut merged: Merged, making: &Making<'_>) -> Result<Output, Error> {
         let Making { ranges, older, to, table, below, goes_on } = *making;
-        let (mut output, mut keys) = (Output::default(), 0_usize);
+        let (mut output, mut keys, mut unspent_bytes) = (Output::default(), 0_usize, 0);
         let horizon = self.shared.horizon();
         // What they remove may go in any case. Each range is in the table with the key before its cut.
         let mut left = match &horizon {
@@ -330,6 +331,7 @@ impl Lsm {
             if to.is_some_and(|to| versions.key() > to || versions.key() == to && planted!(BorderKeyLost)) {
                 break;
             }
+            unspent_bytes += versions.bytes() as u64;
             if let Some(horizon) = &horizon {
                 self.leave_out(horizon.as_ref(), &mut versions, ranges, older, &mut output.gone);
             }
@@ -352,12 +354,14 @@ impl Lsm {
             }
             keys += 1;
             if keys.is_multiple_of(KEYS_PER_PAUSE) {
+                spend_merged(std::mem::take(&mut unspent_bytes));
                 yield_now();
                 if !goes_on() {
                     return Err(Error::Closed);
                 }
             }
         }
+        spend_merged(unspent_bytes);
         output.made.extend(writer.finish(&left)?);
         Ok(output)
     }

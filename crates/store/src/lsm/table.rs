@@ -31,6 +31,7 @@ use crate::pool::{BlockId, Pool};
 use crate::segment::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::varint;
+use crate::worker::spend_search;
 
 /// Seed of the keys' hashes in filters.
 const FILTER_SEED: u64 = 0x6c73_6d5f_7461_626c;
@@ -554,6 +555,7 @@ impl Table {
         // Behind the last fence of the partition there is nothing of it.
         let Some(pointer) = pointer else { return Ok(None) };
         let place = Place::take(&mut partition.fences.value(&pointer)).ok_or_else(damaged)?;
+        spend_search();
         let block = self.block(pool, place)?;
         let record = block.find(key, at).map_err(|()| self.damaged("records", place))?;
         if record.is_none() && has_filter {

@@ -35,6 +35,11 @@ impl KeyVersions {
         self.all.push(Held { version, value: start..self.values.len() });
     }
 
+    /// Bytes of the key and of the values.
+    pub fn bytes(&self) -> usize {
+        self.key.len() + self.values.len()
+    }
+
     pub fn key(&self) -> &[u8] {
         &self.key
     }

@@ -48,6 +48,7 @@ struct Member {
 /// Processor time that tasks declared by calling [`spend`] during a step.
 #[derive(Clone, Copy, Default)]
 struct Spending {
+    costs: CpuCosts,
     cpu: Nanos,
     /// Tasks that called [`spend`].
     ran: usize,
@@ -62,8 +63,26 @@ thread_local! {
 /// yields until its processor has spent that time. It does nothing if processors have no costs.
 pub(crate) fn spend(cpu: Nanos) {
     if let Some(spending) = SPENDING.get() {
-        SPENDING.set(Some(Spending { cpu: spending.cpu + cpu, ran: spending.ran + 1 }));
+        SPENDING.set(Some(Spending { cpu: spending.cpu + cpu, ran: spending.ran + 1, ..spending }));
         yield_now();
+    }
+}
+
+/// As [`spend`], for the search of a table: [`CpuCosts::search_ns`].
+pub(crate) fn spend_search() {
+    spend_some(|costs| costs.search_ns);
+}
+
+/// As [`spend`], for records of so many bytes that were merged: [`CpuCosts::merged_kib_ns`].
+pub(crate) fn spend_merged(bytes: u64) {
+    spend_some(|costs| costs.merged_kib_ns * bytes / 1024);
+}
+
+/// As [`spend`], unless the costs have nothing for it.
+fn spend_some(ns: impl FnOnce(CpuCosts) -> u64) {
+    let cpu = SPENDING.get().map_or(0, |spending| ns(spending.costs));
+    if cpu > 0 {
+        spend(Nanos(cpu));
     }
 }
 
@@ -74,6 +93,16 @@ pub struct CpuCosts {
     pub task_ns: u64,
     /// For each request, submission and completion together.
     pub request_ns: u64,
+    /// For each table of an LSM-tree in whose blocks a look-up searches; not for those that a filter keeps it
+    /// out of.
+    pub search_ns: u64,
+    /// For each KiB of the records that a flush or a merge reads.
+    pub merged_kib_ns: u64,
+}
+
+impl CpuCosts {
+    /// Infinitely fast processors.
+    pub const NONE: Self = Self { task_ns: 0, request_ns: 0, search_ns: 0, merged_kib_ns: 0 };
 }
 
 /// Interval at which an idle processor with costs looks for work. Stepping every worker at every single event
@@ -90,9 +119,10 @@ impl Member {
 
     /// Steps the worker and returns the processor time of the step.
     fn step(&mut self, costs: CpuCosts, retries: u32) -> (Step, Nanos) {
-        SPENDING.set((costs != CpuCosts::default()).then(Spending::default));
+        let none = Spending { costs, ..Spending::default() };
+        SPENDING.set((costs != CpuCosts::default()).then_some(none));
         let step = self.worker.step();
-        let Spending { cpu, ran } = SPENDING.take().unwrap_or_default();
+        let Spending { cpu, ran, .. } = SPENDING.take().unwrap_or_default();
         let step = match step {
             Ok(step) => {
                 self.failed = 0;

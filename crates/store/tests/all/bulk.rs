@@ -148,7 +148,7 @@ pub fn on(drive: &Arc<SimDevice>) -> Builder {
     Db::builder().device(device).workers(2).cache_bytes(1 << 20).recovery_log_bytes(1 << 20)
 }
 
-pub const COSTS: CpuCosts = CpuCosts { task_ns: 500, request_ns: 500 };
+pub const COSTS: CpuCosts = CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE };
 
 pub fn random_cut(random: &mut Pcg64) -> PowerCut {
     let survivors = match random.random_range(0..4) {

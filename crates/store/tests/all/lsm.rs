@@ -103,6 +103,43 @@ fn drive() -> Arc<SimDevice> {
     Arc::new(SimDevice::new(&config, "sim:lsm", 1).unwrap())
 }
 
+/// Virtual time that look-ups of keys which are not there take over so many runs, and that making these took.
+fn times_over_runs(costs: CpuCosts, runs: u64) -> (Duration, Duration) {
+    let store = Db::builder().device(drive()).workers(1).cache_bytes(4 << 20);
+    let mut simulated = Simulated::create(store, costs).unwrap();
+    simulated.run(move |db| {
+        let lsm = LsmOptions::new().filter_bits_per_key(0.0).level_zero_runs(20);
+        let tree = db.tree_with("t", &options(lsm)).unwrap();
+        for run in 0..runs {
+            for number in 0..200 {
+                tree.insert((number * 100 + run).to_be_bytes(), [7; 100]).unwrap();
+            }
+            // The first one leaves a memtable that has hardly begun to fill.
+            db.checkpoint().unwrap();
+            db.checkpoint().unwrap();
+        }
+        assert_eq!(tree.lsm_stats().unwrap().levels[0].runs, runs);
+        let look =
+            |count: u64| (0..count).all(|key| tree.get((key * 100 + 50).to_be_bytes()).unwrap().is_none());
+        // Blocks are read once.
+        assert!(look(100));
+        let begun = db.now();
+        assert!(look(100));
+        (db.now() - begun, begun)
+    })
+}
+
+#[test]
+fn each_run_that_is_searched_and_each_byte_that_is_merged_takes_a_simulated_processor_its_time() {
+    let searching = CpuCosts { search_ns: 5_000, ..CpuCosts::NONE };
+    let look_ups = |runs| times_over_runs(searching, runs).0;
+    assert_eq!((look_ups(2), look_ups(8)), (Duration::from_millis(1), Duration::from_millis(4)));
+    // Eight flushes of 200 records of 108 bytes, 169 KiB, some of it while a checkpoint waits anyway.
+    let merging = CpuCosts { merged_kib_ns: 1_000_000, ..CpuCosts::NONE };
+    let more = times_over_runs(merging, 8).1 - times_over_runs(CpuCosts::NONE, 8).1;
+    assert!((80..200).contains(&more.as_millis()), "{more:?}");
+}
+
 /// Names of the trees of a store that crashed when a tree was renamed and dropped, and another one has its
 /// last name. The log is replayed from before all that, as a memtable is only there.
 fn names_after_a_crash() -> Vec<String> {
@@ -140,7 +177,8 @@ fn leaks_when_closed(schedule: u64) -> bool {
     let device = drive();
     let small = Small { segment_bytes: 16 << 10, ..Small::default() };
     let store = || Db::builder().device(device.clone()).small(&small);
-    let mut simulated = Simulated::create(store(), CpuCosts { task_ns: 500, request_ns: 500 }).unwrap();
+    let mut simulated =
+        Simulated::create(store(), CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE }).unwrap();
     simulated.set_schedule(schedule);
     let lsm = LsmOptions::new().level_zero_runs(1).fanout(2).table_bytes(1);
     simulated

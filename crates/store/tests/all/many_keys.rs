@@ -23,7 +23,8 @@ fn store() -> Simulated {
         .workers(1)
         .durability(Durability::Buffered)
         .device(Arc::new(drive));
-    let mut simulated = Simulated::create(store, CpuCosts { task_ns: 500, request_ns: 500 }).unwrap();
+    let mut simulated =
+        Simulated::create(store, CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE }).unwrap();
     simulated.run(|db| {
         let tree = db.tree("tree").unwrap();
         tree.load((0..RECORDS).map(|number| (number.to_be_bytes(), [number as u8; 200]))).unwrap();

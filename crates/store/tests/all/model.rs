@@ -466,7 +466,8 @@ fn play_together(seed: u64) -> (std::time::Duration, u64) {
     let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
     let drive = SimDevice::new(&config, "sim:905p", seed).unwrap();
     let store = small().workers(3).device(Arc::new(drive));
-    let mut simulated = Simulated::create(store, CpuCosts { task_ns: 500, request_ns: 500 }).unwrap();
+    let mut simulated =
+        Simulated::create(store, CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE }).unwrap();
     let tasks: Vec<_> = (0..4)
         .map(|task| {
             simulated.spawn(move |db| {

@@ -13,7 +13,8 @@ fn a_task_that_waits_lets_the_others_of_its_worker_run() {
     let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
     let drive = SimDevice::new(&config, "sim:905p", 1).unwrap();
     let store = Db::builder().cache_bytes(1 << 20).workers(1).device(Arc::new(drive));
-    let mut simulated = Simulated::create(store, CpuCosts { task_ns: 500, request_ns: 500 }).unwrap();
+    let mut simulated =
+        Simulated::create(store, CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE }).unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
     let (first, second) = (Arc::clone(&order), Arc::clone(&order));
     let waits = simulated.spawn(move |db| {
@@ -56,7 +57,7 @@ fn what_is_acknowledged_while_a_store_is_being_closed_is_there_afterwards() {
     let store = |drive: &Arc<SimDevice>| {
         Db::builder().cache_bytes(1 << 20).workers(2).device(Arc::clone(drive) as Arc<_>)
     };
-    let costs = CpuCosts { task_ns: 500, request_ns: 500 };
+    let costs = CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE };
     for seed in 0..20 {
         let drive = drive(seed);
         let mut simulated = Simulated::create(store(&drive), costs).unwrap();

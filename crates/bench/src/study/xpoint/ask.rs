@@ -29,8 +29,7 @@ const BURST_SLICES: u32 = 7;
 /// Bursts last longer than other points: three minutes where these last 150 s.
 const BURSTS_FACTOR: f64 = 1.2;
 
-/// Clients of bursts: merging takes no processor time of simulated drives, so that the paper's four do not
-/// write more than it keeps up with.
+/// Clients of bursts: four, as in the paper, do not write more than is merged.
 const BURST_CLIENTS: u32 = 16;
 
 /// Shares of writes.

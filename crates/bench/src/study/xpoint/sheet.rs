@@ -163,7 +163,7 @@ fn in_short(answer: &Answer) -> Option<String> {
         Question::LevelZero => {
             let time = |x| Some(unit::micros(read_p90(at("", x)?)?));
             format!(
-                "On {last} the p90 of look-ups is {} with eight runs of level 0 and {} with two of as many bytes; in the paper 134 and 101 µs, of which it puts 8.5 to 9.7 µs down to the search of each run. Here searching what is in memory takes no processor time.",
+                "On {last} the p90 of look-ups is {} with eight runs of level 0 and {} with two of as many bytes; in the paper 134 and 101 µs, of which it puts 8.5 to 9.7 µs down to the search of each run.",
                 time(8.0)?,
                 time(2.0)?
             )

@@ -52,7 +52,8 @@ pub struct MqssdLsmArguments {
     /// Queries of each measurement; a quarter as many scans.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), default_value_t = 4096)]
     queries: u64,
-    /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST.
+    /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST, and if they are
+    /// given SEARCH for each table that a look-up searches and KIB for each KiB that is merged.
     #[arg(long, value_name = "TIMES", default_value = "2000,4000,500,1500")]
     cpu_costs: ProcessorCosts,
     /// Seed of everything random.

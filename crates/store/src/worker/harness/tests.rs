@@ -242,7 +242,7 @@ fn processors_take_their_time_side_by_side() {
     for workers in [1, 4] {
         let devices = Devices::new(sim(), None);
         let mut harness = Harness::new(&devices, workers);
-        harness.set_costs(CpuCosts { task_ns: 1_000, request_ns: 0 });
+        harness.set_costs(CpuCosts { task_ns: 1_000, request_ns: 0, ..CpuCosts::NONE });
         for task in 0..400 {
             drop(harness.spawn(task % workers, || (0..9).for_each(|_| yield_now())));
         }
@@ -257,7 +257,7 @@ fn requests_cost_too_and_more_workers_go_further() {
     let span = |workers: usize| {
         let devices = Devices::new(sim(), None);
         let mut harness = Harness::new(&devices, workers);
-        harness.set_costs(CpuCosts { task_ns: 5_000, request_ns: 20_000 });
+        harness.set_costs(CpuCosts { task_ns: 5_000, request_ns: 20_000, ..CpuCosts::NONE });
         for task in 0..64 {
             let devices = devices.clone();
             drop(harness.spawn(task % workers, move || {
