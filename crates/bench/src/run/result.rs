@@ -129,7 +129,7 @@ pub struct DrainedResult {
 pub struct SecondResult {
     /// Operations in it.
     pub operations: u64,
-    /// Of these, those that wrote.
+    /// Those of them that wrote.
     #[serde(default)]
     pub writes: u64,
     /// Median latency.
@@ -192,13 +192,14 @@ impl RunResult {
             raw: None,
             raw_latency: None,
             seconds: seconds(driven),
-            drained: left.drained.map(|drained| DrainedResult {
-                seconds: drained.took.as_secs_f64(),
-                operations_per_s: operations as f64 / (elapsed_s + drained.took.as_secs_f64()),
-                write_amplification: drained
-                    .after
-                    .zip(driven.before)
-                    .and_then(|(after, before)| over(after.since(&before).written_bytes, written)),
+            drained: left.drained.map(|drained| {
+                let seconds = drained.took.as_secs_f64();
+                let block = drained.after.zip(driven.before).map(|(after, before)| after.since(&before));
+                DrainedResult {
+                    seconds,
+                    operations_per_s: operations as f64 / (elapsed_s + seconds),
+                    write_amplification: block.and_then(|block| over(block.written_bytes, written)),
+                }
             }),
             check: left.check,
             is_interrupted: driven.is_interrupted,

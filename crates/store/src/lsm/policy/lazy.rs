@@ -9,17 +9,12 @@
 use super::job::{deeper, into_run, unify};
 use super::small::merge_small_runs;
 use super::tiered::{self, down, due};
-use super::{Busy, Debt, Job, Policy, PolicyOptions};
+use super::{Busy, Debt, Job, Policy, PolicyOptions, last_of};
 use crate::lsm::levels::Levels;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LazyLeveled(pub PolicyOptions);
-
-/// The level that is one run.
-fn last_of(levels: &Levels) -> usize {
-    levels.depth().saturating_sub(1).max(1)
-}
 
 impl Policy for LazyLeveled {
     fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job> {

@@ -15,7 +15,7 @@
 use super::job::{are_tombstones, deeper, into_run, unify};
 use super::overlap::{least_bytes, least_overlap};
 use super::small::merge_small_runs;
-use super::{Busy, Debt, Job, Policy, PolicyOptions};
+use super::{Busy, Debt, Job, Policy, PolicyOptions, last_of};
 use crate::lsm::levels::{KeyInterval, Levels, Run, overlapping};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
@@ -28,11 +28,6 @@ pub(super) struct Leveled(pub PolicyOptions);
 /// RocksDB's limits of pending compaction bytes, 64 GB and 256 GB, in its default level 1 of 256 MB.
 const PENDING_SLOW_FROM: f64 = 256.0;
 const PENDING_STOP_AT: f64 = 1024.0;
-
-/// The last level, of those below level 0.
-fn last_of(levels: &Levels) -> usize {
-    levels.depth().saturating_sub(1).max(1)
-}
 
 /// Levels with less capacity than this part of a batch of level 0 stay empty.
 const BASE_FRACTION: f64 = 0.5;
@@ -59,36 +54,32 @@ impl Leveled {
 
     /// How full a level is without what running jobs bring down.
     fn fill(&self, levels: &Levels, busy: &Busy, level: usize) -> f64 {
+        let staying = levels.bytes(level).saturating_sub(busy.leaving_bytes(level));
         match (level, levels.level(level).len()) {
             (0, _) if busy.is_source(0) => 0.0,
             (0, _) => self.0.fill(levels, 0),
             // Another layout left them.
             (_, 2..) => f64::INFINITY,
-            (_, 1) if level < self.base(levels) && levels.bytes(level) > busy.leaving_bytes(level) => {
-                f64::INFINITY
-            }
-            _ => {
-                let bytes = levels.bytes(level).saturating_sub(busy.leaving_bytes(level));
-                bytes as f64 / self.capacity(levels, level)
-            }
+            _ if level < self.base(levels) && staying > 0 => f64::INFINITY,
+            _ => staying as f64 / self.capacity(levels, level),
         }
     }
 
     fn job_from(&self, levels: &Levels, busy: &Busy, level: usize) -> Option<Job> {
         match (level, levels.level(level).len()) {
-            (0, _) => merge_small_runs(&self.0, levels, busy).or_else(|| self.base_job(levels, busy)),
+            (0, _) => merge_small_runs(&self.0, levels, busy).or_else(|| self.merge_into_base(levels, busy)),
             (_, 2..) => unify(levels, busy, level),
             _ if level == last_of(levels) => deeper(levels, busy, level),
             _ => least_overlap(&self.0, levels, busy, level, &|_| true),
         }
     }
 
-    fn base_job(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
+    /// Merges level 0 into the base, once the levels between them are empty: what they have is older than
+    /// level 0, and must not come to lie above it.
+    fn merge_into_base(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let base = self.base(levels);
-        // What is above it is older than level 0, and must not be below it.
         let is_next = (1..base).all(|level| levels.level(level).is_empty());
-        let leaving = || levels.level(0).to_vec();
-        if is_next { into_run(&self.0, levels, busy, 0, leaving(), base) } else { None }
+        is_next.then(|| into_run(&self.0, levels, busy, 0, levels.level(0).to_vec(), base)).flatten()
     }
 
     /// Merges tables of tombstones into the next level, unless far more is rewritten there than they delete.

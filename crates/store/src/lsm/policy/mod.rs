@@ -57,6 +57,11 @@ pub(super) trait Policy: Send + Sync {
     fn largest_job_bytes(&self, levels: &Levels) -> u64;
 }
 
+/// The last level of those below level 0.
+fn last_of(levels: &Levels) -> usize {
+    levels.depth().saturating_sub(1).max(1)
+}
+
 /// Merging that is due and was not done.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Debt {
