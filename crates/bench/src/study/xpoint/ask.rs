@@ -29,9 +29,6 @@ const BURST_SLICES: u32 = 7;
 /// Bursts last longer than other points: three minutes where these last 150 s.
 const BURSTS_FACTOR: f64 = 1.2;
 
-/// Clients of bursts: four, as in the paper, do not write more than is merged.
-const BURST_CLIENTS: u32 = 16;
-
 /// Shares of writes.
 const WRITE_SHARES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 1.0];
 const READ_SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.9];
@@ -139,7 +136,7 @@ fn bursts(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
     ];
     let trial = |(setting, throttling)| {
         let writes = |_, slice| if slice % PERIOD_SLICES < BURST_SLICES { 0.9 } else { 0.5 };
-        let mut trial = Trial { setting, writes, clients: BURST_CLIENTS, ..usual() };
+        let mut trial = Trial { setting, writes, ..usual() };
         trial.seconds *= BURSTS_FACTOR;
         trial.setup.lsm = usual_tree().throttling(throttling);
         trial
