@@ -25,7 +25,7 @@ const PAGE_BYTES_MIN: u64 = 512;
 const PAGE_BYTES_MAX: u64 = 64 << 10;
 const STRIPE_BYTES_MAX: u64 = 64 << 20;
 
-/// Where a piece is.
+/// The place of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// There, in the file.
@@ -39,7 +39,7 @@ pub enum Place {
 pub struct PlacedPiece {
     /// Its logical offset.
     pub logical: u64,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// How many bytes it has; not zero.
     pub length_bytes: u64,

@@ -28,7 +28,7 @@ const PAGE_BYTES_MAX: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlashPages {
     page_bytes: u64,
-    /// Of each page, the logical offset at which its bytes end. Ends rise.
+    /// The logical offset at which the bytes of each page end. Ends rise.
     ends: Vec<u64>,
 }
 

@@ -28,9 +28,9 @@ pub use stripe_pieces::stripe_pieces;
 /// Bytes without a gap, on either side of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where the program believes them to be.
+    /// The place where the program believes them to be.
     pub logical: u64,
-    /// Where they are in the file.
+    /// Their place in the file.
     pub physical: u64,
     /// How many there are; not zero.
     pub length_bytes: u64,

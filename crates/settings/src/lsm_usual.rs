@@ -32,7 +32,7 @@ pub fn parts(in_flight: u32) -> u32 {
     among(in_flight, REQUESTS_PER_PART, PARTS)
 }
 
-/// As many as the requests that saturate the drive are enough for.
+/// So many are enough to saturate the drive.
 fn among(in_flight: u32, each: u32, most: u32) -> u32 {
     (in_flight / each).clamp(1, most)
 }

@@ -19,7 +19,7 @@ use crate::shape::Shape;
 /// SQLite's endings, and ours.
 const ENDINGS: [(&[u8], &[u8]); 2] = [(b"-journal", b"-grainjournal"), (b"-wal", b"-grainwal")];
 
-/// By how much our names are longer.
+/// Our names are so much longer.
 pub(crate) const LONGER_BYTES: usize = 5;
 
 /// Databases that are open in this process, by their full paths.
@@ -88,7 +88,7 @@ impl Names {
 /// What a file is really called.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// As SQLite says.
+    /// SQLite says so.
     Same,
     /// Otherwise.
     Ours(Vec<u8>),

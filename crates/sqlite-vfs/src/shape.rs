@@ -12,7 +12,7 @@ pub(crate) enum Shape {
     Undecided(Option<HotLocations>),
     /// Each byte is where it says.
     Plain,
-    /// As the file's header says.
+    /// The file's header says so.
     Laid(HotLocations),
 }
 

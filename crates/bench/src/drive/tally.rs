@@ -40,7 +40,7 @@ pub struct Kind {
 pub struct Second {
     /// Operations that ended in it.
     pub count: u64,
-    /// Of these, those that wrote.
+    /// Those of them that wrote.
     pub writes: u64,
     /// Their latencies in nanoseconds.
     pub latency_ns: Histogram<u64>,

@@ -81,7 +81,7 @@ struct InfoArguments {
 /// The output of `info --json`.
 #[derive(Debug, Serialize)]
 struct Info {
-    /// In the form that `--layout` takes; none of a plain database.
+    /// It has the form that `--layout` takes; a plain database has none.
     layout: Option<String>,
     page_bytes: u64,
     database_bytes: u64,

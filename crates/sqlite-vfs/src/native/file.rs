@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-/// Where a logical offset is.
+/// The place of a logical offset.
 fn physical(shape: Shape, offset: i64) -> Result<i64, c_int> {
     offset.checked_add(shape.shift_bytes()).ok_or(IOERR)
 }

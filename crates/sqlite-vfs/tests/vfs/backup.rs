@@ -26,7 +26,7 @@ fn backups_go_into_a_layout_and_out_of_it() {
     copy(&laid, &mut back);
     check(&back);
     assert_eq!(count(&back), 600);
-    // Over a database that is there, and longer.
+    // The file is put over a database that is longer.
     copy(&plain, &mut laid);
     check(&laid);
     assert_eq!(count(&laid), 500);

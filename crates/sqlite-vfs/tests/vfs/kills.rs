@@ -32,7 +32,7 @@ fn acknowledged_transactions_survive_kills() {
         pragma::<String>(&connection, &format!("journal_mode = {mode}"));
         create(&connection);
         drop(connection);
-        // Once more on what the first life has left.
+        // The second life begins with what the first one has left.
         for _ in 0..2 {
             let before = count(&open(&path, "plain"));
             let acknowledged = killed(&path, random.random_range(1..40), mode);

@@ -1,7 +1,7 @@
 //! Tests with little data.
 
 /// Whether what pays only for much is done for little, too: jobs beside each other, loads of few records.
-/// Never outside of tests.
+/// It is false outside of tests.
 pub(crate) fn is_eager() -> bool {
     #[cfg(feature = "testing")]
     if crate::testing::are_jobs_eager() {

@@ -25,14 +25,14 @@ impl TreeOperations {
         self.writes.saturating_add(self.look_ups).saturating_add(self.scans)
     }
 
-    /// As shares of a workload; `None` if nothing was done.
+    /// Their shares as a workload; `None` if nothing was done.
     pub fn workload(&self) -> Option<LsmWorkload> {
         let shares = [self.writes, self.look_ups, self.scans].map(|count| count as f64);
         let [writes, look_ups, scans] = shares;
         (self.sum() > 0).then(|| LsmWorkload::new(writes, look_ups, scans))
     }
 
-    /// As numbers for the manifest.
+    /// The numbers for the manifest.
     pub(crate) fn numbers(&self) -> [u64; 3] {
         [self.writes, self.look_ups, self.scans]
     }

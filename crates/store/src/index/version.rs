@@ -43,12 +43,12 @@ impl Version {
         Self(timestamp.0 << FLAGS_BITS | TOMBSTONE)
     }
 
-    /// Of operands that a commit has written.
+    /// The version of operands that a commit has written.
     pub fn operands(timestamp: Timestamp) -> Self {
         Self(timestamp.0 << FLAGS_BITS | OPERANDS)
     }
 
-    /// Of a record that operands up to those of a commit have removed.
+    /// The version of a record that operands up to those of a commit have removed.
     pub fn merged_away(timestamp: Timestamp) -> Self {
         Self(timestamp.0 << FLAGS_BITS | OPERANDS | TOMBSTONE)
     }

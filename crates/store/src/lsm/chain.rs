@@ -16,12 +16,12 @@ pub(super) struct Chain {
     /// Lists of operands, the newest first.
     lists: Vec<Vec<u8>>,
     base: Base,
-    /// Where the next version has to be looked for: not behind this.
+    /// The next version is looked for from here on.
     pub at: Timestamp,
 }
 
 impl Chain {
-    /// As of a snapshot of `at`; nothing of it is found yet.
+    /// The chain as of a snapshot of `at`; nothing of it is found yet.
     pub fn new(at: Timestamp) -> Self {
         Self { at, ..Self::default() }
     }
@@ -47,7 +47,7 @@ impl Chain {
         self.newest
     }
 
-    /// As it is kept while it is not merged.
+    /// The record as it is kept while it is not merged.
     pub fn unmerged(self) -> Unmerged {
         let operands = self.lists.into_iter().rev().collect::<Vec<_>>().concat();
         Unmerged { base: self.base, operands }

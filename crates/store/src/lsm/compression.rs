@@ -74,7 +74,7 @@ impl Compressor {
     pub fn pack(&mut self, mut records: Vec<u8>) -> Vec<u8> {
         let is_tried = self.vain < VAIN_MAX || self.vain.is_multiple_of(TRIED_EVERY);
         let compressed = if is_tried { compress(self.compression, &records) } else { None };
-        // With the length that stands behind it.
+        // The length behind it counts, too.
         let written = |packed: &Vec<u8>| (packed.len() + LENGTH_BYTES) as f64;
         let gains = |packed: &Vec<u8>| written(packed) <= GAIN * records.len() as f64;
         if let Some(mut packed) = compressed.filter(gains) {

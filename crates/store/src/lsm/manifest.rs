@@ -36,7 +36,7 @@ const _: () = assert!(PART_CLASS_MAX < CLASSES);
 pub(super) struct Manifest {
     pool: Arc<Pool>,
     root: PageId,
-    /// Of the tree, whose counts go along with each change.
+    /// The tree's operations, whose counts go along with each change.
     pub counters: Arc<Counters>,
 }
 

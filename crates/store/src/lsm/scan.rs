@@ -69,7 +69,7 @@ impl LsmScan {
             }
             chain.take(version, versions.value(held))
         };
-        // As far as one says that no older ones are needed.
+        // One says when no older ones are needed.
         let _whether_all = match self.direction {
             Direction::Forward => versions.all.iter().all(&mut take),
             Direction::Backward => versions.all.iter().rev().all(&mut take),

@@ -35,7 +35,7 @@ impl KeyVersions {
         self.all.push(Held { version, value: start..self.values.len() });
     }
 
-    /// Bytes of the key and of the values.
+    /// How many bytes the key and the values have.
     pub fn bytes(&self) -> usize {
         self.key.len() + self.values.len()
     }

@@ -96,7 +96,7 @@ pub struct CpuCosts {
     /// For each table of an LSM-tree in whose blocks a look-up searches; not for those that a filter keeps it
     /// out of.
     pub search_ns: u64,
-    /// For each KiB of the records that a flush or a merge reads.
+    /// The time for each KiB of the records that a flush or a merge reads.
     pub merged_kib_ns: u64,
 }
 

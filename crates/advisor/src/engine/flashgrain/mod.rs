@@ -36,7 +36,7 @@ pub fn predicted_store_rate(workload: &Workload, drive: &Drive, node_bytes: f64)
 struct Trees<'a> {
     b_tree: Ours<'a>,
     lsm_tree: Ours<'a>,
-    /// For the LSM-tree.
+    /// The prediction for the LSM-tree.
     declared: LsmWorkload,
 }
 
@@ -98,11 +98,11 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
 
 /// Settings by where they are given.
 struct Parts {
-    /// To the command that makes the store.
+    /// It goes to the command that makes the store.
     store: Vec<Setting>,
-    /// To the command that makes the tree.
+    /// It goes to the command that makes the tree.
     tree: Vec<Setting>,
-    /// To the program that opens the store.
+    /// It goes to the program that opens the store.
     opening: Vec<Setting>,
 }
 

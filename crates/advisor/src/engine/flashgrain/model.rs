@@ -17,7 +17,7 @@ pub(super) const KIBI: f64 = 1024.0;
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     pub cache_bytes: f64,
-    /// Of a B+-tree, and of an LSM-tree's blocks.
+    /// The size of a B+-tree's nodes, and of an LSM-tree's blocks.
     pub node_bytes: f64,
     pub write_unit_bytes: f64,
     /// Tables take whole segments.

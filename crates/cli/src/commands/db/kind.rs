@@ -118,12 +118,12 @@ impl KindOptions {
             || self.table_size.is_some()
     }
 
-    /// As the store takes them, of a tree that is new.
+    /// The options of a new tree, as the store takes them.
     pub fn options(&self) -> Result<TreeOptions, Usage> {
         self.options_after(None)
     }
 
-    /// As the store takes them, of a tree that replaces one to which this was done, if it has counted.
+    /// The options of a tree that replaces one to which this was done, if it has counted.
     pub fn options_after(&self, observed: Option<LsmWorkload>) -> Result<TreeOptions, Usage> {
         if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
             let why = "`--layout`, `--fanout`, `--filter-bits`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";
