@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_device", &[]),
     ("flashgrain_ssdsim", &["flashgrain_device"]),
     ("flashgrain_layout", &[]),
+    ("flashgrain_trace", &[]),
     ("flashgrain_model", &[]),
     ("flashgrain_settings", &["flashgrain_device"]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model", "flashgrain_settings"]),

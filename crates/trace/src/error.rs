@@ -1,0 +1,53 @@
+//! Why a trace cannot be read.
+
+use std::io;
+
+use crate::Format;
+
+/// A trace that cannot be read, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source of the trace failed.
+    #[error("the trace cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// The first bytes are those of no format.
+    #[error(
+        "this is no trace that Flashgrain reads; it reads blkparse's text, blktrace's binary files, fio's iologs of version 2 and 3, and the MSR Cambridge CSV files"
+    )]
+    Foreign,
+    /// A line that is no request; requests before it have been yielded.
+    #[error("line {line} of the {format} trace: expected {expected}, got `{got}`")]
+    Line {
+        /// The format of the trace.
+        format: Format,
+        /// The number of the line, from 1 on.
+        line: u64,
+        /// What a line must have.
+        expected: &'static str,
+        /// The begin of the line.
+        got: String,
+    },
+    /// A binary record that is none; requests before it have been yielded.
+    #[error("the {format} trace is damaged or cut off at byte {offset_bytes}: expected {expected}")]
+    Record {
+        /// The format of the trace.
+        format: Format,
+        /// Where the record begins.
+        offset_bytes: u64,
+        /// What must be there.
+        expected: &'static str,
+    },
+}
+
+impl Error {
+    /// A stable word for the kind of error.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Read(_) => "read",
+            Self::Foreign => "foreign",
+            Self::Line { .. } => "line",
+            Self::Record { .. } => "record",
+        }
+    }
+}

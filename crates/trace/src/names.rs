@@ -1,0 +1,31 @@
+//! Names of devices and files, each kept once.
+
+use std::collections::HashMap;
+
+/// A name of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(u32);
+
+/// All names of a trace so far.
+#[derive(Debug, Default)]
+pub struct Names {
+    ids: HashMap<String, NameId>,
+    texts: Vec<String>,
+}
+
+impl Names {
+    /// The name behind `id`; empty if it is from another trace.
+    pub fn text(&self, id: NameId) -> &str {
+        self.texts.get(id.0 as usize).map_or("", String::as_str)
+    }
+
+    pub(crate) fn id(&mut self, text: &str) -> NameId {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        let id = NameId(self.texts.len() as u32);
+        self.ids.insert(text.to_owned(), id);
+        self.texts.push(text.to_owned());
+        id
+    }
+}

@@ -1,0 +1,97 @@
+//! Requests out of a trace, one after the other.
+
+use std::io::{BufRead, BufReader, Read};
+
+use crate::format::{Line, LineReader, blktrace};
+use crate::{Error, Format, Names, Request};
+
+/// The bytes from which the format is recognised.
+const HEAD_BYTES: usize = 4096;
+
+/// The longest line that is read as one, in bytes; what is longer is no request of any format.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// The part of a wrong line that an error shows, in characters.
+const SHOWN_CHARACTERS: usize = 80;
+
+/// Yields the requests of a trace, and an error at the place where it cannot go on; after that, nothing.
+pub struct Reader<R> {
+    source: R,
+    format: Format,
+    names: Names,
+    state: State,
+    is_over: bool,
+}
+
+enum State {
+    Text { reader: LineReader, line: Vec<u8>, lines: u64 },
+    Binary(blktrace::Records),
+}
+
+impl<R: Read> Reader<BufReader<std::io::Chain<std::io::Cursor<Vec<u8>>, R>>> {
+    /// Recognises the format of `source`, which is read from its begin.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if `source` fails; [`Error::Foreign`] if its format is none that is known.
+    pub fn new(mut source: R) -> Result<Self, Error> {
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        source.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        let format = Format::recognise(&head).ok_or(Error::Foreign)?;
+        let state = match LineReader::new(format) {
+            Some(reader) => State::Text { reader, line: Vec::new(), lines: 0 },
+            None => State::Binary(blktrace::Records::new(&head)),
+        };
+        let source = BufReader::new(std::io::Cursor::new(head).chain(source));
+        Ok(Self { source, format, names: Names::default(), state, is_over: false })
+    }
+}
+
+impl<R> Reader<R> {
+    /// The format that was recognised.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The names of devices and files so far.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    fn step(&mut self) -> Result<Option<Request>, Error> {
+        match &mut self.state {
+            State::Binary(records) => records.next(&mut self.source, &mut self.names),
+            State::Text { reader, line, lines } => loop {
+                line.clear();
+                if self.source.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', line)? == 0 {
+                    return Ok(None);
+                }
+                *lines += 1;
+                let text = String::from_utf8_lossy(line);
+                match reader.line(text.trim(), &mut self.names) {
+                    Line::Request(request) => return Ok(Some(request)),
+                    Line::Other => {}
+                    Line::End => return Ok(None),
+                    Line::Wrong(expected) => {
+                        let got = text.trim().chars().take(SHOWN_CHARACTERS).collect();
+                        return Err(Error::Line { format: self.format, line: *lines, expected, got });
+                    }
+                }
+            },
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Request, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let next = self.step().transpose();
+        self.is_over = !matches!(next, Some(Ok(_)));
+        next
+    }
+}

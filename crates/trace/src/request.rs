@@ -1,0 +1,50 @@
+//! One recorded request.
+
+use crate::NameId;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Bytes are read.
+    Read,
+    /// Bytes are written.
+    Write,
+    /// What was written becomes durable.
+    Flush,
+    /// Bytes are given up.
+    Discard,
+}
+
+/// Where the first byte of a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The name of the device or file.
+    pub name: NameId,
+    /// The offset from its begin.
+    pub offset_bytes: u64,
+}
+
+/// One recorded request. An offset in a file is not an address on the drive: a request has either address or
+/// both, as far as its trace says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// When it was issued, in nanoseconds since an arbitrary moment of the trace.
+    pub time_ns: u64,
+    /// What it does.
+    pub operation: Operation,
+    /// Its address on a device, if that is known.
+    pub on_device: Option<Address>,
+    /// Its address in a file, if that is known.
+    pub in_file: Option<Address>,
+    /// How many bytes; 0 for flushes.
+    pub length_bytes: u64,
+    /// The number of the process, if that is known.
+    pub process: Option<u32>,
+}
+
+impl Request {
+    /// The address that rules about alignment are judged by: the device's if it is known, else the file's.
+    pub fn judged_address(&self) -> Option<Address> {
+        self.on_device.or(self.in_file)
+    }
+}
