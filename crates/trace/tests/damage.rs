@@ -1,0 +1,92 @@
+//! Foreign, damaged and cut-off traces: what came before the damage counts, the error says where it is, and
+//! nothing panics.
+
+use std::num::NonZeroU64;
+
+use flashgrain_trace::{Error, Grain, Reader, Rules};
+use proptest::prelude::*;
+
+const BEGINS: [&[u8]; 5] = [
+    b"fio version 2 iolog\nf write 4096 512\n",
+    b"fio version 3 iolog\n1 f write 4096 512\n",
+    b"128166372003061629,usr,0,Read,7014609920,24576,41286\n",
+    b"  8,0    3        1     0.000000000   697  D   W 223490 + 8 [kjournald]\n",
+    b"\x07\x74\x61\x65",
+];
+
+fn judge_all(trace: &[u8]) -> (u64, Option<Error>) {
+    let reader = match Reader::new(trace) {
+        Ok(reader) => reader,
+        Err(error) => return (0, Some(error)),
+    };
+    let mut rules = Rules::new(Grain {
+        desirable_write_bytes: NonZeroU64::new(4096),
+        chunk_bytes: NonZeroU64::new(512),
+        hot_offset_bytes: Some(0),
+        stripe_bytes: NonZeroU64::new(65536),
+        flash_page_bytes: NonZeroU64::new(512),
+    });
+    let mut requests = 0;
+    for request in reader {
+        match request {
+            Ok(request) => {
+                rules.judge(&request);
+                requests += 1;
+            }
+            Err(error) => return (requests, Some(error)),
+        }
+    }
+    (requests, None)
+}
+
+#[test]
+fn foreign_bytes_are_no_trace() {
+    for foreign in [&b""[..], b"\n\n", b"hello\n", b"\x7fELF\x02", b"a,b,c\n1,2,3\n"] {
+        assert!(matches!(judge_all(foreign), (0, Some(Error::Foreign))), "{foreign:?}");
+    }
+}
+
+#[test]
+fn a_wrong_line_is_named_and_ends_the_trace() {
+    let trace = b"fio version 2 iolog\nf write 0 512\nf write x 512\nf write 0 512\n";
+    let (requests, error) = judge_all(trace);
+    assert_eq!(requests, 1);
+    assert_eq!(
+        error.unwrap().to_string(),
+        "line 3 of the fio iolog (version 2) trace: expected a file, then add, open or close, or an action with offset and length, got `f write x 512`"
+    );
+}
+
+#[test]
+fn a_cut_off_record_is_named() {
+    let (requests, error) = judge_all(b"\x07\x74\x61\x65\0\0\0");
+    assert_eq!(requests, 0);
+    assert!(matches!(error, Some(Error::Record { offset_bytes: 0, .. })), "{error:?}");
+}
+
+#[test]
+fn nothing_comes_after_an_error() {
+    let mut reader = Reader::new(&b"fio version 2 iolog\nnonsense\nf write 0 512\n"[..]).unwrap();
+    assert!(reader.next().unwrap().is_err());
+    assert!(reader.next().is_none());
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic(begin in 0..BEGINS.len(), rest in prop::collection::vec(any::<u8>(), 0..300)) {
+        judge_all(&rest);
+        judge_all(&[BEGINS[begin], &rest].concat());
+    }
+
+    #[test]
+    fn no_numbers_panic(begin in 0..BEGINS.len(), rest in "([0-9]{1,20}[ ,.+]{1,2}|[fDWRF] |read |write |wait |\n){0,40}") {
+        judge_all(&[BEGINS[begin], rest.as_bytes()].concat());
+    }
+
+    #[test]
+    fn the_largest_numbers_are_judged(offset in any::<u64>(), length in any::<u64>()) {
+        let line = format!("fio version 2 iolog\nf write {offset} {length}\nf read {offset} {length}\n");
+        let (requests, error) = judge_all(line.as_bytes());
+        prop_assert!(requests == 2 && error.is_none());
+    }
+}
