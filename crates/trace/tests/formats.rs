@@ -1,28 +1,28 @@
 //! Each format, from its first bytes to requests.
 
-use flashgrain_trace::{Format, Operation, Reader};
+use flashgrain_trace::{Address, Error, Format, Operation, Reader};
 
 /// Time, operation, device, file, offset, length and process.
 type Row = (u64, Operation, Option<String>, Option<String>, u64, u64, Option<u32>);
 
-fn rows(trace: &[u8], format: Format) -> Vec<Row> {
-    let mut reader = Reader::new(trace).unwrap();
+fn rows(trace: &[u8], format: Format) -> Result<Vec<Row>, Error> {
+    let mut reader = Reader::new(trace)?;
     assert_eq!(reader.format(), format);
     let mut rows = Vec::new();
     while let Some(request) = reader.next() {
-        let request = request.unwrap();
-        let name = |address: flashgrain_trace::Address| reader.names().text(address.name).to_owned();
+        let request = request?;
+        let name = |address: Address| reader.names().text(address.name).to_owned();
         rows.push((
             request.time_ns,
             request.operation,
             request.on_device.map(name),
             request.in_file.map(name),
-            request.judged_address().unwrap().offset_bytes,
+            request.judged_address().map_or(u64::MAX, |address| address.offset_bytes),
             request.length_bytes,
             request.process,
         ));
     }
-    rows
+    Ok(rows)
 }
 
 fn on(device: &str) -> Option<String> {
@@ -46,7 +46,7 @@ CPU3 (8,0):
         (time, operation, on("8,0"), None, sector * 512, sectors * 512, Some(process))
     };
     assert_eq!(
-        rows(trace.as_bytes(), Format::Blkparse),
+        rows(trace.as_bytes(), Format::Blkparse).unwrap(),
         [
             row(1_000_000_250, Operation::Write, 223_490, 8, 697),
             row(1_000_000_300, Operation::Read, 16, 64, 698),
@@ -98,7 +98,7 @@ fn blktrace_records_have_either_byte_order() {
             (5_000, operation, on("259,3"), None, sector * 512, length, Some(42))
         };
         assert_eq!(
-            rows(&trace, Format::Blktrace),
+            rows(&trace, Format::Blktrace).unwrap(),
             [
                 row(Operation::Write, 9, 512),
                 row(Operation::Read, 16, 4096),
@@ -113,7 +113,7 @@ fn blktrace_records_have_either_byte_order() {
 fn fio_logs_have_waits_or_times() {
     let second = "fio version 2 iolog\nf add\nf open\nf write 4096 512\nf wait 7 0\nf sync 0 0\n/dev/sda trim 8 16\nf close\n";
     assert_eq!(
-        rows(second.as_bytes(), Format::Fio2),
+        rows(second.as_bytes(), Format::Fio2).unwrap(),
         [
             (0, Operation::Write, None, on("f"), 4096, 512, None),
             (7_000, Operation::Flush, None, on("f"), 0, 0, None),
@@ -122,7 +122,7 @@ fn fio_logs_have_waits_or_times() {
     );
     let third = "fio version 3 iolog\n0 f add\n0 f open\n12 f read 4096 512\n13 f close\n";
     assert_eq!(
-        rows(third.as_bytes(), Format::Fio3),
+        rows(third.as_bytes(), Format::Fio3).unwrap(),
         [(12_000_000, Operation::Read, None, on("f"), 4096, 512, None)]
     );
 }
@@ -131,7 +131,7 @@ fn fio_logs_have_waits_or_times() {
 fn msr_times_count_from_the_first_request_on() {
     let trace = "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,1,Write,2657792,512,1963\n";
     assert_eq!(
-        rows(trace.as_bytes(), Format::MsrCambridge),
+        rows(trace.as_bytes(), Format::MsrCambridge).unwrap(),
         [
             (0, Operation::Read, on("usr.0"), None, 7_014_609_920, 24_576, None),
             (1_332_052_600, Operation::Write, on("usr.1"), None, 2_657_792, 512, None),
