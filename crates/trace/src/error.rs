@@ -13,7 +13,7 @@ pub enum Error {
     Read(#[from] io::Error),
     /// The first bytes are those of no format.
     #[error(
-        "this is no trace that Flashgrain reads; it reads blkparse's text, blktrace's binary files, fio's iologs of version 2 and 3, and the MSR Cambridge CSV files"
+        "this is no trace that Flashgrain reads; it reads blkparse's text, blktrace's binary files, fio's iologs of version 2 and 3, the MSR Cambridge CSV files, and strace's text"
     )]
     Foreign,
     /// A line that is no request; requests before it have been yielded.

@@ -6,11 +6,12 @@ use std::num::NonZeroU64;
 use flashgrain_trace::{Error, Grain, Reader, Rules};
 use proptest::prelude::*;
 
-const BEGINS: [&[u8]; 5] = [
+const BEGINS: [&[u8]; 6] = [
     b"fio version 2 iolog\nf write 4096 512\n",
     b"fio version 3 iolog\n1 f write 4096 512\n",
     b"128166372003061629,usr,0,Read,7014609920,24576,41286\n",
     b"  8,0    3        1     0.000000000   697  D   W 223490 + 8 [kjournald]\n",
+    b"openat(AT_FDCWD, \"f\", O_RDWR) = 3\n",
     b"\x07\x74\x61\x65",
 ];
 

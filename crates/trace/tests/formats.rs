@@ -138,3 +138,33 @@ fn msr_times_count_from_the_first_request_on() {
         ]
     );
 }
+
+#[test]
+fn strace_calls_move_the_offsets_of_their_files() {
+    let trace = r#"
+697 10.000001 execve("/bin/sqlite3", ["sqlite3"], 0x7ffd /* 20 vars */) = 0
+697 10.000002 openat(AT_FDCWD, "a.db", O_RDWR|O_CREAT, 0644) = 3
+697 10.000003 pwrite64(3, "x) = 9, \"y"..., 4096, 8192) = 4096
+697 10.000004 write(3</tmp/a.db>, "abc", 3) = 3
+697 10.000005 write(3, "abc", 3 <unfinished ...>
+698 10.000006 lseek(3, 100, SEEK_SET) = 100
+697 10.000007 <... write resumed>) = 3
+697 10.000008 pread64(3, 0x7f, 4096, 0) = -1 EIO (Input/output error)
+697 10.000009 fsync(3)                = 0
+697 10.000010 close(3)                = 0
+697 10.000011 write(3, "abc", 3)      = 3
+697 10.000012 +++ exited with 0 +++
+"#;
+    let row = |time: u64, operation, offset, length| {
+        (10_000_000_000 + time * 1000, operation, None, on("a.db"), offset, length, Some(697))
+    };
+    assert_eq!(
+        rows(trace.as_bytes(), Format::Strace).unwrap(),
+        [
+            row(3, Operation::Write, 8192, 4096),
+            row(4, Operation::Write, 0, 3),
+            row(5, Operation::Write, 100, 3),
+            row(9, Operation::Flush, 0, 0),
+        ]
+    );
+}

@@ -4,6 +4,7 @@ mod blkparse;
 pub(crate) mod blktrace;
 mod fio;
 mod msr;
+mod strace;
 
 use std::fmt;
 
@@ -23,6 +24,8 @@ pub enum Format {
     Fio3,
     /// CSV of the MSR Cambridge traces.
     MsrCambridge,
+    /// What `strace` prints of one process.
+    Strace,
 }
 
 impl Format {
@@ -38,6 +41,7 @@ impl Format {
             "fio version 3 iolog" => Some(Self::Fio3),
             _ if msr::is_line(first) => Some(Self::MsrCambridge),
             _ if blkparse::is_line(first) => Some(Self::Blkparse),
+            _ if strace::is_line(first) => Some(Self::Strace),
             _ => None,
         }
     }
@@ -51,6 +55,7 @@ impl fmt::Display for Format {
             Self::Fio2 => "fio iolog (version 2)",
             Self::Fio3 => "fio iolog (version 3)",
             Self::MsrCambridge => "MSR Cambridge",
+            Self::Strace => "strace",
         })
     }
 }
@@ -71,6 +76,7 @@ pub(crate) enum LineReader {
     Blkparse,
     Fio(fio::Iolog),
     Msr(msr::Csv),
+    Strace(strace::Calls),
 }
 
 impl LineReader {
@@ -82,6 +88,7 @@ impl LineReader {
             Format::Fio2 => Some(Self::Fio(fio::Iolog::new(false))),
             Format::Fio3 => Some(Self::Fio(fio::Iolog::new(true))),
             Format::MsrCambridge => Some(Self::Msr(msr::Csv::default())),
+            Format::Strace => Some(Self::Strace(strace::Calls::default())),
         }
     }
 
@@ -93,6 +100,7 @@ impl LineReader {
             Self::Blkparse => blkparse::line(text, names),
             Self::Fio(iolog) => iolog.line(text, names),
             Self::Msr(csv) => csv.line(text, names),
+            Self::Strace(calls) => calls.line(text, names),
         }
     }
 }
