@@ -52,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     target("mqsim_trace", texts::mqsim_trace, 4096),
     target("workload_toml", texts::workload_toml, 4096),
     target("observed", texts::observed, 16 << 10),
+    target("trace", texts::trace, 4096),
 ];
 
 /// Runs the target of this name.

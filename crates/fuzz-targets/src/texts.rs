@@ -8,6 +8,7 @@ use flashgrain_model::{read_csv, write_csv};
 use flashgrain_profile::file;
 use flashgrain_ssdsim::SimConfig;
 use flashgrain_ssdsim::mqsim::{Trace, export_drive, import_drive, import_workload, read_trace};
+use flashgrain_trace::{Reader, Request, TraceWriter};
 
 const ORIGIN: &str = "fuzzed";
 
@@ -85,4 +86,29 @@ pub fn observed(bytes: &[u8]) {
     if let Ok(workload) = observe(text, None) {
         assert!(workload.clone().checked().is_ok(), "{workload:?}");
     }
+}
+
+/// A trace of whatever format: what was read of it comes back from Flashgrain's own.
+pub fn trace(bytes: &[u8]) {
+    let Ok(mut reader) = Reader::new(bytes) else { return };
+    let requests: Vec<Request> = reader.by_ref().map_while(Result::ok).collect();
+    let mut writer = TraceWriter::new(Vec::new()).unwrap_or_else(|error| panic!("{error}"));
+    for request in &requests {
+        writer.request(request, reader.names()).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let written = writer.finish(&reader.losses()).unwrap_or_else(|error| panic!("{error}"));
+    let mut again = Reader::new(&written[..]).unwrap_or_else(|error| panic!("{error}"));
+    let mut count = 0;
+    while let Some(request) = again.next() {
+        let request = request.unwrap_or_else(|error| panic!("what was written is read: {error}"));
+        let first = requests.get(count).unwrap_or_else(|| panic!("no more than was written"));
+        let place = |request: &Request| (request.time_ns, request.operation, request.length_bytes);
+        assert_eq!(place(&request), place(first));
+        let offsets = |request: &Request| {
+            [request.in_file, request.on_device].map(|address| address.map(|address| address.offset_bytes))
+        };
+        assert_eq!(offsets(&request), offsets(first));
+        count += 1;
+    }
+    assert_eq!((count, again.losses()), (requests.len(), reader.losses()), "all of it");
 }

@@ -80,6 +80,7 @@ fn decoders_of_files_take_any_bytes() {
         "mqsim_trace",
         "workload_toml",
         "observed",
+        "trace",
     ];
     replay_and_mutate(part(&names).as_slice());
 }

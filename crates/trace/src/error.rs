@@ -13,7 +13,7 @@ pub enum Error {
     Read(#[from] io::Error),
     /// The first bytes are those of no format.
     #[error(
-        "this is no trace that Flashgrain reads; it reads blkparse's text, blktrace's binary files, fio's iologs of version 2 and 3, the MSR Cambridge CSV files, and strace's text"
+        "this is no trace that Flashgrain reads; it reads blkparse's text, blktrace's binary files, fio's iologs of version 2 and 3, the MSR Cambridge CSV files, the CloudPhysics vscsi files, MQSim's text, strace's text, and what `flashgrain trace record` writes"
     )]
     Foreign,
     /// A line that is no request; requests before it have been yielded.
@@ -27,6 +27,16 @@ pub enum Error {
         expected: &'static str,
         /// The begin of the line.
         got: String,
+    },
+    /// A trace without its end; all requests in it have been yielded.
+    #[error("the {format} trace is cut off after line {line}: expected {expected}")]
+    CutOff {
+        /// The format of the trace.
+        format: Format,
+        /// The number of its last line.
+        line: u64,
+        /// What must follow.
+        expected: &'static str,
     },
     /// A binary record that is none; requests before it have been yielded.
     #[error("the {format} trace is damaged or cut off at byte {offset_bytes}: expected {expected}")]
@@ -47,6 +57,7 @@ impl Error {
             Self::Read(_) => "read",
             Self::Foreign => "foreign",
             Self::Line { .. } => "line",
+            Self::CutOff { .. } => "cut_off",
             Self::Record { .. } => "record",
         }
     }

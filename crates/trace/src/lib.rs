@@ -11,6 +11,7 @@
 
 mod error;
 mod format;
+mod losses;
 mod names;
 mod reader;
 mod request;
@@ -18,7 +19,8 @@ mod rules;
 pub mod wear;
 
 pub use error::Error;
-pub use format::Format;
+pub use format::{Format, TraceWriter};
+pub use losses::{Loss, Losses};
 pub use names::{NameId, Names};
 pub use reader::Reader;
 pub use request::{Address, Operation, Request};

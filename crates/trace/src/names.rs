@@ -6,6 +6,13 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(u32);
 
+impl NameId {
+    /// Its number: names of a trace count from 0 on, in the order of their first use.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// All names of a trace so far.
 #[derive(Debug, Default)]
 pub struct Names {
@@ -19,7 +26,8 @@ impl Names {
         self.texts.get(id.0 as usize).map_or("", String::as_str)
     }
 
-    pub(crate) fn id(&mut self, text: &str) -> NameId {
+    /// The name `text`, which is new or was there before.
+    pub fn id(&mut self, text: &str) -> NameId {
         if let Some(&id) = self.ids.get(text) {
             return id;
         }

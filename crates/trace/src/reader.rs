@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use crate::format::{Line, LineReader, blktrace};
-use crate::{Error, Format, Names, Request};
+use crate::format::{Line, LineReader, blktrace, vscsi};
+use crate::{Error, Format, Losses, Names, Request};
 
 /// The bytes from which the format is recognised.
 const HEAD_BYTES: usize = 4096;
@@ -24,8 +24,9 @@ pub struct Reader<R> {
 }
 
 enum State {
-    Text { reader: LineReader, line: Vec<u8>, lines: u64 },
-    Binary(blktrace::Records),
+    Text { reader: Box<LineReader>, line: Vec<u8>, lines: u64 },
+    Blktrace(blktrace::Records),
+    Vscsi(vscsi::Records),
 }
 
 impl<R: Read> Reader<BufReader<std::io::Chain<std::io::Cursor<Vec<u8>>, R>>> {
@@ -38,8 +39,11 @@ impl<R: Read> Reader<BufReader<std::io::Chain<std::io::Cursor<Vec<u8>>, R>>> {
         source.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
         let format = Format::recognise(&head).ok_or(Error::Foreign)?;
         let state = match LineReader::new(format) {
-            Some(reader) => State::Text { reader, line: Vec::new(), lines: 0 },
-            None => State::Binary(blktrace::Records::new(&head)),
+            Some(reader) => State::Text { reader: Box::new(reader), line: Vec::new(), lines: 0 },
+            None => match vscsi::version(&head).filter(|_| format == Format::CloudPhysics) {
+                Some(version) => State::Vscsi(vscsi::Records::new(version)),
+                None => State::Blktrace(blktrace::Records::new(&head)),
+            },
         };
         let source = BufReader::new(std::io::Cursor::new(head).chain(source));
         Ok(Self { source, format, names: Names::default(), state, is_over: false })
@@ -56,20 +60,44 @@ impl<R> Reader<R> {
     pub fn names(&self) -> &Names {
         &self.names
     }
+
+    /// What the trace does not tell, so far; of all of it once there are no more requests.
+    pub fn losses(&self) -> Losses {
+        match &self.state {
+            State::Text { reader, .. } => reader.losses(),
+            State::Blktrace(_) | State::Vscsi(_) => Losses::default(),
+        }
+    }
+
+    /// What the trace says to people, so far.
+    pub fn notes(&self) -> &[String] {
+        match &self.state {
+            State::Text { reader, .. } => reader.notes(),
+            State::Blktrace(_) | State::Vscsi(_) => &[],
+        }
+    }
 }
 
 impl<R: BufRead> Reader<R> {
     fn step(&mut self) -> Result<Option<Request>, Error> {
         match &mut self.state {
-            State::Binary(records) => records.next(&mut self.source, &mut self.names),
+            State::Blktrace(records) => records.next(&mut self.source, &mut self.names),
+            State::Vscsi(records) => records.next(&mut self.source, &mut self.names),
             State::Text { reader, line, lines } => loop {
+                if let Some(request) = reader.waiting() {
+                    return Ok(Some(request));
+                }
                 line.clear();
                 if self.source.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', line)? == 0 {
-                    return Ok(None);
+                    let lacking = |expected| Error::CutOff { format: self.format, line: *lines, expected };
+                    return reader.lacks().map_or(Ok(None), |expected| Err(lacking(expected)));
                 }
                 *lines += 1;
                 let text = String::from_utf8_lossy(line);
-                match reader.line(text.trim(), &mut self.names) {
+                // Only Flashgrain's own lines may end in spaces that mean something.
+                let trimmed =
+                    if self.format == Format::Own { text.trim_end_matches('\n') } else { text.trim() };
+                match reader.line(trimmed, &mut self.names) {
                     Line::Request(request) => return Ok(Some(request)),
                     Line::Other => {}
                     Line::End => return Ok(None),

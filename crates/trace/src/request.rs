@@ -40,6 +40,8 @@ pub struct Request {
     pub length_bytes: u64,
     /// The number of the process, if that is known.
     pub process: Option<u32>,
+    /// How long it took, in nanoseconds, if that is known.
+    pub latency_ns: Option<u64>,
 }
 
 impl Request {

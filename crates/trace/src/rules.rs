@@ -201,6 +201,7 @@ mod tests {
             in_file: Some(Address { name, offset_bytes }),
             length_bytes,
             process: None,
+            latency_ns: None,
         };
         let verdicts = Rules::new(grain).judge(&request);
         Rule::ALL.iter().filter(|rule| verdicts[**rule as usize]).map(|rule| rule.number()).collect()
@@ -253,6 +254,7 @@ mod tests {
                 in_file,
                 length_bytes: 275,
                 process: None,
+                latency_ns: None,
             });
         }
         let tally = rules.tally(Rule::FewFlashPages).unwrap();

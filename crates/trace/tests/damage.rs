@@ -6,13 +6,17 @@ use std::num::NonZeroU64;
 use flashgrain_trace::{Error, Grain, Reader, Rules};
 use proptest::prelude::*;
 
-const BEGINS: [&[u8]; 6] = [
+const BEGINS: [&[u8]; 10] = [
     b"fio version 2 iolog\nf write 4096 512\n",
     b"fio version 3 iolog\n1 f write 4096 512\n",
     b"128166372003061629,usr,0,Read,7014609920,24576,41286\n",
     b"  8,0    3        1     0.000000000   697  D   W 223490 + 8 [kjournald]\n",
     b"openat(AT_FDCWD, \"f\", O_RDWR) = 3\n",
     b"\x07\x74\x61\x65",
+    b"flashgrain trace 1\nname 0 f\nW 1 - 0:0 - 512 -\n",
+    b"io_submit(0x7f, 1, [{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3</f>, aio_nbytes=1, aio_offset=2}]) = 1\n",
+    b"0 1 2 8 0\n",
+    b"\x2a\0\0\x02\0\0\0\0\0\x02\0\0\x01\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
 ];
 
 fn judge_all(trace: &[u8]) -> (u64, Option<Error>) {
@@ -66,6 +70,19 @@ fn a_cut_off_record_is_named() {
 }
 
 #[test]
+fn a_recording_without_its_end_is_cut_off() {
+    let whole = "flashgrain trace 1\nname 0 f\nW 1 - 0:0 - 512 -\nend\n";
+    assert!(matches!(judge_all(whole.as_bytes()), (1, None)));
+    let (requests, error) = judge_all(whole.strip_suffix("end\n").unwrap().as_bytes());
+    assert_eq!(requests, 1);
+    let message = error.unwrap().to_string();
+    assert_eq!(
+        message,
+        "the Flashgrain trace is cut off after line 3: expected the line `end`: the recording was cut off"
+    );
+}
+
+#[test]
 fn nothing_comes_after_an_error() {
     let mut reader = Reader::new(&b"fio version 2 iolog\nnonsense\nf write 0 512\n"[..]).unwrap();
     assert!(reader.next().unwrap().is_err());
@@ -80,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn no_numbers_panic(begin in 0..BEGINS.len(), rest in "([0-9]{1,20}[ ,.+]{1,2}|[fDWRF] |read |write |wait |\n){0,40}") {
+    fn no_numbers_panic(begin in 0..BEGINS.len(), rest in "([0-9]{1,20}[ ,.+:]{1,2}|[fDWRF-] |read |write |wait |name |loss |\n){0,40}") {
         judge_all(&[BEGINS[begin], rest.as_bytes()].concat());
     }
 

@@ -1,6 +1,9 @@
 //! Each format, from its first bytes to requests.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use flashgrain_trace::{Address, Error, Format, Operation, Reader};
+use flashgrain_trace::{
+    Address, Error, Format, Loss, Losses, Names, Operation, Reader, Request, TraceWriter,
+};
 
 /// Time, operation, device, file, offset, length and process.
 type Row = (u64, Operation, Option<String>, Option<String>, u64, u64, Option<u32>);
@@ -146,6 +149,7 @@ fn strace_calls_move_the_offsets_of_their_files() {
 697 10.000002 openat(AT_FDCWD, "a.db", O_RDWR|O_CREAT, 0644) = 3
 697 10.000003 pwrite64(3, "x) = 9, \"y"..., 4096, 8192) = 4096
 697 10.000004 write(3</tmp/a.db>, "abc", 3) = 3
+697 10.000004 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 698
 697 10.000005 write(3, "abc", 3 <unfinished ...>
 698 10.000006 lseek(3, 100, SEEK_SET) = 100
 697 10.000007 <... write resumed>) = 3
@@ -167,4 +171,166 @@ fn strace_calls_move_the_offsets_of_their_files() {
             row(9, Operation::Flush, 0, 0),
         ]
     );
+}
+
+/// The requests of strace's text as operation, file, offset and length, and what is missing.
+fn calls(trace: &str) -> (Vec<(Operation, String, u64, u64)>, Losses) {
+    let mut reader = Reader::new(trace.as_bytes()).unwrap();
+    let mut calls = Vec::new();
+    while let Some(request) = reader.next() {
+        let request = request.unwrap();
+        let address = request.in_file.unwrap();
+        let name = reader.names().text(address.name).to_owned();
+        calls.push((request.operation, name, address.offset_bytes, request.length_bytes));
+    }
+    (calls, reader.losses())
+}
+
+fn write(file: &str, offset: u64, length: u64) -> (Operation, String, u64, u64) {
+    (Operation::Write, file.to_owned(), offset, length)
+}
+
+#[test]
+fn appended_bytes_are_where_the_file_ends_if_that_is_known() {
+    let (requests, losses) = calls(
+        r#"openat(AT_FDCWD, "new", O_WRONLY|O_CREAT|O_TRUNC|O_APPEND, 0644) = 3
+write(3, "ab", 2) = 2
+pwrite64(3, "ab", 2, 0) = 2
+openat(AT_FDCWD, "old", O_WRONLY|O_APPEND) = 4
+write(4, "ab", 2) = 2
+fstat(4, {st_mode=S_IFREG|0644, st_size=100, ...}) = 0
+write(4, "ab", 2) = 2
+"#,
+    );
+    assert_eq!(requests, [write("new", 0, 2), write("new", 2, 2), write("old", 100, 2)]);
+    assert_eq!(losses.iter().collect::<Vec<_>>(), [(Loss::UnknownEnd, 1)]);
+}
+
+#[test]
+fn duplicates_children_and_threads_share_offsets() {
+    let (requests, losses) = calls(
+        r#"10 openat(AT_FDCWD, "f", O_RDWR) = 3
+10 dup2(3, 7) = 7
+10 write(7, "ab", 2) = 2
+10 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 11
+11 write(3, "ab", 2) = 2
+11 close(3) = 0
+11 write(3, "ab", 2) = 2
+10 clone3({flags=CLONE_VM|CLONE_FILES|CLONE_THREAD}, 88) = 12
+12 close(7) = 0
+10 write(7, "ab", 2) = 2
+10 write(3, "ab", 2) = 2
+"#,
+    );
+    assert_eq!(requests, [write("f", 0, 2), write("f", 2, 2), write("f", 4, 2)]);
+    assert_eq!(losses.count(Loss::UnknownDescriptor), 2);
+}
+
+#[test]
+fn vectors_and_asynchronous_requests_have_their_offsets() {
+    let (requests, losses) = calls(
+        r#"openat(AT_FDCWD, "f", O_RDWR|O_DSYNC) = 3</d/f>
+pwritev(3</d/f>, [{iov_base="a", iov_len=1}], 1, 100) = 1
+pwritev2(3</d/f>, [{iov_base="a", iov_len=1}], 1, -1, 0) = 1
+io_submit(0x7f, 2, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3</d/f>, aio_buf="", aio_nbytes=4096, aio_offset=8192}, {aio_lio_opcode=IOCB_CMD_PWRITEV, aio_fildes=3</d/f>, aio_buf=[{iov_base="", iov_len=5}, {iov_base="", iov_len=6}], aio_offset=0}]) = 2
+io_uring_enter(4<anon_inode:[io_uring]>, 3, 0, 0, NULL, 8) = 3
+mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, 3</d/f>, 0) = 0x7f
+sendfile(5<socket:[1]>, 3</d/f>, NULL, 100) = 100
+write(1</dev/pts/0>, "a", 1) = 1
+write(6<pipe:[7]>, "a", 1) = 1
+write(9</d/g>, "a", 1) = 1
+"#,
+    );
+    let flush = (Operation::Flush, "/d/f".to_owned(), 0, 0);
+    assert_eq!(
+        requests,
+        [
+            write("/d/f", 100, 1),
+            flush.clone(),
+            write("/d/f", 0, 1),
+            flush,
+            write("/d/f", 8192, 4096),
+            write("/d/f", 0, 11),
+            write("/d/g", 0, 1),
+        ]
+    );
+    let losses: Vec<_> = losses.iter().collect();
+    assert_eq!(losses, [(Loss::InsideKernel, 1), (Loss::IoUring, 3), (Loss::Mapped, 1)]);
+}
+
+#[test]
+fn recordings_read_back_as_they_were_written() {
+    let mut names = Names::default();
+    let (file, device) = (names.id("/tmp/a\\\n b "), names.id("254:0"));
+    let request = Request {
+        time_ns: 5,
+        operation: Operation::Write,
+        on_device: Some(Address { name: device, offset_bytes: u64::MAX }),
+        in_file: Some(Address { name: file, offset_bytes: 7 }),
+        length_bytes: 4096,
+        process: Some(1),
+        latency_ns: Some(9),
+    };
+    let bare = Request { in_file: None, process: None, latency_ns: None, ..request };
+    let mut writer = TraceWriter::new(Vec::new()).unwrap();
+    writer.note("made\nup").unwrap();
+    for request in [request, bare] {
+        writer.request(&request, &names).unwrap();
+    }
+    let mut losses = Losses::default();
+    losses.add(Loss::Overrun, 3);
+    let trace = writer.finish(&losses).unwrap();
+    let mut reader = Reader::new(&trace[..]).unwrap();
+    let read: Vec<_> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    assert_eq!(read.len(), 2);
+    let texts = |request: &Request| {
+        [request.in_file, request.on_device]
+            .map(|address| address.map(|address| reader.names().text(address.name)))
+    };
+    assert_eq!(texts(&read[0]), [Some("/tmp/a\\\n b "), Some("254:0")]);
+    assert_eq!(texts(&read[1]), [None, Some("254:0")]);
+    assert_eq!((read[0].latency_ns, read[0].process, read[0].length_bytes), (Some(9), Some(1), 4096));
+    assert_eq!((reader.losses(), reader.notes()), (losses, &["made\nup".to_owned()][..]));
+}
+
+#[test]
+fn mqsim_times_count_from_the_first_request_on() {
+    let on_device = |device: &str| Some(device.to_owned());
+    assert_eq!(
+        rows(b"100 0 2 8 0\n350.5 1 4 1 1\n", Format::Mqsim).unwrap(),
+        [
+            (0, Operation::Write, on_device("device 0"), None, 1024, 4096, None),
+            (250, Operation::Read, on_device("device 1"), None, 2048, 512, None),
+        ]
+    );
+}
+
+#[test]
+fn cloudphysics_records_have_either_version() {
+    let first = |command: u16, time: u64| {
+        let numbers = [1u32, 4096, 1].map(u32::to_le_bytes).concat();
+        [
+            &numbers[..],
+            &command.to_le_bytes(),
+            &0x100u16.to_le_bytes(),
+            &8u64.to_le_bytes(),
+            &time.to_le_bytes(),
+        ]
+        .concat()
+    };
+    let second = |command: u16, time: u64| {
+        let numbers = [1u32, 4096, 1].map(u32::to_le_bytes).concat();
+        let times = [8, time, 30].map(u64::to_le_bytes).concat();
+        [&command.to_le_bytes()[..], &0x200u16.to_le_bytes(), &numbers, &times].concat()
+    };
+    for record in [&first as &dyn Fn(u16, u64) -> Vec<u8>, &second] {
+        let trace = [record(0x28, 1000), record(0x12, 1001), record(0x8a, 1007)].concat();
+        let row = |time, operation| (time, operation, on("vscsi"), None, 4096, 4096, None);
+        assert_eq!(
+            rows(&trace, Format::CloudPhysics).unwrap(),
+            [row(0, Operation::Read), row(7000, Operation::Write)]
+        );
+        let damaged = rows(&trace[..trace.len() - 3], Format::CloudPhysics).unwrap_err();
+        assert_eq!(damaged.kind(), "record");
+    }
 }

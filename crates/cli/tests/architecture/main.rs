@@ -49,6 +49,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "flashgrain_profile",
             "flashgrain_report",
             "flashgrain_ssdsim",
+            "flashgrain_trace",
         ],
     ),
     (

@@ -75,5 +75,6 @@ fn request(event: Event<'_>, names: &mut Names) -> Option<Line> {
         in_file: None,
         length_bytes: sectors(length)?,
         process: Some(event.process),
+        latency_ns: None,
     }))
 }

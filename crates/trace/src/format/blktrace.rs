@@ -99,6 +99,7 @@ impl Records {
             in_file: None,
             length_bytes,
             process: Some(self.u32(record, 32)),
+            latency_ns: None,
         })
     }
 

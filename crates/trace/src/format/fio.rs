@@ -61,6 +61,7 @@ impl Iolog {
             in_file: address.filter(|_| !is_device),
             length_bytes: if operation == Operation::Flush { 0 } else { length_bytes },
             process: None,
+            latency_ns: None,
         }))
     }
 }

@@ -3,12 +3,17 @@
 mod blkparse;
 pub(crate) mod blktrace;
 mod fio;
+mod mqsim;
 mod msr;
+mod own;
 mod strace;
+pub(crate) mod vscsi;
 
 use std::fmt;
 
-use crate::{Names, Request};
+pub use own::TraceWriter;
+
+use crate::{Losses, Names, Request};
 
 /// A format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,8 +29,14 @@ pub enum Format {
     Fio3,
     /// CSV of the MSR Cambridge traces.
     MsrCambridge,
-    /// What `strace` prints of one process.
+    /// What `strace` prints.
     Strace,
+    /// Requests of MQSim and DiskSim.
+    Mqsim,
+    /// Binary records of the CloudPhysics traces.
+    CloudPhysics,
+    /// Flashgrain's own.
+    Own,
 }
 
 impl Format {
@@ -37,12 +48,14 @@ impl Format {
         let text = String::from_utf8_lossy(head);
         let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
         match first {
+            own::HEAD => Some(Self::Own),
             "fio version 2 iolog" => Some(Self::Fio2),
             "fio version 3 iolog" => Some(Self::Fio3),
             _ if msr::is_line(first) => Some(Self::MsrCambridge),
             _ if blkparse::is_line(first) => Some(Self::Blkparse),
             _ if strace::is_line(first) => Some(Self::Strace),
-            _ => None,
+            _ if mqsim::is_line(first) => Some(Self::Mqsim),
+            _ => vscsi::version(head).map(|_| Self::CloudPhysics),
         }
     }
 }
@@ -56,6 +69,9 @@ impl fmt::Display for Format {
             Self::Fio3 => "fio iolog (version 3)",
             Self::MsrCambridge => "MSR Cambridge",
             Self::Strace => "strace",
+            Self::Mqsim => "MQSim",
+            Self::CloudPhysics => "CloudPhysics",
+            Self::Own => "Flashgrain",
         })
     }
 }
@@ -77,6 +93,8 @@ pub(crate) enum LineReader {
     Fio(fio::Iolog),
     Msr(msr::Csv),
     Strace(strace::Calls),
+    Mqsim(mqsim::Requests),
+    Own(own::Records),
 }
 
 impl LineReader {
@@ -84,11 +102,13 @@ impl LineReader {
     pub(crate) fn new(format: Format) -> Option<Self> {
         match format {
             Format::Blkparse => Some(Self::Blkparse),
-            Format::Blktrace => None,
+            Format::Blktrace | Format::CloudPhysics => None,
             Format::Fio2 => Some(Self::Fio(fio::Iolog::new(false))),
             Format::Fio3 => Some(Self::Fio(fio::Iolog::new(true))),
             Format::MsrCambridge => Some(Self::Msr(msr::Csv::default())),
             Format::Strace => Some(Self::Strace(strace::Calls::default())),
+            Format::Mqsim => Some(Self::Mqsim(mqsim::Requests::default())),
+            Format::Own => Some(Self::Own(own::Records::default())),
         }
     }
 
@@ -101,6 +121,41 @@ impl LineReader {
             Self::Fio(iolog) => iolog.line(text, names),
             Self::Msr(csv) => csv.line(text, names),
             Self::Strace(calls) => calls.line(text, names),
+            Self::Mqsim(requests) => requests.line(text, names),
+            Self::Own(records) => records.line(text, names),
+        }
+    }
+
+    /// A request of an earlier line that was not yielded yet.
+    pub(crate) fn waiting(&mut self) -> Option<Request> {
+        match self {
+            Self::Strace(calls) => calls.waiting(),
+            _ => None,
+        }
+    }
+
+    /// What is missing so far.
+    pub(crate) fn losses(&self) -> Losses {
+        match self {
+            Self::Strace(calls) => calls.losses(),
+            Self::Own(records) => records.losses.clone(),
+            _ => Losses::default(),
+        }
+    }
+
+    /// What the trace says to people.
+    pub(crate) fn notes(&self) -> &[String] {
+        match self {
+            Self::Own(records) => &records.notes,
+            _ => &[],
+        }
+    }
+
+    /// What must follow before the trace may end, if anything must.
+    pub(crate) fn lacks(&self) -> Option<&'static str> {
+        match self {
+            Self::Own(records) if !records.is_complete => Some("the line `end`: the recording was cut off"),
+            _ => None,
         }
     }
 }

@@ -19,6 +19,7 @@ struct Fields<'a> {
     operation: Operation,
     offset_bytes: u64,
     length_bytes: u64,
+    response_time: u64,
 }
 
 pub(crate) fn is_line(text: &str) -> bool {
@@ -42,8 +43,8 @@ fn fields(text: &str) -> Option<Fields<'_>> {
         },
         offset_bytes: columns.next()?.parse().ok()?,
         length_bytes: columns.next()?.parse().ok()?,
+        response_time: columns.next()?.parse().ok()?,
     };
-    let _response_time: u64 = columns.next()?.parse().ok()?;
     columns.next().is_none().then_some(fields)
 }
 
@@ -62,6 +63,7 @@ impl Csv {
             in_file: None,
             length_bytes: fields.length_bytes,
             process: None,
+            latency_ns: Some(fields.response_time.saturating_mul(100)),
         })
     }
 }

@@ -1,0 +1,85 @@
+//! What `strace` prints: `[PID] [SECONDS] CALL(ARGUMENTS) = RESULT`. Reads and writes have the bytes that they
+//! returned, at the offset that the open file had reached.
+//!
+//! 1. [`line`] takes a line apart. Calls that other threads' lines have interrupted are put together again.
+//! 2. [`descriptors`] follows the descriptors of each process through `open`, `dup`, `fork` and threads. The
+//!    paths that `strace -y` prints win.
+//! 3. [`transfer`] makes requests of the calls, and counts as a [`Loss`] what they do not show.
+
+mod descriptors;
+mod line;
+mod transfer;
+
+use std::collections::{HashMap, VecDeque};
+
+use super::Line;
+use crate::{Loss, Losses, Names, Request};
+use descriptors::Descriptors;
+
+const EXPECTED: &str = "a system call with its result, as strace prints it";
+const UNFINISHED: &str = "<unfinished ...>";
+
+/// Reads lines; knows the open files of all processes.
+#[derive(Default)]
+pub(crate) struct Calls {
+    descriptors: Descriptors,
+    ends: transfer::Ends,
+    unfinished: HashMap<u32, (u64, String)>,
+    /// Requests beyond the first of a line, which `io_submit` brings.
+    more: VecDeque<Request>,
+    losses: Losses,
+}
+
+pub(crate) fn is_line(text: &str) -> bool {
+    line::is_call(line::prefix(text).2)
+}
+
+impl Calls {
+    /// What was lost so far.
+    pub fn losses(&self) -> Losses {
+        let mut losses = self.losses.clone();
+        losses.add(Loss::Unfinished, self.unfinished.len() as u64);
+        losses
+    }
+
+    /// A request of an earlier line that was not yielded yet.
+    pub fn waiting(&mut self) -> Option<Request> {
+        self.more.pop_front()
+    }
+
+    pub fn line(&mut self, text: &str, names: &mut Names) -> Line {
+        let (process, time_ns, text) = line::prefix(text);
+        if text.starts_with("+++") {
+            self.unfinished.remove(&process.unwrap_or(0));
+            return Line::Other;
+        }
+        if text.starts_with("---") || text.starts_with("strace: ") {
+            return Line::Other;
+        }
+        let key = process.unwrap_or(0);
+        if let Some(begin) = text.strip_suffix(UNFINISHED) {
+            self.unfinished.insert(key, (time_ns, begin.trim_end().to_owned()));
+            return Line::Other;
+        }
+        if let Some((_, end)) = text.strip_prefix("<... ").and_then(|text| text.split_once(" resumed>")) {
+            return match self.unfinished.remove(&key) {
+                Some((time_ns, begin)) => self.whole(process, time_ns, &(begin + end), names),
+                None => Line::Other,
+            };
+        }
+        if !line::is_call(text) {
+            return Line::Wrong(EXPECTED);
+        }
+        self.whole(process, time_ns, text, names)
+    }
+
+    fn whole(&mut self, process: Option<u32>, time_ns: u64, text: &str, names: &mut Names) -> Line {
+        let Some(call) = line::call(text) else { return Line::Other };
+        let first = self.more.len();
+        self.call(process.unwrap_or(0), &call, names);
+        for request in self.more.range_mut(first..) {
+            (request.time_ns, request.process, request.latency_ns) = (time_ns, process, call.took_ns);
+        }
+        self.more.pop_front().map_or(Line::Other, Line::Request)
+    }
+}
