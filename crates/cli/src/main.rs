@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    advise, backends, bench, compare, completions, db, io, man, profile, report, sim, study, tune, vfs,
+    advise, backends, bench, compare, completions, db, io, man, profile, report, sim, study, trace, tune, vfs,
 };
 use interrupt::Interrupt;
 use output::{Context, Verbosity};
@@ -69,6 +69,7 @@ enum Command {
     Db(db::DbArguments),
     Bench(bench::BenchArguments),
     Study(study::StudyArguments),
+    Trace(trace::TraceArguments),
     Sim(sim::SimArguments),
     Vfs(vfs::VfsArguments),
     Backends(backends::BackendsArguments),
@@ -93,6 +94,7 @@ fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
         Command::Db(arguments) => db::run(arguments, context),
         Command::Bench(arguments) => bench::run(arguments, context),
         Command::Study(arguments) => study::run(arguments, context),
+        Command::Trace(arguments) => trace::run(arguments, context),
         Command::Sim(arguments) => sim::run(arguments, context),
         Command::Vfs(arguments) => vfs::run(arguments, context),
         Command::Backends(arguments) => backends::run(arguments),

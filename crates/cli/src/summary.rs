@@ -8,6 +8,7 @@ use flashgrain_model::{Comparison, Models};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::Diff;
 use flashgrain_report::Style;
+use flashgrain_report::trace::JudgedTrace;
 
 /// Columns where there is no terminal, and the most that are used on one.
 const COLUMNS: usize = 100;
@@ -34,6 +35,10 @@ pub fn brief_advice(advice: &Advice) -> String {
 
 pub fn engine(engine: &EngineAdvice) -> String {
     flashgrain_report::terminal_engine(engine, style())
+}
+
+pub fn trace(judged: &JudgedTrace<'_>) -> String {
+    flashgrain_report::trace::terminal(judged, style())
 }
 
 fn style() -> Style {

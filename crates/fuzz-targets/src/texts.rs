@@ -99,7 +99,7 @@ pub fn trace(bytes: &[u8]) {
     let written = writer.finish(&reader.losses()).unwrap_or_else(|error| panic!("{error}"));
     let mut again = Reader::new(&written[..]).unwrap_or_else(|error| panic!("{error}"));
     let mut count = 0;
-    while let Some(request) = again.next() {
+    for request in again.by_ref() {
         let request = request.unwrap_or_else(|error| panic!("what was written is read: {error}"));
         let first = requests.get(count).unwrap_or_else(|| panic!("no more than was written"));
         let place = |request: &Request| (request.time_ns, request.operation, request.length_bytes);

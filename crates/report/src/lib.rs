@@ -1,7 +1,7 @@
 //! A device profile for people: tables for a terminal, and one HTML page with charts that needs neither
 //! network nor scripts.
 //!
-//! It reads a [`DeviceProfile`](flashgrain_profile::DeviceProfile) and neither measures nor decides anything
+//! It reads a [`DeviceProfile`](flashgrain_profile::DeviceProfile), or a [`trace`] judged for one, and neither measures nor decides anything
 //! itself. Undetermined values are shown as such with their reason; an experiment that was not run takes one
 //! line. The same profile always gives the same bytes. Text from outside (drive names, paths, notes) is
 //! escaped, control characters included.
@@ -15,6 +15,7 @@ mod svg;
 mod table;
 mod terminal;
 mod text;
+pub mod trace;
 pub mod unit;
 
 pub use advice::{advice as terminal_advice, brief as terminal_brief_advice, engine as terminal_engine};

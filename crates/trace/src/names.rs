@@ -26,6 +26,11 @@ impl Names {
         self.texts.get(id.0 as usize).map_or("", String::as_str)
     }
 
+    /// All names, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(String::as_str)
+    }
+
     /// The name `text`, which is new or was there before.
     pub fn id(&mut self, text: &str) -> NameId {
         if let Some(&id) = self.ids.get(text) {

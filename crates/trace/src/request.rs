@@ -43,10 +43,3 @@ pub struct Request {
     /// How long it took, in nanoseconds, if that is known.
     pub latency_ns: Option<u64>,
 }
-
-impl Request {
-    /// The address that rules about alignment are judged by: the device's if it is known, else the file's.
-    pub fn judged_address(&self) -> Option<Address> {
-        self.on_device.or(self.in_file)
-    }
-}

@@ -1,12 +1,12 @@
 //! The five rules of the hidden-parameters paper (§3.2.1), for one request after the other.
 //!
-//! A rule whose parameter is unknown judges nothing. "Of chunk size" in Rules 2 and 4 means exactly that size,
-//! as in the paper's reading of its own traces: unaligned 64 KiB writes to a drive with chunks of 4 KiB break
-//! Rules 1 and 3 in its Figure 7, but not Rule 4.
+//! A rule whose parameter is unknown judges nothing. "Of chunk size" in Rules 2 and 4 means exactly that
+//! size, as in the paper's reading of its own traces: unaligned 64 KiB writes to a drive with chunks of 4 KiB
+//! break Rules 1 and 3 in its Figure 7, but not Rule 4.
 
 use std::num::NonZeroU64;
 
-use crate::{Operation, Request};
+use crate::Operation;
 
 /// The parameters of a drive, in bytes; `None` is what nobody knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,125 +48,76 @@ impl Rule {
         Self::FewFlashPages,
     ];
 
+    /// What it asks for, in a few words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::DesirableWrites => "writes are multiples of the smallest desirable write",
+            Self::HotReads => "reads of chunk size begin at hot locations",
+            Self::AlignedWrites => "writes begin at stripe boundaries",
+            Self::AlignedChunks => "writes of chunk size are aligned with chunks",
+            Self::FewFlashPages => "writes modify no more flash pages than they need",
+        }
+    }
+
     /// The paper's number, from 1 on.
     pub fn number(self) -> usize {
         self as usize + 1
     }
 }
 
-/// How many requests a rule has judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Requests that the rule is about.
-    pub judged: u64,
-    /// Requests among them that break it.
-    pub broken: u64,
-    /// Bytes of requests that break it.
-    pub broken_bytes: u64,
-}
-
-/// All five rules on one drive, and what they have found.
-#[derive(Clone, Debug, Default)]
-pub struct Rules {
-    grain: Grain,
-    tallies: [Tally; 5],
-    written_bytes: u64,
-    flash_pages_modified: u64,
-    flash_pages_least: u64,
-}
-
-impl Rules {
-    /// Rules for a drive with `grain`.
-    pub fn new(grain: Grain) -> Self {
-        Self { grain, ..Self::default() }
+impl Grain {
+    /// Whether everything is known that `rule` needs.
+    pub fn knows(&self, rule: Rule) -> bool {
+        match rule {
+            Rule::DesirableWrites => self.desirable_write_bytes.is_some(),
+            Rule::HotReads => self.chunk_bytes.is_some() && self.hot_offset_bytes.is_some(),
+            Rule::AlignedWrites => self.stripe_bytes.is_some(),
+            Rule::AlignedChunks => self.chunk_bytes.is_some(),
+            Rule::FewFlashPages => self.flash_page_bytes.is_some(),
+        }
     }
 
-    /// What `rule` has found; `None` if a parameter that it needs is unknown.
-    pub fn tally(&self, rule: Rule) -> Option<Tally> {
-        let grain = &self.grain;
-        let is_known = match rule {
-            Rule::DesirableWrites => grain.desirable_write_bytes.is_some(),
-            Rule::HotReads => grain.chunk_bytes.is_some() && grain.hot_offset_bytes.is_some(),
-            Rule::AlignedWrites => grain.stripe_bytes.is_some(),
-            Rule::AlignedChunks => grain.chunk_bytes.is_some(),
-            Rule::FewFlashPages => grain.flash_page_bytes.is_some(),
-        };
-        is_known.then(|| self.tallies[rule as usize])
-    }
-
-    /// Bytes of all writes.
-    pub fn written_bytes(&self) -> u64 {
-        self.written_bytes
-    }
-
-    /// Flash pages that the writes have modified, each write by itself; `None` if their size is unknown.
-    pub fn flash_pages_modified(&self) -> Option<u64> {
-        self.grain.flash_page_bytes.map(|_| self.flash_pages_modified)
-    }
-
-    /// Flash pages that the same writes would have modified, had each begun at a flash page.
-    pub fn flash_pages_least(&self) -> Option<u64> {
-        self.grain.flash_page_bytes.map(|_| self.flash_pages_least)
-    }
-
-    /// Judges `request` and returns for each rule, in the order of [`Rule::ALL`], whether it is broken.
-    /// Flushes, discards, and requests without an address or bytes are not judged.
-    pub fn judge(&mut self, request: &Request) -> [bool; 5] {
-        let mut broken = [false; 5];
-        let Some(address) = request.judged_address().filter(|_| request.length_bytes > 0) else {
-            return broken;
-        };
-        let (offset, length) = (address.offset_bytes, request.length_bytes);
-        let verdicts = match request.operation {
+    /// For each rule, in the order of [`Rule::ALL`], whether a request breaks it; `None` if the rule is not
+    /// about such requests, or a parameter is unknown that it needs.
+    pub fn verdicts(&self, operation: Operation, offset: u64, length: u64) -> [Option<bool>; 5] {
+        match operation {
+            _ if length == 0 => [None; 5],
             Operation::Read => [None, self.hot_read(offset, length), None, None, None],
             Operation::Write => self.write(offset, length),
-            Operation::Flush | Operation::Discard => return broken,
-        };
-        for ((tally, verdict), broken) in self.tallies.iter_mut().zip(verdicts).zip(&mut broken) {
-            let Some(is_broken) = verdict else { continue };
-            *broken = is_broken;
-            tally.judged += 1;
-            if is_broken {
-                tally.broken += 1;
-                tally.broken_bytes = tally.broken_bytes.saturating_add(length);
-            }
+            Operation::Flush | Operation::Discard => [None; 5],
         }
-        broken
     }
 
     fn hot_read(&self, offset: u64, length: u64) -> Option<bool> {
-        let (chunk, hot) = (self.grain.chunk_bytes?, self.grain.hot_offset_bytes?);
+        let (chunk, hot) = (self.chunk_bytes?, self.hot_offset_bytes?);
         (length == chunk.get()).then(|| offset % chunk != hot % chunk)
     }
 
-    fn write(&mut self, offset: u64, length: u64) -> [Option<bool>; 5] {
-        self.written_bytes = self.written_bytes.saturating_add(length);
-        let grain = self.grain;
-        let chunk = grain.chunk_bytes.filter(|chunk| length == chunk.get());
+    fn write(&self, offset: u64, length: u64) -> [Option<bool>; 5] {
+        let chunk = self.chunk_bytes.filter(|chunk| length == chunk.get());
         [
-            grain.desirable_write_bytes.map(|desirable| length % desirable != 0),
+            self.desirable_write_bytes.map(|desirable| length % desirable != 0),
             None,
-            grain.stripe_bytes.map(|stripe| offset % stripe != 0),
+            self.stripe_bytes.map(|stripe| offset % stripe != 0),
             chunk.map(|chunk| offset % chunk != 0),
-            grain.flash_page_bytes.map(|page| self.flash_pages(offset, length, page)),
+            self.flash_page_bytes.map(|page| {
+                let (touched, least) = units(offset, length, page);
+                touched > least
+            }),
         ]
     }
+}
 
-    /// Counts the flash pages of a write; whether they are more than its length needs.
-    fn flash_pages(&mut self, offset: u64, length: u64, page: NonZeroU64) -> bool {
-        let last = offset.saturating_add(length - 1);
-        let modified = last / page - offset / page + 1;
-        let least = length.div_ceil(page.get());
-        self.flash_pages_modified = self.flash_pages_modified.saturating_add(modified);
-        self.flash_pages_least = self.flash_pages_least.saturating_add(least);
-        modified > least
-    }
+/// The units (flash pages, chunks, stripes) that a range of at least a byte touches, and the fewest that its
+/// length allows.
+pub fn units(offset: u64, length: u64, unit: NonZeroU64) -> (u64, u64) {
+    let last = offset.saturating_add(length.saturating_sub(1));
+    (last / unit - offset / unit + 1, length.div_ceil(unit.get()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Address, Names};
 
     /// Toshiba XG5, SSD-T of the paper.
     fn toshiba() -> Grain {
@@ -193,18 +144,9 @@ mod tests {
     }
 
     fn broken(grain: Grain, operation: Operation, offset_bytes: u64, length_bytes: u64) -> Vec<usize> {
-        let name = Names::default().id("file");
-        let request = Request {
-            time_ns: 0,
-            operation,
-            on_device: None,
-            in_file: Some(Address { name, offset_bytes }),
-            length_bytes,
-            process: None,
-            latency_ns: None,
-        };
-        let verdicts = Rules::new(grain).judge(&request);
-        Rule::ALL.iter().filter(|rule| verdicts[**rule as usize]).map(|rule| rule.number()).collect()
+        let verdicts = grain.verdicts(operation, offset_bytes, length_bytes);
+        let is_broken = |rule: &&Rule| verdicts[**rule as usize] == Some(true);
+        Rule::ALL.iter().filter(is_broken).map(|rule| rule.number()).collect()
     }
 
     #[test]
@@ -234,33 +176,8 @@ mod tests {
 
     #[test]
     fn rules_without_their_parameter_say_nothing() {
-        let rules = Rules::new(samsung());
-        assert_eq!(rules.tally(Rule::FewFlashPages), None);
-        assert_eq!(rules.flash_pages_modified(), None);
-        assert_eq!(rules.tally(Rule::AlignedWrites), Some(Tally::default()));
-        assert_eq!(broken(Grain::default(), Operation::Write, 1, 1), [0; 0]);
-    }
-
-    #[test]
-    fn of_275_byte_records_6_7_percent_straddle_a_flash_page() {
-        let mut rules = Rules::new(toshiba());
-        let name = Names::default().id("binlog");
-        for record in 0..1_000_000 {
-            let in_file = Some(Address { name, offset_bytes: record * 275 });
-            rules.judge(&Request {
-                time_ns: 0,
-                operation: Operation::Write,
-                on_device: None,
-                in_file,
-                length_bytes: 275,
-                process: None,
-                latency_ns: None,
-            });
-        }
-        let tally = rules.tally(Rule::FewFlashPages).unwrap();
-        let percent = tally.broken as f64 / tally.judged as f64 * 100.0;
-        assert!((percent - 6.7).abs() < 0.05, "{percent}");
-        let modified = rules.flash_pages_modified().unwrap();
-        assert_eq!(modified - rules.flash_pages_least().unwrap(), tally.broken);
+        assert!(!samsung().knows(Rule::FewFlashPages));
+        assert_eq!(samsung().verdicts(Operation::Write, 4000, 275)[4], None);
+        assert_eq!(Grain::default().verdicts(Operation::Write, 1, 1), [None; 5]);
     }
 }

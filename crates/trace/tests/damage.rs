@@ -3,7 +3,8 @@
 
 use std::num::NonZeroU64;
 
-use flashgrain_trace::{Error, Grain, Reader, Rules};
+use flashgrain_trace::check::{Check, Drive, JudgedBy};
+use flashgrain_trace::{Error, Grain, Reader};
 use proptest::prelude::*;
 
 const BEGINS: [&[u8]; 10] = [
@@ -20,28 +21,20 @@ const BEGINS: [&[u8]; 10] = [
 ];
 
 fn judge_all(trace: &[u8]) -> (u64, Option<Error>) {
-    let reader = match Reader::new(trace) {
+    let mut reader = match Reader::new(trace) {
         Ok(reader) => reader,
         Err(error) => return (0, Some(error)),
     };
-    let mut rules = Rules::new(Grain {
+    let grain = Grain {
         desirable_write_bytes: NonZeroU64::new(4096),
         chunk_bytes: NonZeroU64::new(512),
         hot_offset_bytes: Some(0),
         stripe_bytes: NonZeroU64::new(65536),
         flash_page_bytes: NonZeroU64::new(512),
-    });
-    let mut requests = 0;
-    for request in reader {
-        match request {
-            Ok(request) => {
-                rules.judge(&request);
-                requests += 1;
-            }
-            Err(error) => return (requests, Some(error)),
-        }
-    }
-    (requests, None)
+    };
+    let mut check = Check::new(Drive::of_grain("made up", grain), JudgedBy::Drive);
+    let error = reader.by_ref().find_map(|request| request.map(|request| check.take(&request)).err());
+    (check.finish(reader.names(), &reader.losses(), reader.notes()).requests, error)
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn rows(trace: &[u8], format: Format) -> Result<Vec<Row>, Error> {
             request.operation,
             request.on_device.map(name),
             request.in_file.map(name),
-            request.judged_address().map_or(u64::MAX, |address| address.offset_bytes),
+            request.on_device.or(request.in_file).map_or(u64::MAX, |address| address.offset_bytes),
             request.length_bytes,
             request.process,
         ));

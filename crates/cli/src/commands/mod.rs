@@ -12,5 +12,6 @@ pub mod profile;
 pub mod report;
 pub mod sim;
 pub mod study;
+pub mod trace;
 pub mod tune;
 pub mod vfs;

@@ -21,6 +21,7 @@ mod sim;
 mod sim_faults;
 mod study;
 mod support;
+mod trace_check;
 mod tune;
 mod tune_store;
 mod usage;

@@ -1,5 +1,5 @@
-//! Iologs of `fio`: `NAME ACTION` and `NAME ACTION OFFSET LENGTH`; version 3 has a time in milliseconds before.
-//! Version 2 has no times but waits, in microseconds.
+//! Iologs of `fio`: `NAME ACTION` and `NAME ACTION OFFSET LENGTH`; version 3 has a time in milliseconds
+//! before. Version 2 has no times but waits, in microseconds.
 
 use super::Line;
 use crate::{Address, Names, Operation, Request};

@@ -1,6 +1,6 @@
-//! Traces of MQSim and DiskSim: text, a request a line: arrival time, device, first sector, sectors, and 1 for a
-//! read or 0 for a write. MQSim takes its times in the unit that its workload file names, nanoseconds unless it
-//! says otherwise; the trace itself does not say, and nanoseconds are assumed.
+//! Traces of MQSim and DiskSim: text, a request a line: arrival time, device, first sector, sectors, and 1
+//! for a read or 0 for a write. MQSim takes its times in the unit that its workload file names, nanoseconds
+//! unless it says otherwise; the trace itself does not say, and nanoseconds are assumed.
 
 use super::{Line, sectors};
 use crate::{Address, Names, Operation, Request};

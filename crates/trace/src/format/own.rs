@@ -1,5 +1,5 @@
-//! Flashgrain's own format: text, a record a line, so that what is written last is all that an end in the middle
-//! loses.
+//! Flashgrain's own format: text, a record a line, so that what is written last is all that an end in the
+//! middle loses.
 //!
 //! ```text
 //! flashgrain trace 1

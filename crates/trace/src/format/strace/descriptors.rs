@@ -1,5 +1,5 @@
-//! File descriptors of processes, as the kernel has them: a process has a table, which threads share; an entry
-//! refers to an open file, which duplicates and children share; an open file has an offset.
+//! File descriptors of processes, as the kernel has them: a process has a table, which threads share; an
+//! entry refers to an open file, which duplicates and children share; an open file has an offset.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,8 @@ use crate::NameId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenFile {
     pub name: NameId,
-    /// Whether the name is the whole path, as `strace -y` prints it; else it is what the program has asked for.
+    /// Whether the name is the whole path, as `strace -y` prints it; else it is what the program has asked
+    /// for.
     pub is_whole_path: bool,
     pub offset_bytes: u64,
     pub is_appended: bool,

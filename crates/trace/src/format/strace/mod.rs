@@ -1,5 +1,5 @@
-//! What `strace` prints: `[PID] [SECONDS] CALL(ARGUMENTS) = RESULT`. Reads and writes have the bytes that they
-//! returned, at the offset that the open file had reached.
+//! What `strace` prints: `[PID] [SECONDS] CALL(ARGUMENTS) = RESULT`. Reads and writes have the bytes that
+//! they returned, at the offset that the open file had reached.
 //!
 //! 1. [`line`] takes a line apart. Calls that other threads' lines have interrupted are put together again.
 //! 2. [`descriptors`] follows the descriptors of each process through `open`, `dup`, `fork` and threads. The

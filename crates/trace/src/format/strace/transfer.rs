@@ -131,8 +131,8 @@ impl Calls {
         }
     }
 
-    /// The open file of the descriptor with which the arguments begin. One that was open before the trace began
-    /// is known by the path behind it; then nobody knows its offset, and it begins at 0.
+    /// The open file of the descriptor with which the arguments begin. One that was open before the trace
+    /// began is known by the path behind it; then nobody knows its offset, and it begins at 0.
     fn file(&mut self, process: u32, arguments: &str, names: &mut Names) -> Option<&mut OpenFile> {
         let (number, path) = descriptor(arguments)?;
         if let Some(path) = path {

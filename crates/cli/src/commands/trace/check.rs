@@ -1,0 +1,104 @@
+//! `flashgrain trace check`.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use flashgrain_profile::file;
+use flashgrain_report::trace::{JudgedTrace, page};
+use flashgrain_trace::Reader;
+use flashgrain_trace::check::{Check, Drive, Endurance, JudgedBy, Report};
+use serde::Serialize;
+
+use crate::output::{Context, print, print_json};
+use crate::units::parse_positive_bytes;
+use crate::{results, summary};
+
+/// Say which requests of a trace go against the grain of a drive, and what that costs there.
+///
+/// Applies the five rules of the hidden-parameters paper to each file, prices what breaks them with the
+/// models of the profile, counts flash pages and wear, and names settings and layouts that would mend it. A
+/// rule whose parameter the profile does not know is skipped. The format of the trace is recognised: that of
+/// `flashgrain trace record`, blkparse, blktrace, strace, fio, MQSim, MSR Cambridge or CloudPhysics.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The trace; it may be a pipe, such as /dev/stdin.
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// A folder of results, or a `profile.json`, of the drive.
+    #[arg(long, value_name = "FILE", default_value = "flashgrain-out")]
+    profile: PathBuf,
+    /// Bytes that the drive may be made to write in its life, such as 600TB: how long it lasts.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    endurance: Option<u64>,
+    /// Judge offsets in files even where the trace has addresses on the drive: the layout that the program
+    /// chose, as the paper does.
+    #[arg(long)]
+    by_file: bool,
+    /// Write a page with figures, too.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The output of `--json`.
+#[derive(Debug, Serialize)]
+struct Output<'a> {
+    flashgrain_version: &'static str,
+    trace: String,
+    format: String,
+    /// Why the trace could not be read to its end.
+    damage: Option<String>,
+    #[serde(flatten)]
+    report: &'a Report,
+    endurance: Option<Endurance>,
+}
+
+pub fn run(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> {
+    let profile = results::read_profile(&arguments.profile)?;
+    let judged_by = if arguments.by_file { JudgedBy::File } else { JudgedBy::Drive };
+    let mut check = Check::new(Drive::of(&profile), judged_by);
+    let mut reader = open(&arguments.trace)?;
+    let named = arguments.trace.display().to_string();
+    let damage = reader.by_ref().find_map(|request| request.map(|request| check.take(&request)).err());
+    let report = check.finish(reader.names(), &reader.losses(), reader.notes());
+    let endurance = arguments.endurance.and_then(|bytes| report.endurance(bytes));
+    let judged = JudgedTrace {
+        source: &named,
+        format: format!("{} trace", reader.format()),
+        report: &report,
+        endurance,
+        damage: damage.as_ref().map(ToString::to_string),
+    };
+    if let Some(path) = &arguments.html {
+        let page = page(&judged)?;
+        file::write_atomically(path, |writer| writer.write_all(page.as_bytes()))?;
+        context.note(&format!("wrote {}", path.display()));
+    }
+    if arguments.json {
+        print_json(&Output {
+            flashgrain_version: env!("CARGO_PKG_VERSION"),
+            trace: named.clone(),
+            format: reader.format().to_string(),
+            damage: judged.damage.clone(),
+            report: &report,
+            endurance,
+        })?;
+    } else {
+        print(&summary::trace(&judged))?;
+    }
+    // What came before the damage is worth showing, but it is not the whole trace.
+    damage.map_or(Ok(()), |error| Err(error).context(named))
+}
+
+/// A reader of the trace at `path`.
+fn open(path: &Path) -> anyhow::Result<Reader<impl std::io::BufRead + use<>>> {
+    let named = || path.display().to_string();
+    let file = File::open(path).with_context(|| format!("read {}", path.display()))?;
+    // A folder opens like a file and fails at the first byte.
+    Reader::new(file.take(u64::MAX)).with_context(named)
+}

@@ -1,0 +1,117 @@
+//! What a judged trace says, in sentences.
+
+use flashgrain_trace::check::{Endurance, Group, JudgedBy, Report};
+
+use super::JudgedTrace;
+use crate::unit::{self, Unit};
+
+/// What was read.
+pub(super) fn requests(judged: &JudgedTrace<'_>) -> Vec<String> {
+    let report = judged.report;
+    let mut sentences = vec![format!(
+        "{} of {} requests over {}.",
+        judged.format,
+        unit::count(report.requests as f64),
+        unit::seconds(report.seconds)
+    )];
+    sentences.extend(report.layers.iter().map(layer));
+    if report.unplaced > 0 {
+        sentences.push(format!("{} requests have no address.", unit::count(report.unplaced as f64)));
+    }
+    sentences.extend(judged.damage.as_ref().map(|damage| format!("Not read to its end: {damage}.")));
+    sentences
+}
+
+fn layer(group: &Group) -> String {
+    let (to, one) = if group.is_device { ("drives", "Block requests") } else { ("files", "System calls") };
+    let moved =
+        |count: u64, bytes: u64| format!("{} ({})", unit::count(count as f64), unit::bytes(bytes as f64));
+    format!(
+        "{one} to {} {to}: {} reads, {} writes, {} flushes.",
+        group.files,
+        moved(group.reads.requests, group.reads.bytes),
+        moved(group.writes.requests, group.writes.bytes),
+        group.flushes
+    )
+}
+
+/// What was judged by which parameters.
+pub(super) fn drive(report: &Report) -> String {
+    let parameters = report.parameters.iter().map(|parameter| {
+        let name = parameter.name.trim_end_matches("_bytes").replace('_', " ");
+        let value = parameter.bytes.map_or("undetermined".to_owned(), |bytes| unit::bytes(bytes as f64));
+        format!("{name} {value}")
+    });
+    let parameters: Vec<_> = parameters.collect();
+    let model = match &report.model {
+        Some(model) => format!("Times as {model} predicts them, one request at a time"),
+        None => "No times: the profile has no model of reads and writes".to_owned(),
+    };
+    let addresses = match report.judged_by {
+        JudgedBy::Drive => {
+            "judged by addresses on the drive where the trace has them, else by offsets in files"
+        }
+        JudgedBy::File => "judged by offsets in files where the trace has them",
+    };
+    format!("{}: {}. {model}; {addresses}.", report.drive, parameters.join(", "))
+}
+
+/// Rules that were not judged, with the reasons.
+pub(super) fn skipped(report: &Report) -> Vec<String> {
+    let skipped = report.rules.iter().filter_map(|rule| {
+        Some(format!("Rule {} skipped: {}.", rule.number, rule.skipped.as_deref()?.trim_end_matches('.')))
+    });
+    skipped.collect()
+}
+
+/// Write amplification and wear.
+pub(super) fn wear(judged: &JudgedTrace<'_>) -> Vec<String> {
+    let Some(group) = judged.report.lowest_layer().filter(|group| group.wear.run_bytes > 0) else {
+        return vec!["Nothing was written.".to_owned()];
+    };
+    let wear = &group.wear;
+    let mut sentences = vec![format!(
+        "{} were written in {} runs: writes without a gap and without a flush between them count as one, as they reach the drive \
+         through a page cache.",
+        unit::bytes(wear.run_bytes as f64),
+        unit::count(wear.runs as f64)
+    )];
+    match (wear.flash_pages, wear.write_amplification) {
+        (Some(pages), Some(amplification)) => sentences.push(format!(
+            "They modify {} flash pages, {} of them in part; {} would do if each run began at a page. Write amplification {}.",
+            unit::count(pages.modified as f64),
+            unit::count(pages.partial as f64),
+            unit::count(pages.least as f64),
+            Unit::Plain.show(amplification)
+        )),
+        _ => sentences.push(
+            "The drive's flash page is undetermined: the table has the sizes that drives have.".to_owned(),
+        ),
+    }
+    sentences.extend(judged.endurance.as_ref().map(endurance));
+    sentences
+}
+
+fn endurance(endurance: &Endurance) -> String {
+    let used = format!(
+        "Of an endurance of {} the trace has used {} with flash pages of {}",
+        unit::bytes(endurance.rated_bytes as f64),
+        unit::share(endurance.used_fraction),
+        unit::bytes(endurance.flash_page_bytes as f64)
+    );
+    match (endurance.years, endurance.years_without_amplification) {
+        (Some(years), Some(without)) => format!(
+            "{used}; at this rate it lasts {} years, {} years without amplification.",
+            Unit::Plain.show(years),
+            Unit::Plain.show(without)
+        ),
+        _ => format!("{used}."),
+    }
+}
+
+/// What is missing, and what the trace says to people.
+pub(super) fn losses(report: &Report) -> Vec<String> {
+    let losses =
+        report.losses.iter().map(|(_, count, meaning)| format!("{}: {meaning}.", unit::count(*count as f64)));
+    losses.chain(report.notes.iter().cloned()).collect()
+}

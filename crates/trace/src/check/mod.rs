@@ -1,0 +1,191 @@
+//! Judges a trace: which requests to which files go against the grain of a drive, what that costs there, and
+//! what would mend it.
+//!
+//! 1. [`Drive`] takes parameters and prices from a profile.
+//! 2. [`Check`] takes one request after the other. Each file has its own tally; nothing else is kept.
+//! 3. [`Check::finish`] gives files their kinds, adds them up by kind, and says what would mend what.
+
+mod drive;
+mod kind;
+mod mend;
+mod report;
+mod run;
+mod spread;
+mod tally;
+
+use std::collections::BTreeMap;
+
+pub use drive::{Drive, Parameter};
+pub use kind::FileKind;
+pub use report::{Endurance, FileReport, Group, KindReport, Mending, Report, RuleReport, Wear};
+pub use run::{FLASH_PAGES_BYTES, FlashPages};
+pub use spread::SpreadPoint;
+pub use tally::{Count, Example, RuleTally};
+
+use crate::{Address, Losses, NameId, Names, Operation, Request};
+use spread::Spread;
+use tally::{FileTally, Placed};
+
+/// The most files that are told apart; what comes to further ones is counted together.
+const FILES_MAX: usize = 20_000;
+
+/// The most files of which points are kept.
+const SPREADS_MAX: usize = 500;
+
+/// The stripe that points are drawn over if the drive's is unknown, in bytes.
+const STRIPE_BYTES: u64 = 64 * 1024;
+
+/// The addresses that rules are judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgedBy {
+    /// Those on the drive where the trace has them, else offsets in files.
+    #[default]
+    Drive,
+    /// Offsets in files where the trace has them, as the paper has it: the layout that the program chose.
+    File,
+}
+
+/// Judges the requests of one trace.
+pub struct Check {
+    drive: Drive,
+    judged_by: JudgedBy,
+    files: Vec<Option<Box<FileTally>>>,
+    other_files: FileTally,
+    told_apart: usize,
+    spreads: usize,
+    requests: u64,
+    unplaced: u64,
+    first_ns: Option<u64>,
+    last_ns: u64,
+}
+
+impl Check {
+    /// Begins with no request.
+    pub fn new(drive: Drive, judged_by: JudgedBy) -> Self {
+        Self {
+            drive,
+            judged_by,
+            files: Vec::new(),
+            other_files: FileTally::default(),
+            told_apart: 0,
+            spreads: 0,
+            requests: 0,
+            unplaced: 0,
+            first_ns: None,
+            last_ns: 0,
+        }
+    }
+
+    fn stripe_bytes(&self) -> u64 {
+        self.drive.grain.stripe_bytes.map_or(STRIPE_BYTES, u64::from)
+    }
+
+    /// Takes a request.
+    pub fn take(&mut self, request: &Request) {
+        self.requests += 1;
+        self.first_ns = Some(self.first_ns.map_or(request.time_ns, |first| first.min(request.time_ns)));
+        self.last_ns = self.last_ns.max(request.time_ns);
+        let judged = match self.judged_by {
+            JudgedBy::Drive => request.on_device.or(request.in_file),
+            JudgedBy::File => request.in_file.or(request.on_device),
+        };
+        // A request belongs to its file even where it is judged by its address on the drive.
+        let (Some(place), Some(owner)) = (judged, request.in_file.or(request.on_device)) else {
+            self.unplaced += 1;
+            return;
+        };
+        if request.operation == Operation::Flush && request.in_file.is_none() {
+            self.flush_device(owner);
+            return;
+        }
+        let placed =
+            Placed { operation: request.operation, offset: place.offset_bytes, length: request.length_bytes };
+        let drive = &self.drive;
+        match self.files.get_mut(owner.name.index()) {
+            Some(Some(tally)) => tally.take(placed, drive),
+            _ => self.take_new(owner.name, request.in_file.is_none(), placed),
+        }
+    }
+
+    fn take_new(&mut self, name: NameId, is_device: bool, placed: Placed) {
+        if self.told_apart >= FILES_MAX {
+            self.other_files.files = 1;
+            self.other_files.take(placed, &self.drive);
+            return;
+        }
+        self.told_apart += 1;
+        let has_spread = self.spreads < SPREADS_MAX;
+        self.spreads += usize::from(has_spread);
+        let spread = has_spread.then(|| Box::new(Spread::new(self.stripe_bytes())));
+        let mut tally = FileTally::new(is_device, spread);
+        tally.take(placed, &self.drive);
+        if self.files.len() <= name.index() {
+            self.files.resize_with(name.index() + 1, || None);
+        }
+        if let Some(file) = self.files.get_mut(name.index()) {
+            *file = Some(Box::new(tally));
+        }
+    }
+
+    /// A flush of a drive ends the runs of requests to the drive. Files were flushed by calls of their own.
+    fn flush_device(&mut self, device: Address) {
+        let placed = Placed { operation: Operation::Flush, offset: 0, length: 0 };
+        match self.files.get_mut(device.name.index()) {
+            Some(Some(tally)) => tally.take(placed, &self.drive),
+            _ => self.take_new(device.name, true, placed),
+        }
+    }
+
+    /// The result, of a trace with these names and losses.
+    pub fn finish(mut self, names: &Names, losses: &Losses, notes: &[String]) -> Report {
+        let page_bytes = self.drive.grain.flash_page_bytes.map(u64::from);
+        for tally in self.files.iter_mut().flatten() {
+            tally.runs.close(page_bytes);
+        }
+        self.other_files.runs.close(page_bytes);
+        let known = self.known_names(names);
+        let has_name = |name: &str| known.contains_key(name);
+        let mut files: Vec<(String, FileKind, &FileTally)> = Vec::new();
+        for (&name, &index) in &known {
+            if let Some(Some(tally)) = self.files.get(index) {
+                files.push((name.to_owned(), kind_of(name, tally, has_name), tally));
+            }
+        }
+        if self.other_files.files > 0 {
+            files.push(("(all further files)".to_owned(), FileKind::Mixed, &self.other_files));
+        }
+        report::report(&self, files, losses, notes)
+    }
+
+    /// The names that have a tally, with their numbers.
+    fn known_names<'a>(&self, names: &'a Names) -> BTreeMap<&'a str, usize> {
+        let all = names.iter().enumerate();
+        all.filter(|(index, _)| matches!(self.files.get(*index), Some(Some(_))))
+            .map(|(index, name)| (name, index))
+            .collect()
+    }
+}
+
+/// Of a file that no name gives away, how it is used says its kind.
+fn kind_of(name: &str, tally: &FileTally, has_name: impl Fn(&str) -> bool) -> FileKind {
+    if tally.is_device {
+        return FileKind::Device;
+    }
+    if let Some(kind) = FileKind::of_name(name, has_name) {
+        return kind;
+    }
+    let writes = tally.writes;
+    if writes.requests == 0 {
+        return FileKind::OnlyRead;
+    }
+    // The first write continues nothing.
+    if (writes.sequential + 1) * 10 >= writes.requests * 9 {
+        return FileKind::Appended;
+    }
+    let most = tally.written_lengths.iter().max_by_key(|(_, count)| *count);
+    match most {
+        Some((_, count)) if count * 10 >= writes.requests * 9 => FileKind::Paged,
+        _ => FileKind::Mixed,
+    }
+}
