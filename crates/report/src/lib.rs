@@ -1,10 +1,10 @@
 //! A device profile for people: tables for a terminal, and one HTML page with charts that needs neither
 //! network nor scripts.
 //!
-//! It reads a [`DeviceProfile`](flashgrain_profile::DeviceProfile), or a [`trace`] judged for one, and neither measures nor decides anything
-//! itself. Undetermined values are shown as such with their reason; an experiment that was not run takes one
-//! line. The same profile always gives the same bytes. Text from outside (drive names, paths, notes) is
-//! escaped, control characters included.
+//! It reads a [`DeviceProfile`](flashgrain_profile::DeviceProfile), or a [`trace`] that was judged for one,
+//! and neither measures nor decides anything itself. Undetermined values are shown as such with their reason;
+//! an experiment that was not run takes one line. The same profile always gives the same bytes. Text from
+//! outside (drive names, paths, notes) is escaped, control characters included.
 
 mod advice;
 mod error;
