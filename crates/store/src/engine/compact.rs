@@ -39,6 +39,8 @@ impl Engine {
             self.checkpointer.checkpoint()?;
             // The room of a long log is no reason to keep more.
             self.checkpointer.move_log_back()?;
+            self.transactions().withdraw(compaction.end_bytes(compaction.target()))?;
+            // Indexes may have become smaller.
             let keep = compaction.target();
             let remaining = compaction.remaining_bytes(keep);
             futile = if remaining < least { 0 } else { futile + 1 };

@@ -254,6 +254,15 @@ pub(crate) trait Index: Send + Sync {
     /// it.
     fn make_room(&self) {}
 
+    /// Called while the store is compacted: an index that owns segments behind this byte of the device leaves
+    /// them for free ones before it, as far as there are any. Parks.
+    ///
+    /// # Errors
+    /// As [`Index::read`].
+    fn withdraw(&self, _end_bytes: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Called when the store is closed, before it waits for overflow values that are being freed. An index
     /// that works in the background puts its changes into pages, ends that work, and gives back what it has
     /// given up: afterwards only [`Index::before_cut`] changes pages.
@@ -396,6 +405,12 @@ pub(crate) trait Indexes: Send + Sync {
 
     /// [`Index::make_room`] of all.
     fn make_room(&self);
+
+    /// [`Index::withdraw`] of all.
+    ///
+    /// # Errors
+    /// The first one's.
+    fn withdraw(&self, end_bytes: u64) -> Result<(), Error>;
 
     /// [`Index::stop`] of all.
     ///

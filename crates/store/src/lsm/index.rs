@@ -185,6 +185,10 @@ impl Index for Lsm {
         });
     }
 
+    fn withdraw(&self, end_bytes: u64) -> Result<(), Error> {
+        self.this.upgrade().map_or(Ok(()), |own| Self::withdraw(&own, end_bytes))
+    }
+
     fn stop(&self) -> Result<(), Error> {
         let turn = self.flushes.take();
         if self.is_cleared.load(Ordering::SeqCst) || planted!(MergesGoOnWhenClosed) {

@@ -83,6 +83,20 @@ impl Jobs {
         Some((job, ticket, levels))
     }
 
+    /// The job that `pick` chooses, however many are running: it is running from now on.
+    pub fn begin_one(
+        &self,
+        levels: impl FnOnce() -> Arc<Levels>,
+        pick: impl FnOnce(&Levels, &Busy) -> Option<Job>,
+    ) -> Option<(Job, Ticket, Arc<Levels>)> {
+        let mut state = self.state();
+        // Under the lock, as in `begin`.
+        let levels = levels();
+        let job = pick(&levels, &state.busy)?;
+        let ticket = state.busy.begin(&job);
+        Some((job, ticket, levels))
+    }
+
     /// Chooses where tables with keys of this range go, and keeps jobs away from there as one that is
     /// running.
     pub fn claim(&self, range: KeyInterval<'_>, choose: impl FnOnce(&Busy) -> Target) -> (Target, Ticket) {

@@ -140,8 +140,12 @@ impl Lsm {
             let before = Arc::clone(&self.parts().levels);
             self.send_jobs();
             self.jobs.wait();
+            let has_changed = !Arc::ptr_eq(&before, &self.parts().levels);
+            // The tables of the levels before were read until now.
+            drop(before);
+            self.sweep();
             // One job leads to the next.
-            if Arc::ptr_eq(&before, &self.parts().levels) {
+            if !has_changed {
                 return;
             }
         }
@@ -198,7 +202,7 @@ impl Lsm {
     }
 
     /// Does a job that was picked with these levels.
-    fn run(self: &Arc<Self>, job: Job, levels: Arc<Levels>) -> Result<(), Error> {
+    pub(super) fn run(self: &Arc<Self>, job: Job, levels: Arc<Levels>) -> Result<(), Error> {
         if !self.runs_jobs() {
             return Ok(());
         }
@@ -223,7 +227,7 @@ impl Lsm {
         drop(levels);
         let beside = Beside { older, below };
         let output = self.merge_in_parts(job.inputs().cloned().collect(), beside, table)?;
-        if job.from == level && output.made.len() >= removed.len() {
+        if job.from == level && removed.len() > 1 && output.made.len() >= removed.len() {
             // The next one would win nothing either, until there is something new.
             self.is_unified.store(true, Ordering::Relaxed);
         }

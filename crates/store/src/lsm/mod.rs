@@ -13,6 +13,7 @@
 //! block      records with common beginnings           ranges       removals of ranges of keys
 //! filter     keys that a table surely does not have   load         records become tables at once
 //! versions   those of one key                         stats        what is counted
+//! withdrawal  tables move to the device's beginning
 //! ```
 
 mod below;
@@ -42,6 +43,7 @@ mod throttling;
 mod tree;
 mod turn;
 mod versions;
+mod withdrawal;
 
 pub use compression::LsmCompression;
 pub use flashgrain_settings::LsmWorkload;

@@ -374,6 +374,16 @@ impl Table {
         self.segments.first().map_or(0, |segment| segment.opening().0)
     }
 
+    /// Where the last of its segments ends on the device.
+    pub fn end_bytes(&self) -> u64 {
+        self.segments.iter().map(OwnedSegment::end_bytes).max().unwrap_or(0)
+    }
+
+    /// Bytes of its segments.
+    pub fn segment_bytes(&self) -> u64 {
+        self.segments.iter().map(OwnedSegment::length).sum()
+    }
+
     /// Whether a key may be in it.
     pub fn covers(&self, key: &[u8]) -> bool {
         let last = self.summary.last_key.as_slice();

@@ -2,9 +2,10 @@
 //!
 //! A compaction goes on in rounds, each of which ends with a checkpoint:
 //! 1. Open segments behind those that are to be kept are closed.
-//! 2. What is live in the emptiest segments behind them is moved, which fills the first free segments. Where
+//! 2. Owners write what they have behind them anew, into the first free segments.
+//! 3. What is live in the emptiest segments behind them is moved, which fills the first free segments. Where
 //!    these lack room, loose segments before them are emptied as well.
-//! 3. The checkpoint makes the emptied segments free, and writes the page table anew if any of it lies
+//! 4. The checkpoint makes the emptied segments free, and writes the page table anew if any of it lies
 //!    behind.
 //!
 //! In the end the device's free end is cut off: both superblocks say so before the device is shorter.
@@ -82,13 +83,16 @@ impl Compactor {
 }
 
 impl Compaction {
-    /// The segments that the store is to keep, by what is live now. Segments that are owned whole are not
-    /// moved, so those up to the last one of them are kept.
+    /// The segments that the store is to keep, by what is live now.
     pub fn target(&self) -> usize {
-        let least = self.0.growth.first_segments().max(self.0.space.end_of_owned());
-        let keep = self.0.space.fewest().max(least);
+        let keep = self.0.space.fewest().max(self.0.growth.first_segments());
         self.0.space.set_ceiling(Some(keep));
         keep
+    }
+
+    /// Where so many segments end on the device.
+    pub fn end_bytes(&self, keep: usize) -> u64 {
+        self.0.space.sizes().device_bytes(keep)
     }
 
     /// Bytes of used segments behind those that the store is to keep.

@@ -22,9 +22,8 @@
 //! numbers any more has lost nothing: they are reclaimed like any page that no tree refers to.
 //!
 //! The cleaner and the gatherings never look at such a segment. A compaction cannot move it either: its
-//! blocks are referred to by the owner alone. It leaves the segment where it is, and the device keeps at
-//! least the segments up to it. An owner that rewrites its segments anyway takes the first free ones, which
-//! are at the front.
+//! blocks are referred to by the owner alone. It asks owners to rewrite what lies behind the new end, which
+//! takes the first free segments; and the device keeps at least the segments up to the last owned one.
 //!
 //! A block is its checksum (4 bytes), the length of its content (4 bytes) and its content. The checksum
 //! covers where the block should be, the opening sequence of the segment, which no other use of any segment
@@ -205,6 +204,11 @@ impl OwnedSegments {
     /// Whether there will be segments of so many bytes, once those that are pending are free.
     pub fn will_have_room(&self, bytes: u64) -> bool {
         self.upkeep.may_grow() || self.parts.space.is_room_for_owner(bytes)
+    }
+
+    /// Bytes of free segments before this byte of the device that owners may take.
+    pub fn room_before(&self, end_bytes: u64) -> u64 {
+        self.parts.space.room_for_owner_before(end_bytes)
     }
 
     /// Room that nobody else may take from now on: an owner's claim, of nothing yet.
@@ -418,6 +422,11 @@ impl OwnedSegment {
     /// Bytes of it.
     pub fn length(&self) -> u64 {
         self.0.length()
+    }
+
+    /// Where it ends on the device.
+    pub fn end_bytes(&self) -> u64 {
+        self.0.range.end
     }
 
     /// Unique to this use of the segment.

@@ -144,6 +144,15 @@ impl Transactions {
         self.indexes.before_cut(may)
     }
 
+    /// Called while the store is compacted: indexes leave the segments that they own behind this byte of the
+    /// device, as far as there is room before it.
+    ///
+    /// # Errors
+    /// The indexes'.
+    pub fn withdraw(&self, end_bytes: u64) -> Result<(), Error> {
+        self.indexes.withdraw(end_bytes)
+    }
+
     /// Called when the store is closed: indexes end what they do in the background.
     ///
     /// # Errors

@@ -83,6 +83,10 @@ impl Indexes for AllIndexes {
         self.with_own_versions().iter().for_each(|index| index.make_room());
     }
 
+    fn withdraw(&self, end_bytes: u64) -> Result<(), Error> {
+        self.with_own_versions().iter().try_for_each(|index| index.withdraw(end_bytes))
+    }
+
     fn stop(&self) -> Result<(), Error> {
         let tried: Vec<_> = self.with_own_versions().iter().map(|index| index.stop()).collect();
         tried.into_iter().collect()

@@ -18,9 +18,10 @@
 //! job       what is merged, and how         overlap    the tables whose merge rewrites least
 //! leveled   one run per level               tiered     up to F runs per level
 //! lazy      tiered, but for the last level  single     one run below level 0
-//! small     small runs and tables
+//! small     small runs and tables           behind    tables at the end of a device that becomes shorter
 //! ```
 
+mod behind;
 mod busy;
 mod job;
 mod lazy;
@@ -33,6 +34,7 @@ mod small;
 mod tests;
 mod tiered;
 
+pub(super) use behind::pick_behind;
 pub(super) use busy::{Busy, Ticket};
 pub(super) use job::Job;
 pub use options::LsmLayout;

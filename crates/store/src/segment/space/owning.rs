@@ -35,6 +35,15 @@ impl Space {
         usage.has_room_for(inner.claims.dirty_bytes, less_bytes)
     }
 
+    /// Bytes of free segments before this byte of the device that an owner may take.
+    pub fn room_for_owner_before(&self, end_bytes: u64) -> u64 {
+        let inner = self.lock();
+        let (ledger, kept_bytes) = (&inner.ledger, inner.reserve().kept_from(Stream::Owned));
+        let before = ledger.free().map(|index| self.range(index)).take_while(|range| range.end <= end_bytes);
+        let before_bytes: u64 = before.map(|range| range.end - range.start).sum();
+        before_bytes.min(ledger.tally().free.saturating_sub(kept_bytes))
+    }
+
     /// Keeps so many bytes more for owners, and so many less.
     pub fn claim_for_owner(&self, more_bytes: u64, less_bytes: u64) {
         let claims = &mut self.lock().claims;
@@ -93,12 +102,5 @@ impl Space {
             inner.ledger.set_state(index, SegmentState::Owned);
         }
         is_free
-    }
-
-    /// The number of segments up to the last owned one.
-    pub fn end_of_owned(&self) -> usize {
-        let inner = self.lock();
-        let mut all = inner.ledger.iter();
-        all.rfind(|(_, segment)| segment.state == SegmentState::Owned).map_or(0, |(index, _)| index + 1)
     }
 }

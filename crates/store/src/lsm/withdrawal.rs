@@ -1,0 +1,35 @@
+//! What a tree does while its store is compacted: its tables move to the device's beginning.
+
+use super::policy::pick_behind;
+use super::tree::Lsm;
+use crate::Error;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+
+impl Lsm {
+    /// Has what is removed go, and writes tables anew that have segments behind `end_bytes` of the device, as
+    /// long as there is room before it. The room that they leave is free with the next checkpoint.
+    pub(super) fn withdraw(self: &Arc<Self>, end_bytes: u64) -> Result<(), Error> {
+        let _at_work = self.shared.segments.owned.at_work();
+        if !self.is_making_room.swap(true, Ordering::Relaxed) {
+            self.win_room();
+            self.is_making_room.store(false, Ordering::Relaxed);
+        }
+        loop {
+            let levels = || Arc::clone(&self.parts().levels);
+            let begun = self.jobs.begin_one(levels, |levels, busy| {
+                pick_behind(levels, busy, end_bytes, self.shared.segments.owned.room_before(end_bytes))
+            });
+            let Some((job, ticket, levels)) = begun else { return Ok(()) };
+            let running = self.jobs.running(ticket);
+            let done = self.run(job, levels);
+            drop(running);
+            self.sweep();
+            match done {
+                // Others have taken the room: a checkpoint makes more of it free.
+                Err(Error::Full { .. } | Error::Closed) => return Ok(()),
+                done => done?,
+            }
+        }
+    }
+}
