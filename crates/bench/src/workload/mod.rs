@@ -50,8 +50,11 @@ const YCSB_SCAN_RECORDS: u32 = 100;
 /// Records of a long scan beside writers.
 const LONG_SCAN_RECORDS: u32 = 100_000;
 
+/// Records of a short scan.
+const SHORT_SCAN_RECORDS: u32 = 100;
+
 /// Names of all workloads, with their descriptions.
-pub const NAMES: [(&str, &str); 20] = [
+pub const NAMES: [(&str, &str); 21] = [
     ("lookup", "random point look-ups"),
     ("lookup-missing", "random look-ups of keys that are not there, among those that are"),
     ("lookup-many", "look-ups by batches of 32, with the engine's own call for that where it has one"),
@@ -61,6 +64,7 @@ pub const NAMES: [(&str, &str); 20] = [
     ("overwrite", "random updates, without looking"),
     ("readrandom", "as lookup, by db_bench's name"),
     ("seekrandom", "seeks to random places, with ten records each"),
+    ("scan-short", "scans of 100 records"),
     ("scan-long", "scans of 100,000 records"),
     ("readrandomwriterandom", "nine look-ups for each update"),
     ("ycsb-a", "half look-ups, half updates, Zipf"),
@@ -100,6 +104,7 @@ impl Workload {
             "fillrandom" | "insert" => plain(insert),
             "overwrite" => plain(update),
             "seekrandom" => plain(scans((SEEK_RECORDS, SEEK_RECORDS))),
+            "scan-short" => plain(scans((SHORT_SCAN_RECORDS, SHORT_SCAN_RECORDS))),
             "scan-long" => plain(scans((LONG_SCAN_RECORDS, LONG_SCAN_RECORDS))),
             "readrandomwriterandom" => plain(Mix { read: 0.9, update: 0.1, ..Mix::default() }),
             "ycsb-a" => ycsb(Mix { read: 0.5, update: 0.5, ..Mix::default() }),
