@@ -6,6 +6,9 @@
 //! with the default VFS. How a database gets a layout, and what happens to its journals, is in
 //! `docs/sqlite.md`.
 //!
+//! The VFS `flashgrain-device` is the same before a [`Volume`]: databases, journals and logs on any device,
+//! without a file system.
+//!
 //! - As a loadable extension, this library is `libflashgrain_sqlite_vfs.so`.
 //! - In a Rust program, hand [`auto_extension`] to `sqlite3_auto_extension`: the VFS is there from the next
 //!   opened connection on.
@@ -14,14 +17,21 @@
 //! The crate links no SQLite: it calls the functions of the table that SQLite hands to an extension.
 //!
 //! From the top: `native` (SQLite's C interface, and all of the `unsafe` code) asks `shape` where the bytes
-//! of a file are, and `names` what the files beside a database are called.
+//! of a file are, and `names` what the files beside a database are called; `mounts` has the volumes.
 
 pub mod convert;
+mod mounts;
 mod names;
 mod native;
 mod shape;
+mod volume;
 
+pub use mounts::{create_files, mount, open_files, unmount};
 pub use native::{auto_extension, sqlite3_flashgrainsqlitevfs_init};
+pub use volume::{Error as VolumeError, Sent, Volume, VolumeOptions};
 
 /// What the VFS is called where SQLite takes a VFS's name.
 pub const VFS_NAME: &str = "flashgrain";
+
+/// The same before volumes, instead of the system's files.
+pub const DEVICE_VFS_NAME: &str = "flashgrain-device";

@@ -4,16 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{ArgGroup, Args, Subcommand};
-use flashgrain_device::bytes_text;
+use flashgrain_device::{OpenOptions, bytes_text};
 use flashgrain_layout::HotLocations;
 use flashgrain_model::Estimate;
 use flashgrain_profile::DeviceProfile;
 use flashgrain_sqlite_vfs::convert::{self, Description};
+use flashgrain_sqlite_vfs::{VolumeOptions, create_files};
 use serde::Serialize;
 
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::results;
+use crate::units::parse_positive_bytes;
 
 /// Copy SQLite databases into a layout that follows the drive, and out of it.
 ///
@@ -31,6 +33,7 @@ enum VfsCommand {
     Import(ImportArguments),
     Export(ExportArguments),
     Info(InfoArguments),
+    CreateVolume(CreateVolumeArguments),
 }
 
 /// Copy a plain database into a new file with a layout.
@@ -78,6 +81,20 @@ struct InfoArguments {
     json: bool,
 }
 
+/// Make a volume, on which the VFS `flashgrain-device` puts databases without a file system.
+///
+/// Several files on several drives are striped over. The variable FLASHGRAIN_VOLUMES names volumes for SQLite,
+/// as in `fast=/mnt/a/volume,/mnt/b/volume`.
+#[derive(Debug, Args)]
+struct CreateVolumeArguments {
+    /// Files that do not exist yet.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Bytes of all files together.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    size: u64,
+}
+
 /// The output of `info --json`.
 #[derive(Debug, Serialize)]
 struct Info {
@@ -106,11 +123,22 @@ pub fn run(arguments: &VfsArguments, context: &Context) -> anyhow::Result<()> {
             context.note(&format!("wrote {}: {size}, plain", arguments.to.display()));
             Ok(())
         }
+        VfsCommand::CreateVolume(arguments) => create_volume(arguments, context),
         VfsCommand::Info(arguments) => {
             let info = Info::from(convert::describe(&arguments.file)?);
             if arguments.json { print_json(&info) } else { Ok(print(&info.text())?) }
         }
     }
+}
+
+fn create_volume(arguments: &CreateVolumeArguments, context: &Context) -> anyhow::Result<()> {
+    if let Some(path) = arguments.files.iter().find(|path| path.exists()) {
+        bail!(Usage(format!("{} exists; remove it or choose another name", path.display())));
+    }
+    let (device, options) = (OpenOptions::default(), VolumeOptions::default());
+    let volume = create_files(&arguments.files, arguments.size, &device, options)?;
+    context.note(&format!("made a volume of {} on {}", bytes_text(arguments.size), volume.target()));
+    Ok(())
 }
 
 /// The layout that was given, or that of the profile.

@@ -30,7 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile", "flashgrain_settings"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
-    ("flashgrain_sqlite_vfs", &["flashgrain_layout"]),
+    ("flashgrain_sqlite_vfs", &["flashgrain_device", "flashgrain_layout"]),
     (
         "flashgrain_bench",
         &[
@@ -86,6 +86,7 @@ const UNSAFE_FOLDERS: &[&str] = &[
     "crates/profile/tests/",
     "crates/sqlite-vfs/examples/",
     "crates/sqlite-vfs/src/native/",
+    "crates/sqlite-vfs/src/volume/lane.rs",
     "crates/sqlite-vfs/tests/",
     "crates/store/src/task/",
     "crates/store/src/io_context/",

@@ -58,3 +58,17 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
     refused(&["import", "plain.db", "new.db", layout[0], layout[1]], 1, &["plain.db-wal", "close"]);
     assert!(!folder.path().join("new.db").exists());
 }
+
+#[test]
+fn volumes_are_made_in_new_files_only() {
+    let folder = folder();
+    let make = |files: &[&str]| {
+        let mut command = flashgrain();
+        command.current_dir(&folder).args(["vfs", "create-volume", "--size", "8MiB"]).args(files);
+        command
+    };
+    let said = stderr(&make(&["one", "other"]).assert().success());
+    assert!(said.contains("8 MiB"), "{said}");
+    fails(&mut make(&["new", "one"]), 2, &["one exists"]);
+    assert!(!folder.path().join("new").exists());
+}

@@ -5,20 +5,34 @@ use std::ffi::{CString, c_char, c_double, c_int, c_void};
 
 pub(super) const OK: c_int = 0;
 pub(super) const ERROR: c_int = 1;
+pub(super) const BUSY: c_int = 5;
 pub(super) const NOMEM: c_int = 7;
 pub(super) const IOERR: c_int = 10;
+pub(super) const NOTFOUND: c_int = 12;
 pub(super) const CANTOPEN: c_int = 14;
 pub(super) const NOTADB: c_int = 26;
+pub(super) const IOERR_READ: c_int = IOERR | (1 << 8);
 pub(super) const IOERR_SHORT_READ: c_int = IOERR | (2 << 8);
+pub(super) const IOERR_WRITE: c_int = IOERR | (3 << 8);
+pub(super) const IOERR_FSYNC: c_int = IOERR | (4 << 8);
+pub(super) const IOERR_TRUNCATE: c_int = IOERR | (6 << 8);
+pub(super) const IOERR_DELETE: c_int = IOERR | (10 << 8);
+pub(super) const IOERR_DELETE_NOENT: c_int = IOERR | (23 << 8);
 pub(super) const OK_LOAD_PERMANENTLY: c_int = 1 << 8;
 
 pub(super) const OPEN_READONLY: c_int = 0x1;
+pub(super) const OPEN_CREATE: c_int = 0x4;
+pub(super) const OPEN_EXCLUSIVE: c_int = 0x10;
 pub(super) const OPEN_MAIN_DB: c_int = 0x100;
 pub(super) const OPEN_MAIN_JOURNAL: c_int = 0x800;
 pub(super) const OPEN_SUPER_JOURNAL: c_int = 0x4000;
 pub(super) const OPEN_WAL: c_int = 0x8_0000;
 
 pub(super) const ACCESS_EXISTS: c_int = 0;
+pub(super) const ACCESS_READWRITE: c_int = 1;
+pub(super) const ACCESS_READ: c_int = 2;
+pub(super) const SHM_LOCK: c_int = 2;
+pub(super) const SHM_EXCLUSIVE: c_int = 8;
 pub(super) const LOCK_NONE: c_int = 0;
 pub(super) const SYNC_NORMAL: c_int = 2;
 
@@ -28,6 +42,9 @@ pub(super) const FCNTL_PRAGMA: c_int = 14;
 
 /// Promises that a write of an aligned block is atomic, and that several writes are.
 pub(super) const IOCAP_ATOMIC: c_int = 0x1ff | 0x4000;
+
+/// Promises that bytes around those that are written stay as they are if power fails.
+pub(super) const IOCAP_POWERSAFE_OVERWRITE: c_int = 0x1000;
 
 /// `sqlite3_file`.
 #[repr(C)]

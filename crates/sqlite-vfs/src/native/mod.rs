@@ -11,6 +11,7 @@
 //! Of the VFS behind, the same is expected as of any VFS that is registered.
 
 mod abi;
+mod device;
 mod file;
 mod lower;
 mod vfs;

@@ -12,16 +12,24 @@ use super::abi::{
 };
 use super::file::{Kind, RealName, ShimFile, State, install, lower_place};
 use super::lower::{Lower, call};
+use crate::mounts;
 use crate::names::{LONGER_BYTES, Name, Names};
 use crate::shape::Shape;
 
+/// Before SQLite's default VFS.
 const NAME: &CStr = c"flashgrain";
+
+/// Before volumes.
+const DEVICE_NAME: &CStr = c"flashgrain-device";
 
 /// The parameter of a URI that names the layout of a new database.
 const PARAMETER: &CStr = c"layout";
 
 /// The variable of the environment that does it for databases opened without one.
 const VARIABLE: &str = "FLASHGRAIN_LAYOUT";
+
+/// The variable that names volumes to be mounted.
+const VOLUMES_VARIABLE: &str = "FLASHGRAIN_VOLUMES";
 
 /// What our VFS knows.
 struct Shim {
@@ -32,7 +40,7 @@ struct Shim {
     layout: Option<HotLocations>,
 }
 
-/// Registers the VFS, which stays until the process ends; a second time, nothing happens.
+/// Registers both VFSes, which stay until the process ends; a second time, nothing happens.
 pub(super) fn register(functions: Functions) -> Result<(), String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,24 +52,35 @@ pub(super) fn register(functions: Functions) -> Result<(), String> {
         Ok(text) => layout_of(&text).map_err(|error| format!("{VARIABLE}: {error}"))?,
         Err(_) => None,
     };
+    if let Ok(text) = std::env::var(VOLUMES_VARIABLE) {
+        mounts::mount_all(&text).map_err(|error| format!("{VOLUMES_VARIABLE}: {error}"))?;
+    }
     // SAFETY: null asks for the default.
     let base = unsafe { (functions.vfs_find)(null()) };
     if base.is_null() {
         return Err("SQLite has no default VFS to stand in front of".into());
     }
-    let shim = Box::leak(Box::new(Shim { base, functions, names: Names::default(), layout }));
     // SAFETY: a registered VFS stays where it is.
-    let vfs = Box::leak(Box::new(unsafe { table(base, shim) }));
-    // SAFETY: all methods are set, and the table is never freed.
-    match unsafe { (functions.vfs_register)(vfs, 0) } {
-        OK => Ok(()),
-        code => Err(format!("SQLite refuses to register the VFS `flashgrain` with code {code}")),
+    let volumes = unsafe { super::device::make(base, functions) };
+    for (name, base) in [(NAME, base), (DEVICE_NAME, volumes)] {
+        let shim = Box::leak(Box::new(Shim { base, functions, names: Names::default(), layout }));
+        // SAFETY: as above; that of volumes is never freed.
+        let vfs = Box::leak(Box::new(unsafe { table(name, base, shim) }));
+        // SAFETY: all methods are set, and the table is never freed.
+        match unsafe { (functions.vfs_register)(vfs, 0) } {
+            OK => {}
+            code => {
+                let name = name.to_string_lossy();
+                return Err(format!("SQLite refuses to register the VFS `{name}` with code {code}"));
+            }
+        }
     }
+    Ok(())
 }
 
 /// # Safety
 /// `base` is a registered VFS.
-unsafe fn table(base: *mut Vfs, shim: &'static mut Shim) -> Vfs {
+unsafe fn table(name: &'static CStr, base: *mut Vfs, shim: &'static mut Shim) -> Vfs {
     // SAFETY: as the caller promises.
     let (version, file_bytes, path_bytes_max) =
         unsafe { ((*base).version, (*base).file_bytes, (*base).path_bytes_max) };
@@ -70,7 +89,7 @@ unsafe fn table(base: *mut Vfs, shim: &'static mut Shim) -> Vfs {
         file_bytes: size_of::<ShimFile>() as c_int + file_bytes,
         path_bytes_max: path_bytes_max - LONGER_BYTES as c_int,
         next: null_mut(),
-        name: NAME.as_ptr(),
+        name: name.as_ptr(),
         app_data: std::ptr::from_mut(shim).cast(),
         open: Some(open),
         delete: Some(delete),

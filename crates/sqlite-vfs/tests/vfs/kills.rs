@@ -15,7 +15,7 @@ const DATABASE: &str = "FLASHGRAIN_KILLED_DATABASE";
 
 const RECORDS_PER_TRANSACTION: u32 = 50;
 
-fn number(variable: &str, otherwise: u64) -> u64 {
+pub fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }
 

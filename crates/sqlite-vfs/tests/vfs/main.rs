@@ -13,3 +13,4 @@ mod page_sizes;
 mod processes;
 mod several;
 mod support;
+mod volumes;

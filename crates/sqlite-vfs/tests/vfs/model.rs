@@ -46,7 +46,7 @@ fn reopen(path: &Path, mode: &str) -> Connection {
     connection
 }
 
-fn live(path: &Path, layout: &str, mode: &str, seed: u64) {
+pub fn live(path: &Path, layout: &str, mode: &str, seed: u64) {
     let mut random = Pcg64::seed_from_u64(seed);
     let page_bytes = 512_u32 << random.random_range(0..8);
     let connection = open(path, layout);

@@ -3,8 +3,11 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
+use flashgrain_device::Device;
+use flashgrain_sqlite_vfs::{DEVICE_VFS_NAME, VFS_NAME, Volume, VolumeOptions};
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 use rusqlite::{Connection, OpenFlags, ffi};
 
 type EntryPoint = unsafe extern "C" fn(*mut c_void, *mut *mut c_char, *const c_void) -> c_int;
@@ -28,7 +31,52 @@ pub fn try_open(path: &Path, layout: &str) -> rusqlite::Result<Connection> {
     let uri = format!("file:{}?layout={layout}", path.display());
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags_and_vfs(uri, flags, flashgrain_sqlite_vfs::VFS_NAME)
+    let vfs = if path.to_str().unwrap().starts_with(VOLUMES) { DEVICE_VFS_NAME } else { VFS_NAME };
+    Connection::open_with_flags_and_vfs(uri, flags, vfs)
+}
+
+/// Databases below this path are in the volume that is mounted as the name behind it.
+const VOLUMES: &str = "/@";
+
+/// A simulated drive of 256 MiB.
+pub fn drive() -> Arc<SimDevice> {
+    let config = SimConfig::named("sim:960evo").unwrap().resized(256 << 20);
+    Arc::new(SimDevice::new(&config, "sim:960evo", 1).unwrap())
+}
+
+/// A volume on a device, mounted as long as this lives.
+pub struct Mounted {
+    pub volume: Option<Arc<Volume>>,
+    name: String,
+}
+
+impl Mounted {
+    /// A new volume under a name of its own.
+    pub fn create(name: &str, device: Arc<dyn Device>) -> Self {
+        Self::mount(name, Volume::create(device, VolumeOptions::default()).unwrap())
+    }
+
+    /// The volume that is on a device.
+    pub fn open(name: &str, device: Arc<dyn Device>) -> Self {
+        Self::mount(name, Volume::open(device, VolumeOptions::default()).unwrap())
+    }
+
+    pub fn mount(name: &str, volume: Arc<Volume>) -> Self {
+        let name = format!("@{name}");
+        flashgrain_sqlite_vfs::mount(&name, Arc::clone(&volume)).unwrap();
+        Self { volume: Some(volume), name }
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, file: &str) -> PathBuf {
+        PathBuf::from(format!("/{}/{file}", self.name))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        flashgrain_sqlite_vfs::unmount(&self.name);
+    }
 }
 
 /// Opens a database as a program without the VFS does.

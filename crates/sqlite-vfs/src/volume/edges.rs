@@ -1,0 +1,77 @@
+//! Sectors that are on the device and of which parts are read or written soon: where a log ends, and the
+//! first sector of a database, of which SQLite reads 16 bytes at each transaction.
+
+use std::collections::VecDeque;
+
+use super::FileId;
+
+const SECTORS_MAX: usize = 16;
+
+/// A few sectors, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Edges(VecDeque<Sector>);
+
+#[derive(Debug)]
+struct Sector {
+    file: FileId,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Sector {
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+}
+
+impl Edges {
+    /// Fills `bytes` if all of them are in one sector that is known.
+    pub fn read(&self, file: FileId, offset: u64, bytes: &mut [u8]) -> bool {
+        let has = |sector: &&Sector| {
+            sector.file == file && sector.offset <= offset && offset + bytes.len() as u64 <= sector.end()
+        };
+        let Some(sector) = self.0.iter().find(has) else { return false };
+        bytes.copy_from_slice(&sector.bytes[(offset - sector.offset) as usize..][..bytes.len()]);
+        true
+    }
+
+    pub fn remember(&mut self, file: FileId, offset: u64, bytes: &[u8]) {
+        self.0.retain(|sector| (sector.file, sector.offset) != (file, offset));
+        if self.0.len() == SECTORS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(Sector { file, offset, bytes: bytes.to_vec() });
+    }
+
+    /// Whole sectors are being written.
+    pub fn written(&mut self, file: FileId, offset: u64, bytes: &[u8]) {
+        for sector in self.0.iter_mut().filter(|sector| sector.file == file && sector.offset >= offset) {
+            let at = usize::try_from(sector.offset - offset).unwrap_or(usize::MAX);
+            if let Some(new) = bytes.get(at..).and_then(|rest| rest.get(..sector.bytes.len())) {
+                sector.bytes.copy_from_slice(new);
+            }
+        }
+    }
+
+    pub fn forget(&mut self, file: FileId) {
+        self.0.retain(|sector| sector.file != file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_are_as_they_were_written_last() {
+        let (mut edges, mut found) = (Edges::default(), [0; 4]);
+        edges.remember(FileId::NONE, 512, &[1; 512]);
+        assert!(edges.read(FileId::NONE, 1020, &mut found));
+        assert!(!edges.read(FileId::NONE, 1021, &mut found), "a part is elsewhere");
+        edges.written(FileId::NONE, 0, &[2; 1024]);
+        assert!(edges.read(FileId::NONE, 600, &mut found));
+        assert_eq!(found, [2; 4]);
+        edges.forget(FileId::NONE);
+        assert!(!edges.read(FileId::NONE, 600, &mut found));
+    }
+}

@@ -1,0 +1,68 @@
+//! Why a volume does not do something.
+
+/// Why a volume does not do something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device refused or failed.
+    #[error(transparent)]
+    Device(#[from] flashgrain_device::Error),
+    /// A request failed.
+    #[error("the device failed at a {op}: {source}")]
+    Request {
+        /// The operation.
+        op: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Neither slot holds a directory.
+    #[error("{0} holds no volume; make one there, which loses what is on it")]
+    NoVolume(String),
+    /// There is no room for anything.
+    #[error("{0} is too small for a volume: it takes 2 MiB at least")]
+    Small(String),
+    /// The device was opened for reading.
+    #[error("{0} was opened for reading only; open it for writing")]
+    ReadOnly(String),
+    /// All extents are in use.
+    #[error("the volume is full; remove files from it, or make a larger one")]
+    Full,
+    /// The directory does not fit into its slot.
+    #[error("the volume's directory is full, as its files are in too many pieces; copy them to a new volume")]
+    Fragmented,
+    /// A name that a file cannot have.
+    #[error("`{0}` is no name for a file: use 1 to 200 bytes without a slash")]
+    Name(String),
+    /// An offset that no file reaches.
+    #[error("no file can be so long")]
+    TooLong,
+    /// The file was removed while it was open.
+    #[error("the file was removed while it was open")]
+    Removed,
+    /// An earlier write failed.
+    #[error("an earlier write failed ({0}), so nothing is written any more; open the volume again")]
+    Failed(String),
+    /// There is a volume of this name.
+    #[error("a volume is mounted as `{0}` already; take another name")]
+    Mounted(String),
+}
+
+impl Error {
+    /// A stable word for the kind of error.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Device(_) => "device",
+            Self::Request { .. } => "request",
+            Self::NoVolume(_) => "no volume",
+            Self::Small(_) => "small",
+            Self::ReadOnly(_) => "read only",
+            Self::Full => "full",
+            Self::Fragmented => "fragmented",
+            Self::Name(_) => "name",
+            Self::TooLong => "too long",
+            Self::Removed => "removed",
+            Self::Failed(_) => "failed",
+            Self::Mounted(_) => "mounted",
+        }
+    }
+}

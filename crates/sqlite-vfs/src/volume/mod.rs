@@ -1,0 +1,557 @@
+//! Volumes: the few files that SQLite keeps for its databases, on any [`Device`].
+//!
+//! ```text
+//! 0              512 KiB        1 MiB            2 MiB
+//! ├ directory ───┼ directory ───┼ extent 0 ──────┼ extent 1 ─ …
+//!   slot 0         slot 1
+//! ```
+//!
+//! A file is a list of extents of 1 MiB, so that its offsets lie on the drive's chunks and stripes as those
+//! of the device do. The directory says which file has which extents. Life of a change:
+//!
+//! 1. [`Volume::write`] keeps bytes in the write buffer, which joins neighbours. The buffer holds bytes of
+//!    one file at a time, so that files are written in the order in which SQLite writes to them.
+//! 2. [`Volume::write_out`] has the device take all of them at once. A killed program loses nothing of it.
+//! 3. [`Volume::sync`] writes out, saves a directory that has changed to the slot with the older generation,
+//!    and flushes. A power cut loses nothing of it.
+//!
+//! Invariants:
+//! - Extents that a file gave up are free only once a directory without them is durable.
+//! - A directory in which files are longer is written only when their bytes are durable.
+//! - A log's recorded length is that of all its extents: SQLite finds the log's end by checksums.
+//! - A damaged or half-written slot is no slot; the other one counts.
+//!
+//! One process uses a volume at a time, by any number of connections and threads.
+
+mod buffer;
+mod directory;
+mod edges;
+mod error;
+mod files;
+mod lane;
+mod locks;
+mod read_ahead;
+mod shared;
+mod space;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flashgrain_device::{ChannelOptions, Device, Op};
+
+pub use error::Error;
+pub(crate) use files::FileId;
+pub(crate) use locks::Level;
+pub(crate) use shared::{MEMORY_LOCKS, Shared, SharedMemory};
+
+use buffer::WriteBuffer;
+use directory::Directory;
+use edges::Edges;
+use files::Files;
+use lane::Transfer;
+
+/// Bytes of an extent.
+const EXTENT_BYTES: u64 = 1 << 20;
+
+/// Bytes of a directory slot.
+const SLOT_BYTES: u64 = 512 << 10;
+
+/// Where extent 0 begins.
+const EXTENTS_BEGIN: u64 = 2 * SLOT_BYTES;
+
+/// Choices of whoever opens a volume.
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeOptions {
+    /// How far scans are read ahead of, in bytes; 0 for not at all.
+    pub read_ahead_bytes: u32,
+}
+
+impl Default for VolumeOptions {
+    fn default() -> Self {
+        Self { read_ahead_bytes: 1 << 20 }
+    }
+}
+
+/// A request that a volume has sent, for those who look at them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The file.
+    pub file: String,
+    /// What was asked for.
+    pub op: Op,
+    /// First byte in the file; 0 of a flush.
+    pub offset_bytes: u64,
+    /// Bytes; 0 of a flush.
+    pub length_bytes: u64,
+}
+
+/// See the module.
+pub struct Volume {
+    number: u64,
+    device: Arc<dyn Device>,
+    options: VolumeOptions,
+    align: u64,
+    inner: Mutex<Inner>,
+    shared: Shared,
+}
+
+/// What changes.
+struct Inner {
+    files: Files,
+    buffer: WriteBuffer,
+    edges: Edges,
+    /// Requests since recording began, if it has.
+    sent: Option<Vec<Sent>>,
+    /// The first failure of a write or flush, after which nothing is written any more.
+    failed: Option<String>,
+}
+
+impl std::fmt::Debug for Volume {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Volume on {}", self.device.identity().target)
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Programs that end without syncing lose nothing that they have written. An error has nobody to go
+        // to.
+        drop(self.write_out());
+        lane::close(self.number);
+    }
+}
+
+impl Volume {
+    /// Makes an empty volume; whatever is on the device is lost.
+    ///
+    /// # Errors
+    /// [`Error::Small`] if the device has not room for a single extent, or [`Error::Device`].
+    pub fn create(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Arc<Self>, Error> {
+        let extents = extents(&*device)?;
+        let volume = Self::new(device, options, Files::new(Directory::default(), extents));
+        // Both slots, so that nothing of an older volume is ever found.
+        for _ in 0..2 {
+            let mut inner = volume.inner();
+            inner.files.touch();
+            volume.save(&mut inner)?;
+            volume.flush(&mut inner, "")?;
+        }
+        Ok(volume)
+    }
+
+    /// Opens the volume on a device.
+    ///
+    /// # Errors
+    /// [`Error::NoVolume`] if neither slot holds a whole directory; [`Error::Device`].
+    pub fn open(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Arc<Self>, Error> {
+        let extents = extents(&*device)?;
+        let volume = Self::new(device, options, Files::new(Directory::default(), extents));
+        let mut slots = Vec::new();
+        for slot in 0..2 {
+            let mut bytes = vec![0; SLOT_BYTES as usize];
+            volume.read_device(slot * SLOT_BYTES, &mut bytes)?;
+            slots.push(Directory::decode(&bytes, extents));
+        }
+        let newest = slots.into_iter().flatten().max_by_key(|directory| directory.generation);
+        let directory = newest.ok_or_else(|| Error::NoVolume(volume.target()))?;
+        volume.inner().files = Files::new(directory, extents);
+        Ok(volume)
+    }
+
+    fn new(device: Arc<dyn Device>, options: VolumeOptions, files: Files) -> Arc<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let inner = Inner {
+            files,
+            buffer: WriteBuffer::default(),
+            edges: Edges::default(),
+            sent: None,
+            failed: None,
+        };
+        Arc::new(Self {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            align: u64::from(device.geometry().offset_align_bytes.max(512)),
+            device,
+            options,
+            inner: Mutex::new(inner),
+            shared: Shared::default(),
+        })
+    }
+
+    /// The device's name.
+    pub fn target(&self) -> String {
+        self.device.identity().target.clone()
+    }
+
+    /// Names of all files, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.inner().files.names()
+    }
+
+    /// Begins to record all requests, or ends it; gives those that were recorded.
+    pub fn record(&self, is_on: bool) -> Vec<Sent> {
+        let mut inner = self.inner();
+        let new = is_on.then(Vec::new);
+        std::mem::replace(&mut inner.sent, new).unwrap_or_default()
+    }
+
+    /// Locks and shared memory of its databases.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // A panic may have left a change half done in memory: what is written next could destroy files.
+        self.inner.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
+            let mut inner = poisoned.into_inner();
+            inner.failed.get_or_insert_with(|| "an operation on the volume has panicked".into());
+            inner
+        })
+    }
+
+    /// Finds a file, or makes it if `making`.
+    pub(crate) fn file(&self, name: &str, making: bool) -> Result<Option<FileId>, Error> {
+        let mut inner = self.inner();
+        match inner.files.find(name) {
+            Some(id) => Ok(Some(id)),
+            None if making => inner.files.make(name).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A file whose end SQLite finds by itself.
+    pub(crate) fn is_log(&self, file: FileId) {
+        self.inner().files.is_log(file);
+    }
+
+    /// The file's length.
+    pub(crate) fn length(&self, file: FileId) -> Result<u64, Error> {
+        self.inner().files.length(file)
+    }
+
+    /// Fills `bytes` from `offset` on; what is behind the file's end is zero. Whether all were there.
+    pub(crate) fn read(&self, file: FileId, offset: u64, bytes: &mut [u8]) -> Result<bool, Error> {
+        let mut inner = self.inner();
+        let length = inner.files.length(file)?;
+        let there = (length.saturating_sub(offset).min(bytes.len() as u64)) as usize;
+        let (found, rest) = bytes.split_at_mut(there);
+        rest.fill(0);
+        if found.is_empty() {
+            return Ok(rest.is_empty());
+        }
+        if inner.buffer.overlaps(file, offset, found.len() as u64) {
+            self.write_out_now(&mut inner)?;
+        }
+        if inner.edges.read(file, offset, found) {
+            return Ok(rest.is_empty());
+        }
+        let begin = offset / self.align * self.align;
+        let end = (offset + found.len() as u64).next_multiple_of(self.align);
+        let pieces = inner.files.pieces(file, begin, end - begin)?;
+        note(&mut inner, file, Op::Read, begin, end - begin);
+        let version = inner.files.version(file);
+        drop(inner);
+        if (begin, end) == (offset, offset + found.len() as u64) {
+            self.with_lane(|lane| lane.read(file, version, begin, &pieces, found))?;
+        } else {
+            let mut whole = vec![0; (end - begin) as usize];
+            self.with_lane(|lane| lane.read(file, version, begin, &pieces, &mut whole))?;
+            found.copy_from_slice(&whole[(offset - begin) as usize..][..there]);
+            self.remember_edge(file, version, begin, &whole);
+        }
+        self.read_ahead(file, end)?;
+        Ok(rest.is_empty())
+    }
+
+    /// A sector of which a part was asked for is asked for again soon: SQLite's header and its counters.
+    fn remember_edge(&self, file: FileId, version: u64, begin: u64, whole: &[u8]) {
+        let mut inner = self.inner();
+        if whole.len() as u64 == self.align && inner.files.version(file) == version {
+            inner.edges.remember(file, begin, whole);
+        }
+    }
+
+    /// Has the calling thread's channel read on if it is in a scan.
+    fn read_ahead(&self, file: FileId, end: u64) -> Result<(), Error> {
+        let wanted = match self.options.read_ahead_bytes {
+            0 => return Ok(()),
+            bytes => self.with_lane(|lane| Ok(lane.ahead_wanted(file, end, bytes)))?,
+        };
+        for (offset, bytes) in wanted {
+            let mut inner = self.inner();
+            let there =
+                inner.files.length(file)?.next_multiple_of(self.align).saturating_sub(offset).min(bytes);
+            if there == 0 || inner.buffer.overlaps(file, offset, there) {
+                return Ok(());
+            }
+            let pieces = inner.files.pieces(file, offset, there)?;
+            note(&mut inner, file, Op::Read, offset, there);
+            let version = inner.files.version(file);
+            drop(inner);
+            self.with_lane(|lane| lane.send_ahead(file, version, offset, &pieces))?;
+        }
+        Ok(())
+    }
+
+    /// Puts bytes into the write buffer.
+    pub(crate) fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let mut inner = self.inner();
+        check(&inner)?;
+        let length = inner.files.length(file)?;
+        let end = offset.checked_add(bytes.len() as u64).ok_or(Error::TooLong)?;
+        self.reserve(&mut inner, file, end)?;
+        if offset > length {
+            self.fill_gap(&mut inner, file, length, offset)?;
+        }
+        self.put(&mut inner, file, offset, bytes)?;
+        inner.files.grown(file, end)
+    }
+
+    /// Has room for so many bytes of a file, if need be where files were that are gone.
+    fn reserve(&self, inner: &mut Inner, file: FileId, end: u64) -> Result<(), Error> {
+        match inner.files.reserve(file, end) {
+            Err(Error::Full) if inner.files.has_leaving() => {
+                self.write_out_now(inner)?;
+                self.save(inner)?;
+                self.flush(inner, "the directory")?;
+                inner.files.reserve(file, end)
+            }
+            result => result,
+        }
+    }
+
+    /// The bytes between the file's end and a write behind it are zero.
+    fn fill_gap(&self, inner: &mut Inner, file: FileId, from: u64, to: u64) -> Result<(), Error> {
+        let zeros = vec![0; 64 << 10];
+        let mut at = from;
+        while at < to {
+            let bytes = (to - at).min(zeros.len() as u64);
+            self.put(inner, file, at, &zeros[..bytes as usize])?;
+            at += bytes;
+            inner.files.grown(file, at)?;
+        }
+        Ok(())
+    }
+
+    fn put(&self, inner: &mut Inner, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        if !inner.buffer.takes(file, offset, bytes.len() as u64) {
+            self.write_out_now(inner)?;
+        }
+        inner.buffer.put(file, offset, bytes);
+        Ok(())
+    }
+
+    /// Makes a file shorter.
+    pub(crate) fn truncate(&self, file: FileId, length: u64) -> Result<(), Error> {
+        let mut inner = self.inner();
+        check(&inner)?;
+        if inner.files.length(file)? > length {
+            self.write_out_now(&mut inner)?;
+            inner.edges.forget(file);
+            inner.files.truncate(file, length)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a file; with `durably`, it is gone for good when this returns.
+    pub(crate) fn remove(&self, name: &str, durably: bool) -> Result<bool, Error> {
+        let mut inner = self.inner();
+        check(&inner)?;
+        let Some(file) = inner.files.find(name) else { return Ok(false) };
+        // What was written to other files goes before, as it would on a file system.
+        if inner.buffer.file() == Some(file) {
+            inner.buffer.clear();
+        }
+        self.write_out_now(&mut inner)?;
+        inner.edges.forget(file);
+        inner.files.remove(file);
+        self.save(&mut inner)?;
+        if durably {
+            self.flush(&mut inner, name)?;
+        }
+        Ok(true)
+    }
+
+    /// Hands everything that is written to the device: from here on, a kill loses nothing of it.
+    pub(crate) fn write_out(&self) -> Result<(), Error> {
+        let mut inner = self.inner();
+        self.write_out_now(&mut inner)?;
+        if inner.files.is_changed() {
+            check(&inner)?;
+            self.save(&mut inner)?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything that is written durable.
+    pub(crate) fn sync(&self, file: FileId) -> Result<(), Error> {
+        let mut inner = self.inner();
+        check(&inner)?;
+        self.write_out_now(&mut inner)?;
+        if inner.files.is_changed() {
+            self.save(&mut inner)?;
+        }
+        let name = inner.files.name(file);
+        self.flush(&mut inner, &name)
+    }
+
+    fn write_out_now(&self, inner: &mut Inner) -> Result<(), Error> {
+        let Some(file) = inner.buffer.file() else { return Ok(()) };
+        check(inner)?;
+        let ranges = inner.buffer.take();
+        let images = self.images(inner, file, ranges)?;
+        let mut transfers = Vec::new();
+        for (offset, bytes) in &images {
+            note(inner, file, Op::Write, *offset, bytes.len() as u64);
+            let mut at = 0;
+            for (device_offset, length) in inner.files.pieces(file, *offset, bytes.len() as u64)? {
+                transfers.push(Transfer { device_offset, bytes: &bytes[at..at + length as usize] });
+                at += length as usize;
+            }
+        }
+        inner.files.written(file);
+        let done = self.with_lane(|lane| lane.write(&transfers));
+        fail(inner, done)
+    }
+
+    /// Ranges as whole sectors: bytes around them come from the device.
+    fn images(
+        &self,
+        inner: &mut Inner,
+        file: FileId,
+        ranges: Vec<(u64, Vec<u8>)>,
+    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        let mut images: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (offset, bytes) in ranges {
+            let (begin, end) = (offset / self.align * self.align, offset + bytes.len() as u64);
+            let until = end.next_multiple_of(self.align);
+            let image_end = images.last().map_or(0, |(at, image)| at + image.len() as u64);
+            let joins = image_end > begin || image_end == offset && !images.is_empty();
+            if !joins {
+                images.push((begin, Vec::with_capacity((until - begin) as usize)));
+            }
+            let Some((at, image)) = images.last_mut() else { continue };
+            if !joins && offset > begin {
+                image.extend(self.sector(inner, file, begin)?);
+            }
+            let has_tail = end < until && *at + (image.len() as u64) < until;
+            image.resize((until - *at) as usize, 0);
+            if has_tail {
+                let tail = until - self.align;
+                // A range within one sector has it already.
+                if tail > begin || offset == begin {
+                    let place = (tail - *at) as usize;
+                    let sector = self.sector(inner, file, tail)?;
+                    image[place..].copy_from_slice(&sector);
+                }
+            }
+            image[(offset - *at) as usize..(end - *at) as usize].copy_from_slice(&bytes);
+            if end < until {
+                // What follows later begins in this sector.
+                inner.edges.remember(file, until - self.align, &image[(until - self.align - *at) as usize..]);
+            }
+        }
+        for (at, image) in &images {
+            inner.edges.written(file, *at, image);
+        }
+        Ok(images)
+    }
+
+    /// A sector as it is on the device.
+    fn sector(&self, inner: &mut Inner, file: FileId, offset: u64) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; self.align as usize];
+        if inner.edges.read(file, offset, &mut bytes) {
+            return Ok(bytes);
+        }
+        // Behind what was ever written there is nothing to keep.
+        if offset < inner.files.on_device(file) {
+            let pieces = inner.files.pieces(file, offset, self.align)?;
+            note(inner, file, Op::Read, offset, self.align);
+            let version = inner.files.version(file);
+            self.with_lane(|lane| lane.read(file, version, offset, &pieces, &mut bytes))?;
+        }
+        Ok(bytes)
+    }
+
+    /// Writes the directory to the slot with the older generation.
+    fn save(&self, inner: &mut Inner) -> Result<(), Error> {
+        // Of two slots that are written to, none might be whole after a power cut. And what lies in extents
+        // that a file has just got may be an older journal, which SQLite would take for the new one.
+        if !inner.files.is_durable() || inner.files.has_grown() {
+            self.flush(inner, "the directory")?;
+        }
+        let (generation, mut bytes) = inner.files.encode()?;
+        bytes.resize(bytes.len().next_multiple_of(self.align as usize), 0);
+        let transfer = Transfer { device_offset: generation % 2 * SLOT_BYTES, bytes: &bytes };
+        if let Some(sent) = &mut inner.sent {
+            let length_bytes = bytes.len() as u64;
+            let file = "the directory".into();
+            sent.push(Sent { file, op: Op::Write, offset_bytes: transfer.device_offset, length_bytes });
+        }
+        let done = self.with_lane(|lane| lane.write(&[transfer]));
+        fail(inner, done)
+    }
+
+    fn flush(&self, inner: &mut Inner, name: &str) -> Result<(), Error> {
+        if let Some(sent) = &mut inner.sent {
+            sent.push(Sent { file: name.into(), op: Op::Flush, offset_bytes: 0, length_bytes: 0 });
+        }
+        let done = self.with_lane(|lane| lane.flush());
+        fail(inner, done)?;
+        let is_all = inner.buffer.file().is_none();
+        inner.files.flushed(is_all);
+        Ok(())
+    }
+
+    fn read_device(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let pieces = [(offset, bytes.len() as u64)];
+        self.with_lane(|lane| lane.read(FileId::NONE, 0, offset, &pieces, bytes))
+    }
+
+    /// Calls with the calling thread's channel to this device.
+    fn with_lane<T>(&self, act: impl FnOnce(&mut lane::Lane) -> Result<T, Error>) -> Result<T, Error> {
+        lane::with(self.number, || self.open_lane(), act)
+    }
+
+    fn open_lane(&self) -> Result<lane::Lane, Error> {
+        let arena = Arc::new(flashgrain_device::Arena::new(lane::ARENA_BYTES)?);
+        let options = ChannelOptions { depth: lane::DEPTH, arena: Some(Arc::clone(&arena)), polled: false };
+        Ok(lane::Lane::new(self.device.open_channel(&options)?, arena))
+    }
+}
+
+/// Extents that a device has room for.
+fn extents(device: &dyn Device) -> Result<u32, Error> {
+    let target = || device.identity().target.clone();
+    if !device.geometry().writable {
+        return Err(Error::ReadOnly(target()));
+    }
+    let extents = device.capacity_bytes().saturating_sub(EXTENTS_BEGIN) / EXTENT_BYTES;
+    match u32::try_from(extents).unwrap_or(u32::MAX) {
+        0 => Err(Error::Small(target())),
+        extents => Ok(extents),
+    }
+}
+
+fn check(inner: &Inner) -> Result<(), Error> {
+    match &inner.failed {
+        Some(why) => Err(Error::Failed(why.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Notes a failed write: what the device has of it is not known.
+fn fail(inner: &mut Inner, result: Result<(), Error>) -> Result<(), Error> {
+    if let Err(error) = &result {
+        inner.failed.get_or_insert_with(|| error.to_string());
+    }
+    result
+}
+
+fn note(inner: &mut Inner, file: FileId, op: Op, offset_bytes: u64, length_bytes: u64) {
+    if inner.sent.is_some() {
+        let file = inner.files.name(file);
+        if let Some(sent) = &mut inner.sent {
+            sent.push(Sent { file, op, offset_bytes, length_bytes });
+        }
+    }
+}
