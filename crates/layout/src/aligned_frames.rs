@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! logical   ├ log header, 32 ┼ frame header, 24 ┼ page ─────────────┼ …
-//! physical  ├ log header ┬ unused ┼ page without its end ┬ frame header ┼ …
-//!           0                     first                                 first + page
+//! physical  ├ statement ┬ log header ┬ unused ┼ page without its end ┬ frame header ┼ …
+//!           0           512                   first                                 first + page
 //! ```
 //!
 //! The header of a frame takes the place of the page's last 24 bytes. The database reserves these (SQLite's
 //! reserved space at the end of each page), so that they are zero: they have no place in the file. The log's
-//! own header lies in a block before the first frame; the paper has a separate file for it.
+//! own header lies in a block before the first frame; the paper has a separate file for it. That block begins
+//! with a statement, [`crate::header`], so that whoever opens the log knows its layout.
 //!
 //! Since the header ends a frame, a file that was cut off holds whole frames and nothing of the last one.
 
@@ -20,6 +21,12 @@ pub const LOG_HEADER_BYTES: u64 = 32;
 
 /// Bytes before each page in the log.
 pub const FRAME_HEADER_BYTES: u64 = 24;
+
+/// Where the log's header is in the file: in a sector of its own.
+pub const LOG_HEADER_AT: u64 = 512;
+
+/// The block with the statement and the log's header is at least so long.
+const FIRST_BYTES_MIN: u64 = 4096;
 
 const PAGE_BYTES_MIN: u64 = 512;
 const PAGE_BYTES_MAX: u64 = 64 << 10;
@@ -49,7 +56,17 @@ pub struct PlacedPiece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlignedFrames {
     page_bytes: u64,
+    stripe_bytes: u64,
     first_bytes: u64,
+}
+
+/// Whether there are stripes of so many bytes.
+pub(crate) fn check_stripe(bytes: u64) -> Result<(), Error> {
+    if bytes.is_power_of_two() && (PAGE_BYTES_MIN..=STRIPE_BYTES_MAX).contains(&bytes) {
+        return Ok(());
+    }
+    let allowed = "a power of two, from 512 bytes to 64 MiB";
+    Err(Error::Size { what: "the stripe", bytes, allowed })
 }
 
 impl AlignedFrames {
@@ -62,11 +79,19 @@ impl AlignedFrames {
             let allowed = "a power of two, from 512 bytes to 64 KiB";
             return Err(Error::Size { what: "the page", bytes: page_bytes, allowed });
         }
-        if !stripe_bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=STRIPE_BYTES_MAX).contains(&stripe_bytes) {
-            let allowed = "a power of two, from 512 bytes to 64 MiB";
-            return Err(Error::Size { what: "the stripe", bytes: stripe_bytes, allowed });
-        }
-        Ok(Self { page_bytes, first_bytes: page_bytes.max(stripe_bytes) })
+        check_stripe(stripe_bytes)?;
+        let first_bytes = page_bytes.max(stripe_bytes).max(FIRST_BYTES_MIN);
+        Ok(Self { page_bytes, stripe_bytes, first_bytes })
+    }
+
+    /// Bytes of a page, and of its frame.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// Bytes of a stripe.
+    pub fn stripe_bytes(&self) -> u64 {
+        self.stripe_bytes
     }
 
     fn frame_bytes(&self) -> u64 {
@@ -92,7 +117,7 @@ impl AlignedFrames {
     /// Where a logical byte is, and where the bytes that follow it there end.
     fn place(&self, logical: u64) -> (Place, u64) {
         let Some(behind) = logical.checked_sub(LOG_HEADER_BYTES) else {
-            return (Place::At(logical), LOG_HEADER_BYTES);
+            return (Place::At(LOG_HEADER_AT + logical), LOG_HEADER_BYTES);
         };
         let (frame, within) = (behind / self.frame_bytes(), behind % self.frame_bytes());
         let begin = logical - within;
@@ -107,10 +132,10 @@ impl AlignedFrames {
         }
     }
 
-    /// Which logical byte lies there; `None` in the unused part behind the log's header.
+    /// Which logical byte lies there; `None` in the statement, and behind the log's header.
     pub fn logical(&self, physical: u64) -> Option<u64> {
         let Some(behind) = physical.checked_sub(self.first_bytes) else {
-            return Some(physical).filter(|at| *at < LOG_HEADER_BYTES);
+            return physical.checked_sub(LOG_HEADER_AT).filter(|at| *at < LOG_HEADER_BYTES);
         };
         let (frame, within) = (behind / self.page_bytes, behind % self.page_bytes);
         let begin = frame.checked_mul(self.frame_bytes())?.checked_add(LOG_HEADER_BYTES)?;
@@ -121,7 +146,8 @@ impl AlignedFrames {
     /// Length of the file that holds so many logical bytes; frames are whole.
     pub fn physical_length(&self, logical_bytes: u64) -> u64 {
         match logical_bytes.checked_sub(LOG_HEADER_BYTES) {
-            None | Some(0) => logical_bytes,
+            None if logical_bytes == 0 => 0,
+            None | Some(0) => LOG_HEADER_AT + logical_bytes,
             Some(behind) => {
                 self.first_bytes.saturating_add(behind.div_ceil(self.frame_bytes()) * self.page_bytes)
             }
@@ -131,7 +157,7 @@ impl AlignedFrames {
     /// Logical bytes of a file of this length: of frames, only those that are whole.
     pub fn logical_length(&self, physical_bytes: u64) -> u64 {
         match physical_bytes.checked_sub(self.first_bytes) {
-            None => physical_bytes.min(LOG_HEADER_BYTES),
+            None => physical_bytes.saturating_sub(LOG_HEADER_AT).min(LOG_HEADER_BYTES),
             Some(behind) => {
                 LOG_HEADER_BYTES.saturating_add((behind / self.page_bytes).saturating_mul(self.frame_bytes()))
             }
@@ -203,7 +229,8 @@ mod tests {
         #[test]
         fn every_byte_behind_the_first_slot_is_used_once(layout in layouts(), physical in 0_u64..1 << 30) {
             let Some(logical) = layout.logical(physical) else {
-                prop_assert!((LOG_HEADER_BYTES..layout.first_bytes).contains(&physical));
+                prop_assert!(physical < layout.first_bytes);
+                prop_assert!(!(LOG_HEADER_AT..LOG_HEADER_AT + LOG_HEADER_BYTES).contains(&physical));
                 return Ok(());
             };
             prop_assert_eq!(layout.place(logical).0, Place::At(physical));

@@ -15,7 +15,9 @@ pub enum Error {
         allowed: &'static str,
     },
     /// A text that describes no layout.
-    #[error("`{text}` is no layout; write one as hot:CHUNK:OFFSET in bytes, such as hot:65536:32768")]
+    #[error(
+        "`{text}` is no layout; write one as hot:CHUNK:OFFSET or hot:CHUNK:OFFSET+log:STRIPE in bytes, such as hot:65536:32768"
+    )]
     Text {
         /// The text.
         text: String,

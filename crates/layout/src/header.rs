@@ -4,14 +4,16 @@
 //!  0 ┌──────────────────────────────┐
 //!    │ magic "Flashgrain file\0"    │ no program takes this for a file of its own
 //! 16 ├──────────────────────────────┤
-//!    │ technique, u32               │ 1: use-hot-locations
+//!    │ technique, u32               │ 1: use-hot-locations, 2: write-aligned-stripes
 //! 20 ├──────────────────────────────┤
 //!    │ zero                         │
 //! 24 ├──────────────────────────────┤
-//!    │ chunk, bytes, u64            │
+//!    │ chunk, or page, bytes, u64   │
 //! 32 ├──────────────────────────────┤
-//!    │ hot offset, bytes, u64       │
+//!    │ hot offset, bytes, u64       │ of a log: zero
 //! 40 ├──────────────────────────────┤
+//!    │ stripe of the log, bytes, u64│ of a database without one: zero
+//! 48 ├──────────────────────────────┤
 //!    │ zero                         │
 //! 60 ├──────────────────────────────┤
 //!    │ CRC32C of bytes 0 to 60, u32 │
@@ -21,7 +23,7 @@
 //! Numbers are little-endian. The header is written once, before the first byte of content, and never
 //! changes.
 
-use crate::{Error, HotLocations};
+use crate::{AlignedFrames, Error, HotLocations, Layout};
 
 /// The part of a file that belongs to the header; all but the first [`ENCODED_BYTES`] are zero.
 pub const HEADER_BYTES: u64 = 4096;
@@ -32,25 +34,75 @@ pub const ENCODED_BYTES: usize = 64;
 const MAGIC: &[u8; 16] = b"Flashgrain file\0";
 const CHECKED_BYTES: usize = 60;
 const USE_HOT_LOCATIONS: u32 = 1;
+const WRITE_ALIGNED_STRIPES: u32 = 2;
 
-/// The header of a file with this layout.
-pub fn encode(layout: HotLocations) -> [u8; ENCODED_BYTES] {
+/// The header of a database with this layout.
+pub fn encode(layout: Layout) -> [u8; ENCODED_BYTES] {
+    let hot = layout.hot();
+    let numbers = [hot.chunk_bytes(), hot.hot_offset_bytes(), layout.log_stripe_bytes().unwrap_or(0)];
+    encode_numbers(USE_HOT_LOCATIONS, numbers)
+}
+
+/// What a log states at its begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// Its frames are like this.
+    Aligned(AlignedFrames),
+    /// Pages have no room for the headers of frames: from [`HEADER_BYTES`] on, the log is as SQLite says.
+    Unaligned,
+}
+
+/// The statement of a log.
+pub fn encode_log(statement: Statement) -> [u8; ENCODED_BYTES] {
+    let numbers = match statement {
+        Statement::Aligned(frames) => [frames.page_bytes(), 0, frames.stripe_bytes()],
+        Statement::Unaligned => [0; 3],
+    };
+    encode_numbers(WRITE_ALIGNED_STRIPES, numbers)
+}
+
+fn encode_numbers(technique: u32, numbers: [u64; 3]) -> [u8; ENCODED_BYTES] {
     let mut bytes = [0; ENCODED_BYTES];
     bytes[..16].copy_from_slice(MAGIC);
-    bytes[16..20].copy_from_slice(&USE_HOT_LOCATIONS.to_le_bytes());
-    bytes[24..32].copy_from_slice(&layout.chunk_bytes().to_le_bytes());
-    bytes[32..40].copy_from_slice(&layout.hot_offset_bytes().to_le_bytes());
+    bytes[16..20].copy_from_slice(&technique.to_le_bytes());
+    for (place, number) in bytes[24..48].chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
     let checksum = crc_fast::crc32_iscsi(&bytes[..CHECKED_BYTES]);
     bytes[CHECKED_BYTES..].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
-/// The layout of a file that begins with these bytes; `None` if it is not one of ours.
+/// The layout of a database that begins with these bytes; `None` if it is not one of ours.
 ///
 /// # Errors
 /// [`Error::Checksum`], [`Error::Newer`] or [`Error::Size`] if the file is one of ours, but damaged or of
 /// a later version.
-pub fn decode(beginning: &[u8]) -> Result<Option<HotLocations>, Error> {
+pub fn decode(beginning: &[u8]) -> Result<Option<Layout>, Error> {
+    let Some([chunk_bytes, hot_offset_bytes, stripe_bytes]) = decode_numbers(beginning, USE_HOT_LOCATIONS)?
+    else {
+        return Ok(None);
+    };
+    let hot = HotLocations::new(chunk_bytes, hot_offset_bytes)?;
+    Layout::new(hot, Some(stripe_bytes).filter(|bytes| *bytes > 0)).map(Some)
+}
+
+/// The statement of a log that begins with these bytes; `None` if it has none.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_log(beginning: &[u8]) -> Result<Option<Statement>, Error> {
+    match decode_numbers(beginning, WRITE_ALIGNED_STRIPES)? {
+        Some([0, 0, 0]) => Ok(Some(Statement::Unaligned)),
+        Some([page_bytes, 0, stripe_bytes]) => {
+            AlignedFrames::new(page_bytes, stripe_bytes).map(|frames| Some(Statement::Aligned(frames)))
+        }
+        Some(_) => Err(Error::Newer),
+        None => Ok(None),
+    }
+}
+
+fn decode_numbers(beginning: &[u8], technique: u32) -> Result<Option<[u64; 3]>, Error> {
     let Some(bytes) = beginning.first_chunk::<ENCODED_BYTES>().filter(|bytes| bytes.starts_with(MAGIC))
     else {
         return Ok(None);
@@ -60,12 +112,11 @@ pub fn decode(beginning: &[u8]) -> Result<Option<HotLocations>, Error> {
     if expected != got {
         return Err(Error::Checksum { expected, got });
     }
-    let technique = u32::from_le_bytes(part(bytes, 16));
     let is_zero = |range: std::ops::Range<usize>| bytes[range].iter().all(|byte| *byte == 0);
-    if technique != USE_HOT_LOCATIONS || !is_zero(20..24) || !is_zero(40..CHECKED_BYTES) {
+    if u32::from_le_bytes(part(bytes, 16)) != technique || !is_zero(20..24) || !is_zero(48..CHECKED_BYTES) {
         return Err(Error::Newer);
     }
-    HotLocations::new(u64::from_le_bytes(part(bytes, 24)), u64::from_le_bytes(part(bytes, 32))).map(Some)
+    Ok(Some(std::array::from_fn(|number| u64::from_le_bytes(part(bytes, 24 + number * 8)))))
 }
 
 fn part<const BYTES: usize>(bytes: &[u8; ENCODED_BYTES], at: usize) -> [u8; BYTES] {
@@ -78,8 +129,8 @@ mod tests {
 
     use super::*;
 
-    fn layout() -> HotLocations {
-        HotLocations::new(64 << 10, 32 << 10).unwrap()
+    fn layout() -> Layout {
+        HotLocations::new(64 << 10, 32 << 10).unwrap().into()
     }
 
     #[test]
@@ -87,6 +138,18 @@ mod tests {
         let bytes = encode(layout());
         assert_eq!(decode(&bytes), Ok(Some(layout())));
         assert!(HEADER_BYTES as usize >= bytes.len());
+        let with_log = Layout::new(layout().hot(), Some(64 << 10)).unwrap();
+        assert_eq!(decode(&encode(with_log)), Ok(Some(with_log)));
+        let aligned = Statement::Aligned(AlignedFrames::new(4096, 64 << 10).unwrap());
+        for statement in [aligned, Statement::Unaligned] {
+            assert_eq!(decode_log(&encode_log(statement)), Ok(Some(statement)));
+        }
+    }
+
+    #[test]
+    fn a_log_is_no_database() {
+        assert_eq!(decode(&encode_log(Statement::Unaligned)), Err(Error::Newer));
+        assert_eq!(decode_log(&encode(layout())), Err(Error::Newer));
     }
 
     #[test]
@@ -98,7 +161,7 @@ mod tests {
 
     #[test]
     fn later_versions_are_refused() {
-        for at in [16, 20, 45] {
+        for at in [16, 20, 55] {
             let mut bytes = encode(layout());
             bytes[at] = 9;
             let checksum = crc_fast::crc32_iscsi(&bytes[..CHECKED_BYTES]);

@@ -7,7 +7,8 @@
 //! - [`FlashPages`] (*contain-write-in-flash-page*, Figure 10): records touch as few flash pages as they can.
 //!
 //! A logical offset is what a program asks for, a physical one is where the bytes are in the file. What a
-//! file says of its own layout is in its [`header`]; [`stripe_pieces`] splits a write where stripes begin.
+//! file says of its own layout, a [`Layout`] or that of a log, is in its [`header`]; [`stripe_pieces`] splits
+//! a write where stripes begin.
 //!
 //! This crate does no I/O and knows no drive: sizes come from its caller, who has learned them. Nothing that
 //! is decoded here is trusted.
@@ -17,12 +18,16 @@ mod error;
 mod flash_pages;
 pub mod header;
 mod hot_locations;
+mod layout;
 mod stripe_pieces;
 
-pub use aligned_frames::{AlignedFrames, FRAME_HEADER_BYTES, LOG_HEADER_BYTES, Place, PlacedPiece};
+pub use aligned_frames::{
+    AlignedFrames, FRAME_HEADER_BYTES, LOG_HEADER_AT, LOG_HEADER_BYTES, Place, PlacedPiece,
+};
 pub use error::Error;
 pub use flash_pages::{FlashPages, PAGE_HEAD_BYTES};
 pub use hot_locations::HotLocations;
+pub use layout::Layout;
 pub use stripe_pieces::stripe_pieces;
 
 /// Bytes without a gap, on either side of a mapping.

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use flashgrain_layout::header::{self, HEADER_BYTES};
-use flashgrain_layout::{Error as LayoutError, HotLocations};
+use flashgrain_layout::{Error as LayoutError, FRAME_HEADER_BYTES, Layout};
 
 use crate::names;
 
@@ -50,7 +50,17 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Its layout.
-        layout: HotLocations,
+        layout: Layout,
+    },
+    /// Pages have no room for the headers of frames.
+    #[error(
+        "{path} reserves {reserved_bytes} bytes of each page, and the log of the layout needs 24; open a new database with the layout, and copy with VACUUM INTO"
+    )]
+    Reserved {
+        /// The file.
+        path: PathBuf,
+        /// The bytes that it reserves.
+        reserved_bytes: u8,
     },
     /// A database that was to be exported is plain.
     #[error("{path} has no layout: any program can open it as it is")]
@@ -88,6 +98,7 @@ impl Error {
             Self::Layout { .. } => "layout",
             Self::NotADatabase { .. } => "not a database",
             Self::HasLayout { .. } => "has layout",
+            Self::Reserved { .. } => "reserved",
             Self::Plain { .. } => "plain",
             Self::InUse { .. } => "in use",
             Self::Exists { .. } => "exists",
@@ -100,7 +111,7 @@ impl Error {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// How it is laid out; `None` if each byte is where SQLite says.
-    pub layout: Option<HotLocations>,
+    pub layout: Option<Layout>,
     /// Its pages' size.
     pub page_bytes: u64,
     /// Bytes of the database: what SQLite sees.
@@ -134,10 +145,14 @@ pub fn describe(path: &Path) -> Result<Description, Error> {
 ///
 /// # Errors
 /// Any of [`Error`] but [`Error::Plain`].
-pub fn import(from: &Path, to: &Path, layout: HotLocations) -> Result<Description, Error> {
+pub fn import(from: &Path, to: &Path, layout: Layout) -> Result<Description, Error> {
     let mut source = Source::open(from)?;
     if let Some(layout) = source.layout {
         return Err(Error::HasLayout { path: from.to_owned(), layout });
+    }
+    let reserved_bytes = source.beginning[20];
+    if layout.log_stripe_bytes().is_some() && u64::from(reserved_bytes) < FRAME_HEADER_BYTES {
+        return Err(Error::Reserved { path: from.to_owned(), reserved_bytes });
     }
     source.is_closed()?;
     let mut target = Target::create(to, true)?;
@@ -172,7 +187,7 @@ struct Source {
     path: PathBuf,
     file: File,
     metadata: Metadata,
-    layout: Option<HotLocations>,
+    layout: Option<Layout>,
     beginning: [u8; DATABASE_HEADER_BYTES],
 }
 
@@ -318,6 +333,8 @@ impl Drop for Target {
 mod tests {
     use std::fs;
 
+    use flashgrain_layout::HotLocations;
+
     use super::*;
 
     /// So many bytes that SQLite would take for a database at a first glance.
@@ -328,8 +345,8 @@ mod tests {
         database
     }
 
-    fn layout() -> HotLocations {
-        HotLocations::new(64 << 10, 32 << 10).unwrap()
+    fn layout() -> Layout {
+        HotLocations::new(64 << 10, 32 << 10).unwrap().into()
     }
 
     #[test]

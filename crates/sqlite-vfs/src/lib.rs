@@ -20,6 +20,7 @@
 //! of a file are, and `names` what the files beside a database are called; `mounts` has the volumes.
 
 pub mod convert;
+mod log_shape;
 mod mounts;
 mod names;
 mod native;

@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flashgrain_layout::HotLocations;
+use flashgrain_layout::{FRAME_HEADER_BYTES, Layout};
 
 use crate::shape::Shape;
 
@@ -28,8 +28,10 @@ pub(crate) struct Names(Mutex<BTreeMap<Vec<u8>, Opened>>);
 
 #[derive(Debug)]
 struct Opened {
-    layout: Option<HotLocations>,
+    layout: Option<Layout>,
     connections: usize,
+    /// Bytes at the end of each page that SQLite leaves alone, once they are known.
+    reserved_bytes: u8,
 }
 
 impl Names {
@@ -42,9 +44,11 @@ impl Names {
     /// empty file want for it what the first one does, so that all agree on the journal's name.
     pub fn open(&self, database: &[u8], shape: Shape) -> Shape {
         let mut opened = self.opened();
-        let entry = opened
-            .entry(database.to_vec())
-            .or_insert_with(|| Opened { layout: shape.layout(), connections: 0 });
+        let entry = opened.entry(database.to_vec()).or_insert_with(|| Opened {
+            layout: shape.layout(),
+            connections: 0,
+            reserved_bytes: 0,
+        });
         entry.connections += 1;
         match shape {
             Shape::Undecided(_) => Shape::Undecided(entry.layout),
@@ -56,10 +60,26 @@ impl Names {
     }
 
     /// Notes what an open database has become.
-    pub fn decide(&self, database: &[u8], layout: Option<HotLocations>) {
+    pub fn decide(&self, database: &[u8], layout: Option<Layout>) {
         if let Some(entry) = self.opened().get_mut(database) {
             entry.layout = layout;
         }
+    }
+
+    /// Notes how many bytes of each page a database reserves.
+    pub fn reserves(&self, database: &[u8], reserved_bytes: u8) {
+        if let Some(entry) = self.opened().get_mut(database) {
+            entry.reserved_bytes = reserved_bytes;
+        }
+    }
+
+    /// Stripes to which the frames of a database's log are to be aligned, and whether its pages have room for
+    /// their headers; none if its log is to be as SQLite says.
+    pub fn log(&self, database: &[u8]) -> Option<(u64, bool)> {
+        let opened = self.opened();
+        let entry = opened.get(database)?;
+        let has_room = u64::from(entry.reserved_bytes) >= FRAME_HEADER_BYTES;
+        Some((entry.layout?.log_stripe_bytes()?, has_room))
     }
 
     /// Notes that a connection has ended.
@@ -105,6 +125,11 @@ pub(crate) fn beside(database: &Path, is_laid_out: bool) -> [PathBuf; 2] {
     })
 }
 
+/// The database that a log lies beside, by SQLite's name for it.
+pub(crate) fn database_of_log(name: &[u8]) -> Option<&[u8]> {
+    name.strip_suffix(ENDINGS[1].0)
+}
+
 /// The database that a file lies beside, and our ending for it.
 fn split(name: &[u8]) -> Option<(&[u8], &'static [u8])> {
     ENDINGS.iter().find_map(|(theirs, ours)| Some((name.strip_suffix(*theirs)?, *ours)))
@@ -112,10 +137,12 @@ fn split(name: &[u8]) -> Option<(&[u8], &'static [u8])> {
 
 #[cfg(test)]
 mod tests {
+    use flashgrain_layout::HotLocations;
+
     use super::*;
 
-    fn layout() -> HotLocations {
-        HotLocations::new(4096, 0).unwrap()
+    fn layout() -> Layout {
+        HotLocations::new(4096, 0).unwrap().into()
     }
 
     #[test]

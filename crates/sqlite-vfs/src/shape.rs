@@ -3,17 +3,17 @@
 //! A file that is empty may still become anything: whoever writes to it first decides. Everybody else finds
 //! out what it has become by looking at its first bytes again, under a lock. Once decided, it never changes.
 
-use flashgrain_layout::{Error, HotLocations, header};
+use flashgrain_layout::{Error, Layout, header};
 
 /// How the bytes of a file are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// The file is empty. Our first write to it gives it this layout, if there is one.
-    Undecided(Option<HotLocations>),
+    Undecided(Option<Layout>),
     /// Each byte is where it says.
     Plain,
     /// The file's header says so.
-    Laid(HotLocations),
+    Laid(Layout),
 }
 
 impl Shape {
@@ -22,7 +22,7 @@ impl Shape {
     ///
     /// # Errors
     /// What is wrong with the header, if it has one of ours.
-    pub fn of_file(length_bytes: u64, beginning: &[u8], wish: Option<HotLocations>) -> Result<Self, Error> {
+    pub fn of_file(length_bytes: u64, beginning: &[u8], wish: Option<Layout>) -> Result<Self, Error> {
         if length_bytes == 0 {
             return Ok(Self::Undecided(wish));
         }
@@ -35,7 +35,7 @@ impl Shape {
     }
 
     /// The layout that the file has or will have.
-    pub fn layout(self) -> Option<HotLocations> {
+    pub fn layout(self) -> Option<Layout> {
         match self {
             Self::Undecided(layout) => layout,
             Self::Plain => None,
@@ -55,10 +55,12 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
+    use flashgrain_layout::HotLocations;
+
     use super::*;
 
-    fn layout() -> HotLocations {
-        HotLocations::new(64 << 10, 32 << 10).unwrap()
+    fn layout() -> Layout {
+        HotLocations::new(64 << 10, 32 << 10).unwrap().into()
     }
 
     #[test]
@@ -71,7 +73,7 @@ mod tests {
     fn content_decides_and_not_the_wish() {
         let plain = b"SQLite format 3\0 and so on";
         assert_eq!(Shape::of_file(8192, plain, Some(layout())), Ok(Shape::Plain));
-        let other = HotLocations::new(4096, 0).unwrap();
+        let other: Layout = HotLocations::new(4096, 0).unwrap().into();
         assert_eq!(Shape::of_file(8192, &header::encode(other), Some(layout())), Ok(Shape::Laid(other)));
         assert_eq!(Shape::of_file(8192, &header::encode(other), None), Ok(Shape::Laid(other)));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::{ArgGroup, Args, Subcommand};
 use flashgrain_device::{OpenOptions, bytes_text};
-use flashgrain_layout::HotLocations;
+use flashgrain_layout::{HotLocations, Layout};
 use flashgrain_model::Estimate;
 use flashgrain_profile::DeviceProfile;
 use flashgrain_sqlite_vfs::convert::{self, Description};
@@ -54,7 +54,7 @@ struct ImportArguments {
     profile: Option<PathBuf>,
     /// The layout in bytes, as `info` prints it.
     #[arg(long, value_name = "hot:CHUNK:OFFSET", group = "hot")]
-    layout: Option<HotLocations>,
+    layout: Option<Layout>,
 }
 
 /// Copy a database with a layout into a new plain file, which any program can open.
@@ -83,8 +83,8 @@ struct InfoArguments {
 
 /// Make a volume, on which the VFS `flashgrain-device` puts databases without a file system.
 ///
-/// Several files on several drives are striped over. The variable FLASHGRAIN_VOLUMES names volumes for SQLite,
-/// as in `fast=/mnt/a/volume,/mnt/b/volume`.
+/// Several files on several drives are striped over. The variable FLASHGRAIN_VOLUMES names volumes for
+/// SQLite, as in `fast=/mnt/a/volume,/mnt/b/volume`.
 #[derive(Debug, Args)]
 struct CreateVolumeArguments {
     /// Files that do not exist yet.
@@ -142,10 +142,10 @@ fn create_volume(arguments: &CreateVolumeArguments, context: &Context) -> anyhow
 }
 
 /// The layout that was given, or that of the profile.
-fn layout(arguments: &ImportArguments) -> anyhow::Result<HotLocations> {
+fn layout(arguments: &ImportArguments) -> anyhow::Result<Layout> {
     match (&arguments.layout, &arguments.profile) {
         (Some(layout), _) => Ok(*layout),
-        (None, Some(profile)) => of_profile(&results::read_profile(profile)?),
+        (None, Some(profile)) => Ok(of_profile(&results::read_profile(profile)?)?.into()),
         (None, None) => bail!(Usage("say --profile or --layout".into())),
     }
 }

@@ -78,6 +78,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// where SQLite calls us.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/bench/src/engine/c.rs",
+    "crates/bench/src/study/hidden_parameters/vfs.rs",
     "crates/device/",
     "crates/fuzz-targets/src/allocation.rs",
     "crates/simtest/src/media/",

@@ -37,8 +37,10 @@ pub(super) const LOCK_NONE: c_int = 0;
 pub(super) const SYNC_NORMAL: c_int = 2;
 
 pub(super) const FCNTL_SIZE_HINT: c_int = 5;
+pub(super) const FCNTL_FILE_POINTER: c_int = 7;
 pub(super) const FCNTL_VFSNAME: c_int = 12;
 pub(super) const FCNTL_PRAGMA: c_int = 14;
+pub(super) const FCNTL_RESERVE_BYTES: c_int = 38;
 
 /// Promises that a write of an aligned block is atomic, and that several writes are.
 pub(super) const IOCAP_ATOMIC: c_int = 0x1ff | 0x4000;
@@ -123,19 +125,23 @@ pub(super) struct Vfs {
 #[derive(Clone, Copy)]
 pub(super) struct Functions {
     pub mprintf: unsafe extern "C" fn(*const c_char, ...) -> *mut c_char,
+    pub file_control: unsafe extern "C" fn(*mut c_void, *const c_char, c_int, *mut c_void) -> c_int,
     pub vfs_find: unsafe extern "C" fn(*const c_char) -> *mut Vfs,
     pub vfs_register: unsafe extern "C" fn(*mut Vfs, c_int) -> c_int,
     pub log: unsafe extern "C" fn(c_int, *const c_char, ...),
     pub uri_parameter: unsafe extern "C" fn(*const c_char, *const c_char) -> *const c_char,
+    pub auto_extension: unsafe extern "C" fn(AnyFunction) -> c_int,
 }
 
 /// Places in `sqlite3_api_routines`, counted in functions.
 mod place {
     pub const MPRINTF: usize = 69;
+    pub const FILE_CONTROL: usize = 127;
     pub const VFS_FIND: usize = 141;
     pub const VFS_REGISTER: usize = 142;
     pub const LOG: usize = 167;
     pub const URI_PARAMETER: usize = 189;
+    pub const AUTO_EXTENSION: usize = 192;
 }
 
 /// The function at a place of the table.
@@ -155,10 +161,12 @@ impl Functions {
         unsafe {
             Self {
                 mprintf: at(table, place::MPRINTF),
+                file_control: at(table, place::FILE_CONTROL),
                 vfs_find: at(table, place::VFS_FIND),
                 vfs_register: at(table, place::VFS_REGISTER),
                 log: at(table, place::LOG),
                 uri_parameter: at(table, place::URI_PARAMETER),
+                auto_extension: at(table, place::AUTO_EXTENSION),
             }
         }
     }

@@ -11,6 +11,9 @@ use super::lower::{Lower, call};
 use crate::names::Names;
 use crate::shape::Shape;
 
+/// Where SQLite's header says how many bytes of each page are reserved.
+const RESERVED_AT: c_int = 20;
+
 /// The pragma that says which layout a database has.
 const PRAGMA: &CStr = c"flashgrain_layout";
 
@@ -115,6 +118,35 @@ impl State {
     }
 }
 
+impl State {
+    /// Looks at SQLite's header as it passes: how many bytes of each page it reserves.
+    ///
+    /// # Safety
+    /// The buffer has so many bytes.
+    unsafe fn note_reserved(&self, buffer: *const c_void, bytes: c_int, offset: i64) {
+        if let Kind::Database(path) = &self.kind
+            && offset == 0
+            && bytes > RESERVED_AT
+            && self.shape.layout().is_some_and(|layout| layout.log_stripe_bytes().is_some())
+        {
+            // SAFETY: as the caller promises.
+            self.names.reserves(path, unsafe { *buffer.cast::<u8>().add(RESERVED_AT as usize) });
+        }
+    }
+}
+
+/// Stripes to which the frames of an open database's log are to be aligned, if the file is one of ours.
+///
+/// # Safety
+/// `file` is open, and no other call on it is under way.
+pub(super) unsafe fn log_stripe_bytes(file: *mut File) -> Option<u64> {
+    // SAFETY: an open file has methods.
+    let methods = unsafe { (*file).methods };
+    let is_ours = [&METHODS_1, &METHODS_2, &METHODS_3].into_iter().any(|ours| std::ptr::eq(methods, ours));
+    // SAFETY: an open file of ours.
+    is_ours.then(|| unsafe { halves(file) }.0.shape.layout()?.log_stripe_bytes()).flatten()
+}
+
 /// The place of a logical offset.
 fn physical(shape: Shape, offset: i64) -> Result<i64, c_int> {
     offset.checked_add(shape.shift_bytes()).ok_or(IOERR)
@@ -152,13 +184,20 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
         return IOERR_SHORT_READ;
     }
     // Behind the end of the file, the VFS behind fills with zeros.
-    call!(lower, read, buffer, bytes, check!(physical(shape, offset)))
+    let code = call!(lower, read, buffer, bytes, check!(physical(shape, offset)));
+    if code == OK {
+        // SAFETY: the buffer has so many bytes, which were just read.
+        unsafe { state.note_reserved(buffer, bytes, offset) };
+    }
+    code
 }
 
 unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int, offset: i64) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
     let shape = check!(state.decided(lower));
+    // SAFETY: the buffer has so many bytes.
+    unsafe { state.note_reserved(buffer, bytes, offset) };
     call!(lower, write, buffer, bytes, check!(physical(shape, offset)))
 }
 

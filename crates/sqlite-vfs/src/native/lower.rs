@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use flashgrain_layout::header::HEADER_BYTES;
-use flashgrain_layout::{HotLocations, header};
+use flashgrain_layout::{Layout, header};
 
 use super::abi::{self, File, Functions, IOERR_SHORT_READ, IoMethods, NOTADB, OK};
 use crate::shape::Shape;
@@ -57,18 +57,23 @@ impl Lower {
         }
     }
 
-    /// Looks at the file's length and first bytes; why it cannot be used goes to the program's log.
-    pub fn shape(self, wish: Option<HotLocations>, functions: &Functions) -> Result<Shape, c_int> {
+    /// The file's length and its first bytes; what is behind its end is zero.
+    pub fn beginning<const BYTES: usize>(self) -> Result<(u64, [u8; BYTES]), c_int> {
         let size = u64::try_from(self.size()?).unwrap_or(0);
-        let mut beginning = [0_u8; HEADER_BYTES as usize];
+        let mut beginning = [0_u8; BYTES];
         if size > 0 {
             let buffer: *mut c_void = beginning.as_mut_ptr().cast();
-            // What is behind the file's end reads as zeros.
-            match call!(self, read, buffer, HEADER_BYTES as c_int, 0) {
+            match call!(self, read, buffer, BYTES as c_int, 0) {
                 OK | IOERR_SHORT_READ => {}
                 code => return Err(code),
             }
         }
+        Ok((size, beginning))
+    }
+
+    /// Looks at the file's length and first bytes; why it cannot be used goes to the program's log.
+    pub fn shape(self, wish: Option<Layout>, functions: &Functions) -> Result<Shape, c_int> {
+        let (size, beginning) = self.beginning::<{ HEADER_BYTES as usize }>()?;
         Shape::of_file(size, &beginning, wish).map_err(|error| {
             functions.tell(NOTADB, &error.to_string());
             NOTADB
@@ -76,7 +81,7 @@ impl Lower {
     }
 
     /// Makes the empty file one with this layout. The header is durable before any page can be.
-    pub fn lay_out(self, layout: HotLocations) -> c_int {
+    pub fn lay_out(self, layout: Layout) -> c_int {
         let mut block = [0_u8; HEADER_BYTES as usize];
         block[..header::ENCODED_BYTES].copy_from_slice(&header::encode(layout));
         let buffer: *const c_void = block.as_ptr().cast();

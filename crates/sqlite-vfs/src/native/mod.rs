@@ -13,12 +13,17 @@
 mod abi;
 mod device;
 mod file;
+mod log_file;
 mod lower;
+mod reserve;
 mod vfs;
 
 use std::ffi::{c_char, c_int, c_void};
 
 use abi::{ERROR, Functions, OK, OK_LOAD_PERMANENTLY};
+
+/// SQLite's type for entry points.
+type EntryPoint = unsafe extern "C" fn(*mut c_void, *mut *mut c_char, *const c_void) -> c_int;
 
 /// The entry point of the loadable extension, by the name that SQLite derives from the file's.
 ///
@@ -33,7 +38,14 @@ pub unsafe extern "C" fn sqlite3_flashgrainsqlitevfs_init(
     // SAFETY: as the caller promises.
     match unsafe { auto_extension(connection, message, table) } {
         // The VFS outlives the connection that has loaded it.
-        OK => OK_LOAD_PERMANENTLY,
+        OK => {
+            // SAFETY: as the caller promises; SQLite calls entry points with these arguments.
+            unsafe {
+                let entry = std::mem::transmute::<EntryPoint, unsafe extern "C" fn()>(auto_extension);
+                (Functions::of(table.cast()).auto_extension)(Some(entry));
+            }
+            OK_LOAD_PERMANENTLY
+        }
         error => error,
     }
 }
@@ -44,7 +56,7 @@ pub unsafe extern "C" fn sqlite3_flashgrainsqlitevfs_init(
 /// # Safety
 /// Only SQLite calls it, and hands over its table of functions.
 pub unsafe extern "C" fn auto_extension(
-    _connection: *mut c_void,
+    connection: *mut c_void,
     message: *mut *mut c_char,
     table: *const c_void,
 ) -> c_int {
@@ -54,7 +66,11 @@ pub unsafe extern "C" fn auto_extension(
     // SAFETY: SQLite hands its table to extensions.
     let functions = unsafe { Functions::of(table.cast()) };
     match vfs::register(functions) {
-        Ok(()) => OK,
+        Ok(()) => {
+            // SAFETY: SQLite hands over a connection that is being opened.
+            unsafe { reserve::reserve(connection, functions) };
+            OK
+        }
         Err(error) => {
             // SAFETY: `message`, where there is one, takes a text of SQLite's allocator.
             unsafe {

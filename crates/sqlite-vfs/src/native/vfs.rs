@@ -4,16 +4,18 @@ use std::ffi::{CStr, CString, c_char, c_double, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, PoisonError};
 
-use flashgrain_layout::HotLocations;
+use flashgrain_layout::Layout;
 
 use super::abi::{
     ACCESS_EXISTS, AnyFunction, CANTOPEN, ERROR, File, Functions, OK, OPEN_MAIN_DB, OPEN_MAIN_JOURNAL,
     OPEN_READONLY, OPEN_SUPER_JOURNAL, OPEN_WAL, Vfs,
 };
 use super::file::{Kind, RealName, ShimFile, State, install, lower_place};
+use super::log_file::{self, LogState};
 use super::lower::{Lower, call};
+use crate::log_shape::LogShape;
 use crate::mounts;
-use crate::names::{LONGER_BYTES, Name, Names};
+use crate::names::{self, LONGER_BYTES, Name, Names};
 use crate::shape::Shape;
 
 /// Before SQLite's default VFS.
@@ -37,7 +39,7 @@ struct Shim {
     functions: Functions,
     names: Names,
     /// Layout of new databases that ask for none.
-    layout: Option<HotLocations>,
+    layout: Option<Layout>,
 }
 
 /// Registers both VFSes, which stay until the process ends; a second time, nothing happens.
@@ -155,7 +157,7 @@ unsafe extern "C" fn open(
     // SAFETY: our VFS.
     if let Some(real) = may_be_renamed.then(|| unsafe { real_name(vfs, path) }).flatten() {
         // SAFETY: the arguments of this method.
-        return unsafe { open_beside(vfs, real, file, flags, flags_out) };
+        return unsafe { open_beside(vfs, path, real, file, flags, flags_out) };
     }
     call_base!(vfs, CANTOPEN, open, name, file, flags, flags_out)
 }
@@ -206,6 +208,7 @@ unsafe fn open_database(
 /// The arguments are those of `open`.
 unsafe fn open_beside(
     vfs: *mut Vfs,
+    path: &[u8],
     real: CString,
     file: *mut File,
     flags: c_int,
@@ -216,6 +219,13 @@ unsafe fn open_beside(
     let real = RealName::new(real.to_bytes());
     // SAFETY: the arguments of `open`; the name lives as long as the file.
     match unsafe { open_lower(vfs, real.as_ptr(), file, flags, flags_out) } {
+        Ok(_) if let Some(database) = stated_log(shim, path) => {
+            let (functions, names) = (shim.functions, &shim.names);
+            let state = LogState { shape: LogShape::Undecided, database, _name: real, functions, names };
+            // SAFETY: the lower file is open.
+            unsafe { log_file::install(file, state) };
+            OK
+        }
         Ok(lower) => {
             let (shape, kind) = (Shape::Plain, Kind::Beside { _name: real });
             let state = State { shape, kind, functions: shim.functions, names: &shim.names };
@@ -225,6 +235,12 @@ unsafe fn open_beside(
         }
         Err(code) => code,
     }
+}
+
+/// The database whose log this is, if such logs have statements.
+fn stated_log(shim: &Shim, path: &[u8]) -> Option<Vec<u8>> {
+    let database = names::database_of_log(path)?;
+    shim.names.log(database).map(|_| database.to_vec())
 }
 
 /// # Safety
@@ -261,7 +277,7 @@ unsafe fn open_lower(
 ///
 /// # Safety
 /// `name` is what SQLite calls a database.
-unsafe fn wish(shim: &Shim, name: *const c_char) -> Result<Option<HotLocations>, String> {
+unsafe fn wish(shim: &Shim, name: *const c_char) -> Result<Option<Layout>, String> {
     // SAFETY: such a name is followed by its parameters.
     let text = unsafe { (shim.functions.uri_parameter)(name, PARAMETER.as_ptr()) };
     if text.is_null() {
@@ -273,7 +289,7 @@ unsafe fn wish(shim: &Shim, name: *const c_char) -> Result<Option<HotLocations>,
 }
 
 /// Reads the text of a layout, or of none.
-fn layout_of(text: &str) -> Result<Option<HotLocations>, flashgrain_layout::Error> {
+fn layout_of(text: &str) -> Result<Option<Layout>, flashgrain_layout::Error> {
     if text == "plain" { Ok(None) } else { text.parse().map(Some) }
 }
 

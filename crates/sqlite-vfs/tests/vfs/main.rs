@@ -1,6 +1,7 @@
 //! The VFS below a real SQLite: one behaviour per module.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod aligned_logs;
 mod backup;
 mod conversions;
 mod crashes;

@@ -21,7 +21,7 @@ const MODES: [&str; 5] = ["delete", "truncate", "persist", "memory", "wal"];
 fn random_transactions_do_what_a_map_does() {
     let volume = Mounted::create("model", drive());
     let mut seed = 1;
-    for layout in &LAYOUTS[..2] {
+    for layout in [LAYOUTS[0], LAYOUTS[3]] {
         for mode in MODES {
             live(&volume.path(&format!("{layout}-{mode}")), layout, mode, seed);
             seed += 1;

@@ -1,0 +1,253 @@
+//! The methods of logs with a statement: bytes go to where it says.
+
+use std::ffi::{c_int, c_void};
+
+use flashgrain_layout::header::{self, Statement};
+
+use super::abi::{FCNTL_SIZE_HINT, File, Functions, IOERR, IOERR_SHORT_READ, IOERR_WRITE, IoMethods, OK};
+use super::file::{RealName, lower_place};
+use super::lower::{Lower, call};
+use crate::log_shape::{self, LogShape};
+use crate::names::Names;
+
+/// What SQLite takes for a log of ours. The file of the VFS behind follows it in the same memory.
+#[repr(C)]
+pub(super) struct LogFile {
+    file: File,
+    state: *mut LogState,
+}
+
+/// What we know of an open log.
+pub(super) struct LogState {
+    pub shape: LogShape,
+    /// The database's full path.
+    pub database: Vec<u8>,
+    /// The real name, which the VFS behind goes on to use.
+    pub _name: RealName,
+    pub functions: Functions,
+    pub names: &'static Names,
+}
+
+/// Makes an opened log ours.
+///
+/// # Safety
+/// `file` is what `xOpen` got, and the file of the VFS behind is open at its [`lower_place`].
+pub(super) unsafe fn install(file: *mut File, state: LogState) {
+    let state = Box::into_raw(Box::new(state));
+    // SAFETY: the memory is SQLite's for this file, large enough and aligned.
+    unsafe { file.cast::<LogFile>().write(LogFile { file: File { methods: &METHODS }, state }) };
+}
+
+/// The two halves of an open log.
+///
+/// # Safety
+/// `file` is open and ours, and no other call on it is under way.
+unsafe fn halves<'a>(file: *mut File) -> (&'a mut LogState, Lower) {
+    // SAFETY: `install` has put both there, and they stay until `close`.
+    unsafe { (&mut *(*file.cast::<LogFile>()).state, Lower::new(lower_place(file))) }
+}
+
+impl LogState {
+    /// What the log states, after another look if it did not so far.
+    fn looked(&mut self, lower: Lower) -> Result<Option<Statement>, c_int> {
+        if self.shape == LogShape::Undecided {
+            let (size, beginning) = lower.beginning::<{ header::ENCODED_BYTES }>()?;
+            self.shape = LogShape::of_file(size, &beginning).map_err(|error| {
+                self.functions.tell(IOERR, &error.to_string());
+                IOERR
+            })?;
+        }
+        Ok(match self.shape {
+            LogShape::Undecided => None,
+            LogShape::Stated(statement) => Some(statement),
+        })
+    }
+
+    /// What the log states before something is written to it.
+    fn stated(&mut self, lower: Lower, offset: u64, bytes: &[u8]) -> Result<Statement, c_int> {
+        if let Some(statement) = self.looked(lower)? {
+            return Ok(statement);
+        }
+        let is_header = log_shape::is_header(offset, bytes.len());
+        let statement = match self.names.log(&self.database).filter(|_| is_header) {
+            Some((stripe_bytes, has_room)) => log_shape::statement(bytes, stripe_bytes, has_room),
+            None => Statement::Unaligned,
+        };
+        let encoded = header::encode_log(statement);
+        let buffer: *const c_void = encoded.as_ptr().cast();
+        match call!(lower, write, buffer, encoded.len() as c_int, 0) {
+            OK => self.shape = LogShape::Stated(statement),
+            code => return Err(code),
+        }
+        Ok(statement)
+    }
+}
+
+/// The value, or the end of this method with its code.
+macro_rules! check {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(code) => return code,
+        }
+    };
+}
+
+fn number(of: i64) -> Result<u64, c_int> {
+    u64::try_from(of).map_err(|_| IOERR)
+}
+
+fn offset_of(place: u64) -> Result<i64, c_int> {
+    i64::try_from(place).map_err(|_| IOERR)
+}
+
+unsafe extern "C" fn close(file: *mut File) -> c_int {
+    // SAFETY: an open log of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let code = call!(lower, close);
+    // SAFETY: `install` has made this box, and nobody uses the file any more.
+    drop(unsafe { Box::from_raw(std::ptr::from_mut(state)) });
+    code
+}
+
+unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, offset: i64) -> c_int {
+    // SAFETY: an open log of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let buffer = buffer.cast::<u8>();
+    let length = check!(number(bytes.into()));
+    let (mut at, mut result) = (0, OK);
+    let parts = match check!(state.looked(lower)) {
+        Some(statement) => log_shape::parts(statement, check!(number(offset)), length),
+        None => {
+            result = IOERR_SHORT_READ;
+            vec![(None, length)]
+        }
+    };
+    for (place, part_bytes) in parts {
+        let part = buffer.wrapping_add(at);
+        match place {
+            Some(place) => {
+                match call!(lower, read, part.cast(), part_bytes as c_int, check!(offset_of(place))) {
+                    OK => {}
+                    // The VFS behind has filled the rest with zeros.
+                    IOERR_SHORT_READ => result = IOERR_SHORT_READ,
+                    code => return code,
+                }
+            }
+            // SAFETY: the buffer has `length` bytes, of which parts are disjoint ranges.
+            None => unsafe { part.write_bytes(0, part_bytes as usize) },
+        }
+        at += part_bytes as usize;
+    }
+    result
+}
+
+unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int, offset: i64) -> c_int {
+    // SAFETY: an open log of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let length = check!(number(bytes.into()));
+    // SAFETY: the buffer has so many bytes.
+    let content = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), length as usize) };
+    let offset = check!(number(offset));
+    let statement = check!(state.stated(lower, offset, content));
+    let parts = log_shape::parts(statement, offset, length);
+    let mut at = 0;
+    for (place, part_bytes) in &parts {
+        let part = &content[at..at + *part_bytes as usize];
+        at += part.len();
+        if place.is_none() && part.iter().any(|byte| *byte != 0) {
+            let reason = "a page has content in the bytes that the database reserves, which its log has no place for; leave the mode of the log to write such pages";
+            state.functions.tell(IOERR_WRITE, reason);
+            return IOERR_WRITE;
+        }
+    }
+    at = 0;
+    for (place, part_bytes) in parts {
+        if let Some(place) = place {
+            let part: *const c_void = content[at..].as_ptr().cast();
+            match call!(lower, write, part, part_bytes as c_int, check!(offset_of(place))) {
+                OK => {}
+                code => return code,
+            }
+        }
+        at += part_bytes as usize;
+    }
+    OK
+}
+
+unsafe extern "C" fn truncate(file: *mut File, size: i64) -> c_int {
+    // SAFETY: an open log of ours.
+    let (state, lower) = unsafe { halves(file) };
+    match check!(state.looked(lower)) {
+        Some(statement) => {
+            let length = log_shape::physical_length(statement, check!(number(size)));
+            call!(lower, truncate, check!(offset_of(length)))
+        }
+        None => OK,
+    }
+}
+
+unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
+    // SAFETY: an open log of ours.
+    let (state, lower) = unsafe { halves(file) };
+    let logical = match check!(state.looked(lower)) {
+        Some(statement) => log_shape::logical_length(statement, check!(lower.size().and_then(number))),
+        None => 0,
+    };
+    // SAFETY: a place for the result.
+    unsafe { *size = check!(offset_of(logical)) };
+    OK
+}
+
+unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: an open log of ours.
+    let (_, lower) = unsafe { halves(file) };
+    match operation {
+        // It counts logical bytes, and is only a hint.
+        FCNTL_SIZE_HINT => OK,
+        _ => call!(lower, file_control, operation, argument),
+    }
+}
+
+/// Methods that are the business of the VFS behind.
+macro_rules! hand_on {
+    ($($method:ident($($argument:ident: $type:ty),*);)*) => { $(
+        unsafe extern "C" fn $method(file: *mut File $(, $argument: $type)*) -> c_int {
+            // SAFETY: an open log of ours.
+            let (_, lower) = unsafe { halves(file) };
+            call!(lower, $method $(, $argument)*)
+        }
+    )* };
+}
+
+hand_on! {
+    sync(flags: c_int);
+    lock(level: c_int);
+    unlock(level: c_int);
+    check_reserved_lock(is_reserved: *mut c_int);
+    sector_size();
+    device_characteristics();
+}
+
+/// Shared memory and mapping are asked of databases alone.
+static METHODS: IoMethods = IoMethods {
+    version: 1,
+    close: Some(close),
+    read: Some(read),
+    write: Some(write),
+    truncate: Some(truncate),
+    sync: Some(sync),
+    file_size: Some(file_size),
+    lock: Some(lock),
+    unlock: Some(unlock),
+    check_reserved_lock: Some(check_reserved_lock),
+    file_control: Some(file_control),
+    sector_size: Some(sector_size),
+    device_characteristics: Some(device_characteristics),
+    shm_map: None,
+    shm_lock: None,
+    shm_barrier: None,
+    shm_unmap: None,
+    fetch: None,
+    unfetch: None,
+};
