@@ -25,6 +25,7 @@ mod mounts;
 mod names;
 mod native;
 mod shape;
+mod split;
 mod volume;
 
 pub use mounts::{create_files, mount, open_files, unmount};

@@ -1,4 +1,5 @@
-//! Studies: the questions that papers have asked of LSM-trees on new drives, put to Flashgrain's own.
+//! Studies: the questions that papers have asked of LSM-trees on new drives, put to Flashgrain's own, and of
+//! SQLite's files.
 //!
 //! A [`Setup`] says which store is made on which drive; a [`Subject`] is that store. A study fills subjects,
 //! measures them, and has a serialisable result, from which a [`Sheet`] is made: tables with the paper's
@@ -8,6 +9,8 @@
 //! data are fewer than the papers'; which ratios stay as they were is in the text of each sheet.
 
 mod chart;
+#[cfg(feature = "hidden-parameters")]
+pub mod hidden_parameters;
 pub mod mqssd_lsm;
 mod setup;
 mod sheet;

@@ -119,3 +119,47 @@ fn a_single_question_is_shown_with_the_papers_figures() {
     fails(flashgrain().args(["study", "xpoint", "--only=everything"]), 2, &["level-zero"]);
     fails(flashgrain().args(["study", "xpoint", "/no/such/directory"]), 2, &["not a directory"]);
 }
+
+/// Little of SQLite's.
+#[cfg(feature = "hidden-parameters")]
+const SMALL_SQLITE: [&str; 6] =
+    ["study", "hidden-parameters", "--divisor=500", "--iterations=2", "--transactions=1,100", "--quiet"];
+
+#[test]
+#[cfg(feature = "hidden-parameters")]
+fn the_study_of_hidden_parameters_asks_every_technique_and_repeats_exactly() {
+    let run = || {
+        let assert = flashgrain().args(SMALL_SQLITE).arg("--json").assert().success();
+        serde_json::from_str::<Value>(&stdout(&assert)).unwrap()
+    };
+    let result = run();
+    assert_eq!(result, run(), "virtual times differ");
+    assert_eq!(result["hot"]["runs"].as_array().unwrap().len(), 6);
+    for layout in ["original", "aligned"] {
+        let iterations = result["stripes"][layout]["iterations"].as_array().unwrap();
+        assert_eq!(iterations.len(), 2);
+        for iteration in iterations {
+            // A commit writes a frame for the table and one for the index, or more.
+            assert!(iteration["frames"].as_u64().unwrap() >= 200, "{iteration}");
+        }
+    }
+    assert_eq!(result["records"]["contained_across"], 0);
+    assert!(result["records"]["original_across"].as_u64().unwrap() > 60_000);
+}
+
+#[test]
+#[cfg(feature = "hidden-parameters")]
+fn the_study_of_hidden_parameters_shows_tables_and_charts() {
+    let folder = folder();
+    let page = folder.path().join("study.html");
+    let assert = flashgrain().args(SMALL_SQLITE).arg("--report").arg(&page).assert().success();
+    let shown = stdout(&assert);
+    for text in ["1/500 of the paper's", "(+29.2 %)", "(-15.2 %)", "(12.4 %)", "6.7 % in the paper", "seed 1"]
+    {
+        assert!(shown.contains(text), "no {text:?} in\n{shown}");
+    }
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(html.matches("<svg viewBox").count(), 5);
+    let real = ["study", "hidden-parameters", "--hot-drive=/tmp"];
+    fails(flashgrain().args(real), 2, &["simulated drive"]);
+}

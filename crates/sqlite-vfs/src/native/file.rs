@@ -5,11 +5,12 @@ use std::ptr::null_mut;
 
 use super::abi::{
     FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_VFSNAME, File, Functions, IOCAP_ATOMIC, IOERR, IOERR_SHORT_READ,
-    IoMethods, LOCK_NONE, NOMEM, OK,
+    IoMethods, LOCK_NONE, NOMEM, OK, SYNC_NORMAL,
 };
 use super::lower::{Lower, call};
 use crate::names::Names;
 use crate::shape::Shape;
+use crate::split::Split;
 
 /// Where SQLite's header says how many bytes of each page are reserved.
 const RESERVED_AT: c_int = 20;
@@ -30,6 +31,8 @@ pub(super) struct State {
     pub kind: Kind,
     pub functions: Functions,
     pub names: &'static Names,
+    /// How its writes are split, if they are.
+    pub split: Option<Split>,
 }
 
 /// Which files are ours.
@@ -119,6 +122,41 @@ impl State {
 }
 
 impl State {
+    /// Writes the pieces of split writes that wait, behind a sync with `is_sync`.
+    fn settle(&mut self, lower: Lower, is_sync: bool) -> Result<(), c_int> {
+        let Some(split) = self.split.as_mut().filter(|split| !split.is_empty()) else { return Ok(()) };
+        let ok = |code| if code == OK { Ok(()) } else { Err(code) };
+        if is_sync {
+            ok(call!(lower, sync, SYNC_NORMAL))?;
+        }
+        for (offset, piece) in split.take() {
+            let bytes: *const c_void = piece.as_ptr().cast();
+            let offset = i64::try_from(offset).map_err(|_| IOERR)?;
+            ok(call!(lower, write, bytes, piece.len() as c_int, offset))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the pieces of a split write that go now.
+    ///
+    /// # Safety
+    /// The buffer has so many bytes.
+    unsafe fn write_split(&mut self, lower: Lower, buffer: *const c_void, bytes: c_int, at: i64) -> c_int {
+        let (Some(split), Ok(at)) = (&mut self.split, u64::try_from(at)) else { return IOERR };
+        // SAFETY: as the caller promises.
+        let content =
+            unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), usize::try_from(bytes).unwrap_or(0)) };
+        for (offset, range) in split.write(at, content) {
+            let piece = &content[range];
+            let Ok(offset) = i64::try_from(offset) else { return IOERR };
+            match call!(lower, write, piece.as_ptr().cast(), piece.len() as c_int, offset) {
+                OK => {}
+                code => return code,
+            }
+        }
+        OK
+    }
+
     /// Looks at SQLite's header as it passes: how many bytes of each page it reserves.
     ///
     /// # Safety
@@ -165,7 +203,8 @@ macro_rules! check {
 unsafe extern "C" fn close(file: *mut File) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
-    let code = call!(lower, close);
+    let settled = state.settle(lower, false);
+    let code = settled.err().unwrap_or(OK).max(call!(lower, close));
     // SAFETY: `install` has made this box, and nobody uses the file any more.
     let state = unsafe { Box::from_raw(std::ptr::from_mut(state)) };
     if let Kind::Database(path) = &state.kind {
@@ -183,13 +222,33 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
         unsafe { buffer.cast::<u8>().write_bytes(0, usize::try_from(bytes).unwrap_or(0)) };
         return IOERR_SHORT_READ;
     }
+    let at = check!(physical(shape, offset));
     // Behind the end of the file, the VFS behind fills with zeros.
-    let code = call!(lower, read, buffer, bytes, check!(physical(shape, offset)));
+    let code = call!(lower, read, buffer, bytes, at);
     if code == OK {
         // SAFETY: the buffer has so many bytes, which were just read.
         unsafe { state.note_reserved(buffer, bytes, offset) };
     }
-    code
+    match &state.split {
+        // SAFETY: as above.
+        Some(split) if !split.is_empty() => unsafe { overlay(split, buffer, bytes, at, code) },
+        _ => code,
+    }
+}
+
+/// Puts pieces that wait over what was read with `code`.
+///
+/// # Safety
+/// The buffer has so many bytes, which were read.
+unsafe fn overlay(split: &Split, buffer: *mut c_void, bytes: c_int, at: i64, code: c_int) -> c_int {
+    if code != OK && code != IOERR_SHORT_READ {
+        return code;
+    }
+    let (Ok(at), Ok(length)) = (u64::try_from(at), usize::try_from(bytes)) else { return IOERR };
+    // SAFETY: as the caller promises.
+    split.overlay(at, unsafe { std::slice::from_raw_parts_mut(buffer.cast(), length) });
+    // Pages are written whole, so that a range is there up to where the last piece ends.
+    if split.end() >= at + length as u64 { OK } else { code }
 }
 
 unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int, offset: i64) -> c_int {
@@ -198,12 +257,18 @@ unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int,
     let shape = check!(state.decided(lower));
     // SAFETY: the buffer has so many bytes.
     unsafe { state.note_reserved(buffer, bytes, offset) };
-    call!(lower, write, buffer, bytes, check!(physical(shape, offset)))
+    let at = check!(physical(shape, offset));
+    if state.split.is_some() && matches!(shape, Shape::Laid(_)) {
+        // SAFETY: as above.
+        return unsafe { state.write_split(lower, buffer, bytes, at) };
+    }
+    call!(lower, write, buffer, bytes, at)
 }
 
 unsafe extern "C" fn truncate(file: *mut File, size: i64) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
+    check!(state.settle(lower, true));
     let shape = check!(if size > 0 { state.decided(lower) } else { state.looked(lower) });
     call!(lower, truncate, check!(physical(shape, size)))
 }
@@ -214,7 +279,10 @@ unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
     let shape = check!(state.looked(lower));
     let logical = match shape {
         Shape::Undecided(_) => 0,
-        Shape::Plain | Shape::Laid(_) => (check!(lower.size()) - shape.shift_bytes()).max(0),
+        Shape::Plain | Shape::Laid(_) => {
+            let waiting = state.split.as_ref().map_or(0, |split| split.end() as i64);
+            (check!(lower.size()).max(waiting) - shape.shift_bytes()).max(0)
+        }
     };
     // SAFETY: a place for the result.
     unsafe { *size = logical };
@@ -293,6 +361,7 @@ unsafe extern "C" fn device_characteristics(file: *mut File) -> c_int {
 unsafe extern "C" fn fetch(file: *mut File, offset: i64, bytes: c_int, page: *mut *mut c_void) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
+    check!(state.settle(lower, true));
     let shape = check!(state.looked(lower));
     if matches!(shape, Shape::Undecided(_)) {
         // SAFETY: a place for the result.
@@ -329,9 +398,21 @@ macro_rules! hand_on {
     )* };
 }
 
+unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    check!(state.settle(lower, true));
+    call!(lower, sync, flags)
+}
+
+unsafe extern "C" fn unlock(file: *mut File, level: c_int) -> c_int {
+    // SAFETY: an open file of ours.
+    let (state, lower) = unsafe { halves(file) };
+    check!(state.settle(lower, false));
+    call!(lower, unlock, level)
+}
+
 hand_on! {
-    sync(flags: c_int);
-    unlock(level: c_int);
     check_reserved_lock(is_reserved: *mut c_int);
     sector_size();
     shm_map(region: c_int, bytes: c_int, extend: c_int, at: *mut *mut c_void);

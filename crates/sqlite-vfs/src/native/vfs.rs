@@ -17,6 +17,7 @@ use crate::log_shape::LogShape;
 use crate::mounts;
 use crate::names::{self, LONGER_BYTES, Name, Names};
 use crate::shape::Shape;
+use crate::split::Split;
 
 /// Before SQLite's default VFS.
 const NAME: &CStr = c"flashgrain";
@@ -26,6 +27,9 @@ const DEVICE_NAME: &CStr = c"flashgrain-device";
 
 /// The parameter of a URI that names the layout of a new database.
 const PARAMETER: &CStr = c"layout";
+
+/// The parameter that has writes of a database split where stripes of so many bytes begin.
+const SPLIT: &CStr = c"split";
 
 /// The variable of the environment that does it for databases opened without one.
 const VARIABLE: &str = "FLASHGRAIN_LAYOUT";
@@ -196,9 +200,20 @@ unsafe fn open_database(
             return code;
         }
     };
+    // SAFETY: SQLite's name of a database.
+    let split = match unsafe { split(shim, name) } {
+        Ok(split) => split,
+        Err(why) => {
+            call!(lower, close);
+            shim.names.close(path);
+            shim.functions.tell(CANTOPEN, &why);
+            return CANTOPEN;
+        }
+    };
     let kind = Kind::Database(path.to_vec());
+    let state = State { shape, kind, functions: shim.functions, names: &shim.names, split };
     // SAFETY: the lower file is open.
-    unsafe { install(file, lower, State { shape, kind, functions: shim.functions, names: &shim.names }) };
+    unsafe { install(file, lower, state) };
     OK
 }
 
@@ -228,7 +243,8 @@ unsafe fn open_beside(
         }
         Ok(lower) => {
             let (shape, kind) = (Shape::Plain, Kind::Beside { _name: real });
-            let state = State { shape, kind, functions: shim.functions, names: &shim.names };
+            let (functions, names) = (shim.functions, &shim.names);
+            let state = State { shape, kind, functions, names, split: None };
             // SAFETY: the lower file is open.
             unsafe { install(file, lower, state) };
             OK
@@ -286,6 +302,24 @@ unsafe fn wish(shim: &Shim, name: *const c_char) -> Result<Option<Layout>, Strin
     // SAFETY: a C string.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     layout_of(&text).map_err(|error| error.to_string())
+}
+
+/// How writes of a database are to be split.
+///
+/// # Safety
+/// `name` is what SQLite calls a database.
+unsafe fn split(shim: &Shim, name: *const c_char) -> Result<Option<Split>, String> {
+    // SAFETY: such a name is followed by its parameters.
+    let text = unsafe { (shim.functions.uri_parameter)(name, SPLIT.as_ptr()) };
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: a C string.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    match text.parse::<u64>() {
+        Ok(bytes) if bytes >= 512 && bytes.is_power_of_two() => Ok(Some(Split::new(bytes))),
+        _ => Err(format!("split={text}: write bytes of a stripe, a power of two from 512 on")),
+    }
 }
 
 /// Reads the text of a layout, or of none.

@@ -66,11 +66,18 @@ impl WriteBuffer {
         self.ranges.insert(offset, bytes.to_vec());
     }
 
-    /// Gives all ranges away, in order.
+    /// Gives all ranges away, in order; no two of them touch.
     pub fn take(&mut self) -> Vec<(u64, Vec<u8>)> {
         self.file = None;
         self.bytes = 0;
-        std::mem::take(&mut self.ranges).into_iter().collect()
+        let mut joined: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (offset, bytes) in std::mem::take(&mut self.ranges) {
+            match joined.last_mut() {
+                Some((begin, range)) if *begin + range.len() as u64 == offset => range.extend(bytes),
+                _ => joined.push((offset, bytes)),
+            }
+        }
+        joined
     }
 
     /// Forgets all.
@@ -94,6 +101,13 @@ mod tests {
         let ranges = buffer.take();
         assert_eq!((ranges.len(), ranges[0].0, ranges[0].1.len()), (1, 32, 536));
         assert_eq!(ranges[0].1[6..14], [1, 1, 3, 3, 3, 3, 1, 1]);
+        // A frame's header lies behind its page, and is written before.
+        buffer.put(FileId::NONE, 4072, &[1; 24]);
+        buffer.put(FileId::NONE, 0, &[2; 4072]);
+        assert_eq!(
+            buffer.take().iter().map(|(at, range)| (*at, range.len())).collect::<Vec<_>>(),
+            [(0, 4096)]
+        );
     }
 
     proptest! {

@@ -1,60 +1,60 @@
-//! Sectors that are on the device and of which parts are read or written soon: where a log ends, and the
-//! first sector of a database, of which SQLite reads 16 bytes at each transaction.
+//! Blocks that are on the device and of which parts are read or written soon: where a log ends, and the first
+//! block of a database, of which SQLite reads 16 bytes at each transaction.
 
 use std::collections::VecDeque;
 
 use super::FileId;
 
-const SECTORS_MAX: usize = 16;
+const BLOCKS_MAX: usize = 16;
 
-/// A few sectors, the oldest first.
+/// A few blocks, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Edges(VecDeque<Sector>);
+pub(super) struct Edges(VecDeque<Block>);
 
 #[derive(Debug)]
-struct Sector {
+struct Block {
     file: FileId,
     offset: u64,
     bytes: Vec<u8>,
 }
 
-impl Sector {
+impl Block {
     fn end(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
 }
 
 impl Edges {
-    /// Fills `bytes` if all of them are in one sector that is known.
+    /// Fills `bytes` if all of them are in one block that is known.
     pub fn read(&self, file: FileId, offset: u64, bytes: &mut [u8]) -> bool {
-        let has = |sector: &&Sector| {
-            sector.file == file && sector.offset <= offset && offset + bytes.len() as u64 <= sector.end()
+        let has = |block: &&Block| {
+            block.file == file && block.offset <= offset && offset + bytes.len() as u64 <= block.end()
         };
-        let Some(sector) = self.0.iter().find(has) else { return false };
-        bytes.copy_from_slice(&sector.bytes[(offset - sector.offset) as usize..][..bytes.len()]);
+        let Some(block) = self.0.iter().find(has) else { return false };
+        bytes.copy_from_slice(&block.bytes[(offset - block.offset) as usize..][..bytes.len()]);
         true
     }
 
     pub fn remember(&mut self, file: FileId, offset: u64, bytes: &[u8]) {
-        self.0.retain(|sector| (sector.file, sector.offset) != (file, offset));
-        if self.0.len() == SECTORS_MAX {
+        self.0.retain(|block| (block.file, block.offset) != (file, offset));
+        if self.0.len() == BLOCKS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(Sector { file, offset, bytes: bytes.to_vec() });
+        self.0.push_back(Block { file, offset, bytes: bytes.to_vec() });
     }
 
-    /// Whole sectors are being written.
+    /// Whole blocks are being written.
     pub fn written(&mut self, file: FileId, offset: u64, bytes: &[u8]) {
-        for sector in self.0.iter_mut().filter(|sector| sector.file == file && sector.offset >= offset) {
-            let at = usize::try_from(sector.offset - offset).unwrap_or(usize::MAX);
-            if let Some(new) = bytes.get(at..).and_then(|rest| rest.get(..sector.bytes.len())) {
-                sector.bytes.copy_from_slice(new);
+        for block in self.0.iter_mut().filter(|block| block.file == file && block.offset >= offset) {
+            let at = usize::try_from(block.offset - offset).unwrap_or(usize::MAX);
+            if let Some(new) = bytes.get(at..).and_then(|rest| rest.get(..block.bytes.len())) {
+                block.bytes.copy_from_slice(new);
             }
         }
     }
 
     pub fn forget(&mut self, file: FileId) {
-        self.0.retain(|sector| sector.file != file);
+        self.0.retain(|block| block.file != file);
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sectors_are_as_they_were_written_last() {
+    fn blocks_are_as_they_were_written_last() {
         let (mut edges, mut found) = (Edges::default(), [0; 4]);
         edges.remember(FileId::NONE, 512, &[1; 512]);
         assert!(edges.read(FileId::NONE, 1020, &mut found));

@@ -34,6 +34,7 @@ mod read_ahead;
 mod shared;
 mod space;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -52,6 +53,10 @@ use lane::Transfer;
 
 /// Bytes of an extent.
 const EXTENT_BYTES: u64 = 1 << 20;
+
+/// Requests are whole blocks of so many bytes, as those of file systems are: most drives map as many at a
+/// time, and have to read the rest of a block of which a part is written.
+const BLOCK_BYTES: u64 = 4096;
 
 /// Bytes of a directory slot.
 const SLOT_BYTES: u64 = 512 << 10;
@@ -83,6 +88,8 @@ pub struct Sent {
     pub offset_bytes: u64,
     /// Bytes; 0 of a flush.
     pub length_bytes: u64,
+    /// The part of a write that SQLite asked for: it is rounded to whole blocks.
+    pub asked: Range<u64>,
 }
 
 /// See the module.
@@ -134,7 +141,7 @@ impl Volume {
             let mut inner = volume.inner();
             inner.files.touch();
             volume.save(&mut inner)?;
-            volume.flush(&mut inner, "")?;
+            volume.flush(&mut inner, FileId::NONE)?;
         }
         Ok(volume)
     }
@@ -169,7 +176,7 @@ impl Volume {
         };
         Arc::new(Self {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            align: u64::from(device.geometry().offset_align_bytes.max(512)),
+            align: u64::from(device.geometry().offset_align_bytes).max(BLOCK_BYTES),
             device,
             options,
             inner: Mutex::new(inner),
@@ -247,7 +254,7 @@ impl Volume {
         let begin = offset / self.align * self.align;
         let end = (offset + found.len() as u64).next_multiple_of(self.align);
         let pieces = inner.files.pieces(file, begin, end - begin)?;
-        note(&mut inner, file, Op::Read, begin, end - begin);
+        note(&mut inner, file, Op::Read, begin, end - begin, begin..end);
         let version = inner.files.version(file);
         drop(inner);
         if (begin, end) == (offset, offset + found.len() as u64) {
@@ -262,7 +269,7 @@ impl Volume {
         Ok(rest.is_empty())
     }
 
-    /// A sector of which a part was asked for is asked for again soon: SQLite's header and its counters.
+    /// A block of which a part was asked for is asked for again soon: SQLite's header and its counters.
     fn remember_edge(&self, file: FileId, version: u64, begin: u64, whole: &[u8]) {
         let mut inner = self.inner();
         if whole.len() as u64 == self.align && inner.files.version(file) == version {
@@ -284,7 +291,7 @@ impl Volume {
                 return Ok(());
             }
             let pieces = inner.files.pieces(file, offset, there)?;
-            note(&mut inner, file, Op::Read, offset, there);
+            note(&mut inner, file, Op::Read, offset, there, offset..offset + there);
             let version = inner.files.version(file);
             drop(inner);
             self.with_lane(|lane| lane.send_ahead(file, version, offset, &pieces))?;
@@ -312,7 +319,7 @@ impl Volume {
             Err(Error::Full) if inner.files.has_leaving() => {
                 self.write_out_now(inner)?;
                 self.save(inner)?;
-                self.flush(inner, "the directory")?;
+                self.flush(inner, FileId::NONE)?;
                 inner.files.reserve(file, end)
             }
             result => result,
@@ -366,7 +373,7 @@ impl Volume {
         inner.files.remove(file);
         self.save(&mut inner)?;
         if durably {
-            self.flush(&mut inner, name)?;
+            self.flush(&mut inner, FileId::NONE)?;
         }
         Ok(true)
     }
@@ -390,8 +397,7 @@ impl Volume {
         if inner.files.is_changed() {
             self.save(&mut inner)?;
         }
-        let name = inner.files.name(file);
-        self.flush(&mut inner, &name)
+        self.flush(&mut inner, file)
     }
 
     fn write_out_now(&self, inner: &mut Inner) -> Result<(), Error> {
@@ -400,10 +406,10 @@ impl Volume {
         let ranges = inner.buffer.take();
         let images = self.images(inner, file, ranges)?;
         let mut transfers = Vec::new();
-        for (offset, bytes) in &images {
-            note(inner, file, Op::Write, *offset, bytes.len() as u64);
+        for Image { begin, bytes, asked } in &images {
+            note(inner, file, Op::Write, *begin, bytes.len() as u64, asked.clone());
             let mut at = 0;
-            for (device_offset, length) in inner.files.pieces(file, *offset, bytes.len() as u64)? {
+            for (device_offset, length) in inner.files.pieces(file, *begin, bytes.len() as u64)? {
                 transfers.push(Transfer { device_offset, bytes: &bytes[at..at + length as usize] });
                 at += length as usize;
             }
@@ -413,51 +419,45 @@ impl Volume {
         fail(inner, done)
     }
 
-    /// Ranges as whole sectors: bytes around them come from the device.
+    /// Ranges as whole blocks: bytes around them come from the device.
     fn images(
         &self,
         inner: &mut Inner,
         file: FileId,
         ranges: Vec<(u64, Vec<u8>)>,
-    ) -> Result<Vec<(u64, Vec<u8>)>, Error> {
-        let mut images: Vec<(u64, Vec<u8>)> = Vec::new();
+    ) -> Result<Vec<Image>, Error> {
+        let mut images: Vec<Image> = Vec::new();
         for (offset, bytes) in ranges {
             let (begin, end) = (offset / self.align * self.align, offset + bytes.len() as u64);
+            if images.last().is_none_or(|last| last.end() <= begin) {
+                // Of a block that is written as a whole, nothing is to be kept.
+                let is_kept = offset > begin || end < begin + self.align;
+                let bytes = if is_kept { self.block(inner, file, begin)? } else { Vec::new() };
+                images.push(Image { begin, bytes, asked: offset..end });
+            }
+            let Some(image) = images.last_mut() else { continue };
             let until = end.next_multiple_of(self.align);
-            let image_end = images.last().map_or(0, |(at, image)| at + image.len() as u64);
-            let joins = image_end > begin || image_end == offset && !images.is_empty();
-            if !joins {
-                images.push((begin, Vec::with_capacity((until - begin) as usize)));
+            let is_kept = end < until && image.end() < until;
+            image.bytes.resize(image.end().max(until) as usize - image.begin as usize, 0);
+            if is_kept {
+                let last = self.block(inner, file, until - self.align)?;
+                image.put(until - self.align, &last);
             }
-            let Some((at, image)) = images.last_mut() else { continue };
-            if !joins && offset > begin {
-                image.extend(self.sector(inner, file, begin)?);
-            }
-            let has_tail = end < until && *at + (image.len() as u64) < until;
-            image.resize((until - *at) as usize, 0);
-            if has_tail {
-                let tail = until - self.align;
-                // A range within one sector has it already.
-                if tail > begin || offset == begin {
-                    let place = (tail - *at) as usize;
-                    let sector = self.sector(inner, file, tail)?;
-                    image[place..].copy_from_slice(&sector);
-                }
-            }
-            image[(offset - *at) as usize..(end - *at) as usize].copy_from_slice(&bytes);
+            image.put(offset, &bytes);
+            image.asked.end = end;
             if end < until {
-                // What follows later begins in this sector.
-                inner.edges.remember(file, until - self.align, &image[(until - self.align - *at) as usize..]);
+                // What follows later begins in this block.
+                inner.edges.remember(file, until - self.align, image.from(until - self.align));
             }
         }
-        for (at, image) in &images {
-            inner.edges.written(file, *at, image);
+        for image in &images {
+            inner.edges.written(file, image.begin, &image.bytes);
         }
         Ok(images)
     }
 
-    /// A sector as it is on the device.
-    fn sector(&self, inner: &mut Inner, file: FileId, offset: u64) -> Result<Vec<u8>, Error> {
+    /// A block as it is on the device.
+    fn block(&self, inner: &mut Inner, file: FileId, offset: u64) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; self.align as usize];
         if inner.edges.read(file, offset, &mut bytes) {
             return Ok(bytes);
@@ -465,7 +465,7 @@ impl Volume {
         // Behind what was ever written there is nothing to keep.
         if offset < inner.files.on_device(file) {
             let pieces = inner.files.pieces(file, offset, self.align)?;
-            note(inner, file, Op::Read, offset, self.align);
+            note(inner, file, Op::Read, offset, self.align, offset..offset + self.align);
             let version = inner.files.version(file);
             self.with_lane(|lane| lane.read(file, version, offset, &pieces, &mut bytes))?;
         }
@@ -477,24 +477,19 @@ impl Volume {
         // Of two slots that are written to, none might be whole after a power cut. And what lies in extents
         // that a file has just got may be an older journal, which SQLite would take for the new one.
         if !inner.files.is_durable() || inner.files.has_grown() {
-            self.flush(inner, "the directory")?;
+            self.flush(inner, FileId::NONE)?;
         }
         let (generation, mut bytes) = inner.files.encode()?;
         bytes.resize(bytes.len().next_multiple_of(self.align as usize), 0);
         let transfer = Transfer { device_offset: generation % 2 * SLOT_BYTES, bytes: &bytes };
-        if let Some(sent) = &mut inner.sent {
-            let length_bytes = bytes.len() as u64;
-            let file = "the directory".into();
-            sent.push(Sent { file, op: Op::Write, offset_bytes: transfer.device_offset, length_bytes });
-        }
+        let asked = transfer.device_offset..transfer.device_offset + bytes.len() as u64;
+        note(inner, FileId::NONE, Op::Write, asked.start, bytes.len() as u64, asked);
         let done = self.with_lane(|lane| lane.write(&[transfer]));
         fail(inner, done)
     }
 
-    fn flush(&self, inner: &mut Inner, name: &str) -> Result<(), Error> {
-        if let Some(sent) = &mut inner.sent {
-            sent.push(Sent { file: name.into(), op: Op::Flush, offset_bytes: 0, length_bytes: 0 });
-        }
+    fn flush(&self, inner: &mut Inner, file: FileId) -> Result<(), Error> {
+        note(inner, file, Op::Flush, 0, 0, 0..0);
         let done = self.with_lane(|lane| lane.flush());
         fail(inner, done)?;
         let is_all = inner.buffer.file().is_none();
@@ -516,6 +511,28 @@ impl Volume {
         let arena = Arc::new(flashgrain_device::Arena::new(lane::ARENA_BYTES)?);
         let options = ChannelOptions { depth: lane::DEPTH, arena: Some(Arc::clone(&arena)), polled: false };
         Ok(lane::Lane::new(self.device.open_channel(&options)?, arena))
+    }
+}
+
+/// Whole blocks that are written together.
+struct Image {
+    begin: u64,
+    bytes: Vec<u8>,
+    /// From the first to the last byte that was asked for.
+    asked: Range<u64>,
+}
+
+impl Image {
+    fn end(&self) -> u64 {
+        self.begin + self.bytes.len() as u64
+    }
+
+    fn from(&self, offset: u64) -> &[u8] {
+        &self.bytes[(offset - self.begin) as usize..]
+    }
+
+    fn put(&mut self, offset: u64, bytes: &[u8]) {
+        self.bytes[(offset - self.begin) as usize..][..bytes.len()].copy_from_slice(bytes);
     }
 }
 
@@ -547,11 +564,8 @@ fn fail(inner: &mut Inner, result: Result<(), Error>) -> Result<(), Error> {
     result
 }
 
-fn note(inner: &mut Inner, file: FileId, op: Op, offset_bytes: u64, length_bytes: u64) {
-    if inner.sent.is_some() {
-        let file = inner.files.name(file);
-        if let Some(sent) = &mut inner.sent {
-            sent.push(Sent { file, op, offset_bytes, length_bytes });
-        }
-    }
+fn note(inner: &mut Inner, file: FileId, op: Op, offset_bytes: u64, length_bytes: u64, asked: Range<u64>) {
+    let Inner { sent: Some(sent), files, .. } = inner else { return };
+    let file = if file == FileId::NONE { "the directory".into() } else { files.name(file) };
+    sent.push(Sent { file, op, offset_bytes, length_bytes, asked });
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use flashgrain_device::{Device as _, OpenOptions};
+use flashgrain_device::{Device as _, Op, OpenOptions};
 use flashgrain_sqlite_vfs::{Volume, VolumeOptions, create_files, open_files};
 use flashgrain_ssdsim::SimDevice;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, PowerCut, Survivors, Trigger};
@@ -215,4 +215,41 @@ fn a_device_without_a_volume_is_refused() {
     let device = drive();
     let error = Volume::open(device, VolumeOptions::default()).unwrap_err();
     assert_eq!(error.kind(), "no volume");
+}
+
+#[test]
+fn split_writes_end_where_stripes_do() {
+    const STRIPE_BYTES: u64 = 64 << 10;
+    let volume = Mounted::create("split", drive());
+    let path = volume.path("database");
+    let connection = open(&path, "hot:65536:32768&split=65536");
+    connection.execute_batch("PRAGMA page_size = 65536").unwrap();
+    create(&connection);
+    connection.execute_batch("PRAGMA synchronous = full; PRAGMA cache_size = 10").unwrap();
+    connection.execute_batch("BEGIN").unwrap();
+    fill(&connection, 0..5000);
+    connection.execute_batch("COMMIT").unwrap();
+    // Files that grow have zeros where pieces wait.
+    volume.volume.as_ref().unwrap().record(true);
+    for round in 0..5 {
+        connection.execute_batch("BEGIN").unwrap();
+        fill(&connection, round * 1000..(round + 1) * 1000);
+        connection.execute_batch("COMMIT").unwrap();
+    }
+    assert_eq!(count(&connection), 5000);
+    let sent = volume.volume.as_ref().unwrap().record(false);
+    let writes: Vec<_> = sent.iter().filter(|sent| sent.op == Op::Write && sent.file == "database").collect();
+    assert!(writes.len() > 10);
+    for write in writes {
+        let end = write.offset_bytes + write.length_bytes - 1;
+        assert_eq!(write.offset_bytes / STRIPE_BYTES, end / STRIPE_BYTES, "{write:?}");
+    }
+    check(&connection);
+    drop(connection);
+    let connection = open(&path, "plain");
+    assert_eq!(count(&connection), 5000);
+    check(&connection);
+    for wrong in ["hot:65536:32768&split=0", "hot:65536:32768&split=65537"] {
+        assert!(try_open(&volume.path("other"), wrong).is_err());
+    }
 }

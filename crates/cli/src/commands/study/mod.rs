@@ -1,5 +1,7 @@
-//! `flashgrain study`: the questions of papers on LSM-trees, put to the store's own.
+//! `flashgrain study`: the questions of papers on LSM-trees, put to the store's own, and on SQLite's files.
 
+#[cfg(feature = "hidden-parameters")]
+mod hidden_parameters;
 mod mqssd_lsm;
 mod output;
 mod xpoint;
@@ -8,7 +10,8 @@ use clap::{Args, Subcommand};
 
 use crate::output::Context;
 
-/// Repeat the experiments of papers with the store's own LSM-trees, and show both results side by side.
+/// Repeat the experiments of papers with the store's own LSM-trees, and with SQLite, and show both results
+/// side by side.
 ///
 /// On simulated drives times are virtual: the same everywhere, and no drive is worn. The data are fewer than
 /// the papers'; the output says how many times fewer.
@@ -20,6 +23,8 @@ pub struct StudyArguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    #[cfg(feature = "hidden-parameters")]
+    HiddenParameters(hidden_parameters::HiddenParametersArguments),
     #[command(name = "mqssd-lsm")]
     MqssdLsm(mqssd_lsm::MqssdLsmArguments),
     Xpoint(xpoint::XpointArguments),
@@ -27,6 +32,8 @@ enum What {
 
 pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> {
     match &arguments.what {
+        #[cfg(feature = "hidden-parameters")]
+        What::HiddenParameters(arguments) => hidden_parameters::run(arguments, context),
         What::MqssdLsm(arguments) => mqssd_lsm::run(arguments, context),
         What::Xpoint(arguments) => xpoint::run(arguments, context),
     }

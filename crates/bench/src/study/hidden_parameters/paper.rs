@@ -1,0 +1,51 @@
+//! The paper's figures, as far as its text has them.
+
+/// By how much selects gain (Figure 12): over the iterations of a run, and over sizes of transactions.
+pub(super) const SELECT_GAIN: f64 = 0.304;
+pub(super) const SELECT_GAIN_MEDIAN: f64 = 0.292;
+
+/// How much shorter reads are at hot locations (Figure 5a).
+pub(super) const LATENCY_DROP: f64 = 0.39;
+
+/// What inserts gain with so many of them in a transaction; from 500 on, the loss is less than 2 %.
+pub(super) fn insert_gain(inserts_per_transaction: u64) -> Option<f64> {
+    match inserts_per_transaction {
+        1 => Some(-0.152),
+        50_000 => Some(0.03),
+        _ => None,
+    }
+}
+
+/// Inserts of a transaction from which on less than this share of the rate is lost.
+pub(super) const SIZE_WITHOUT_LOSS: u64 = 500;
+pub(super) const LOSS_MAX: f64 = 0.02;
+
+/// A property of Table 2: original and optimized.
+pub(super) struct Property {
+    pub original: f64,
+    pub optimized: f64,
+}
+
+const fn property(original: f64, optimized: f64) -> Property {
+    Property { original, optimized }
+}
+
+pub(super) const FIRST_PAGES: Property = property(19_424.0, 19_448.0);
+pub(super) const LAST_PAGES: Property = property(21_418.0, 21_436.0);
+pub(super) const INSERTS_PER_S: Property = property(288.0, 290.0);
+pub(super) const CHECKPOINT_S: Property = property(0.087, 0.09);
+pub(super) const FRAMES: Property = property(101_133.0, 101_105.0);
+pub(super) const EXTRA_FLASH_PAGES: Property = property(50_000.0, 0.0);
+
+/// By how much the original wears more than aligned frames (Figure 14), by bytes of a flash page.
+pub(super) fn wear(flash_page_bytes: u64) -> Option<f64> {
+    match flash_page_bytes >> 10 {
+        2 => Some(0.016),
+        4 => Some(0.031),
+        16 => Some(0.124),
+        _ => None,
+    }
+}
+
+/// Records of the binary log that lie across flash pages (§4.3).
+pub(super) const RECORDS_ACROSS: f64 = 0.067;

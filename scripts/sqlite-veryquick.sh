@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Runs SQLite's own tests, `veryquick`, twice in one build of Debian's source package: with SQLite's VFS as the
+# default one, and with `flashgrain`. Fails if a test fails with `flashgrain` only.
+#
+#   scripts/sqlite-veryquick.sh FOLDER [PATTERN]
+#
+# FOLDER keeps the source and the build; PATTERN restricts the files of tests, as `wal*.test`. Needs dpkg-dev, gcc,
+# make and tcl-dev. Layouts are not asked for: many tests look at the bytes of the file.
+set -eu
+here="$(cd "$(dirname "$0")/.." && pwd)"
+folder="${1:?name a folder for the source and the build}"
+pattern="${2:-}"
+mkdir -p "$folder" && cd "$folder"
+
+cargo build --release --locked -p flashgrain_sqlite_vfs --manifest-path "$here/Cargo.toml"
+extension="$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
+    sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/libflashgrain_sqlite_vfs.so"
+
+source_folder="$(find . -maxdepth 1 -type d -name 'sqlite3-3*' | head -1)"
+if [ -z "$source_folder" ]; then
+    # Lists of their own, so that the system's are as they were.
+    mkdir -p lists
+    echo "deb-src http://deb.debian.org/debian $(. /etc/os-release && echo "$VERSION_CODENAME") main" > sources.list
+    options=(-o "Dir::Etc::sourcelist=$PWD/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$PWD/lists")
+    apt-get "${options[@]}" update
+    apt-get "${options[@]}" source --download-only sqlite3
+    tar xf sqlite3_*.orig.tar.xz
+    source_folder="$(find . -maxdepth 1 -type d -name 'sqlite3-3*' | head -1)"
+fi
+source_folder="$(realpath "$source_folder")"
+
+cat > default_vfs.c << 'C'
+/* Makes the VFS `flashgrain` the default one if FLASHGRAIN_EXTENSION names the extension. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "sqlite3.h"
+
+int flashgrain_default_vfs(const char *unused) {
+  const char *path = getenv("FLASHGRAIN_EXTENSION");
+  void *library;
+  void (*entry)(void);
+  sqlite3 *connection;
+  (void)unused;
+  if (path == 0) return SQLITE_OK;
+  library = dlopen(path, RTLD_NOW);
+  *(void **)&entry = library ? dlsym(library, "sqlite3_flashgrainsqlitevfs_init") : 0;
+  if (entry == 0) {
+    fprintf(stderr, "%s\n", dlerror());
+    return SQLITE_ERROR;
+  }
+  sqlite3_auto_extension(entry);
+  sqlite3_open_v2(":memory:", &connection, SQLITE_OPEN_READWRITE, 0);
+  sqlite3_close(connection);
+  sqlite3_reset_auto_extension();
+  return sqlite3_vfs_register(sqlite3_vfs_find("flashgrain"), 1);
+}
+C
+
+mkdir -p build && cd build
+if [ ! -x testfixture ]; then
+    CFLAGS="-O2 -DSQLITE_EXTRA_INIT=flashgrain_default_vfs" "$source_folder/configure" > configure.log
+    make sqlite3.h > make.log 2>&1
+    gcc -O2 -I. -c ../default_vfs.c -o default_vfs.o
+    make testfixture LIBTCL="$PWD/default_vfs.o $(. /usr/lib/tcl8.6/tclConfig.sh && echo "$TCL_LIB_SPEC") -ldl -lm -lpthread -lz" >> make.log 2>&1
+fi
+
+run() {
+    rm -rf "$1" && mkdir "$1"
+    ( cd "$1" && "$PWD/../testfixture" "$source_folder/test/permutations.test" veryquick ${pattern:+"$pattern"} ) > "$1.log" 2>&1 || true
+    grep -a '^! ' "$1.log" | sed 's/ .*expected.*//' | awk '{print $2}' | sort -u > "$1.failed"
+    grep -a 'errors out of' "$1.log" || { echo "$1: the tests did not end; see $PWD/$1.log"; exit 1; }
+}
+
+run unix
+FLASHGRAIN_EXTENSION="$extension" run flashgrain
+if comm -13 unix.failed flashgrain.failed | grep .; then
+    echo "These fail with flashgrain only; see $PWD/flashgrain.log"
+    exit 1
+fi
+echo "Nothing fails with flashgrain that does not fail with SQLite's own VFS."
