@@ -57,16 +57,49 @@ impl FlashPages {
         physical_bytes: u64,
     ) -> Result<Self, Error> {
         let mut pages = Self::new(page_bytes)?;
+        pages.resume(heads, physical_bytes);
+        Ok(pages)
+    }
+
+    /// Takes in what somebody else has appended: the heads of the last page that is known,
+    /// [`FlashPages::last_page`], and of those behind it, of a file that has `physical_bytes` now.
+    pub fn resume(
+        &mut self,
+        heads: impl IntoIterator<Item = [u8; PAGE_HEAD_BYTES as usize]>,
+        physical_bytes: u64,
+    ) {
+        self.ends.pop();
         for head in heads {
-            let begin = pages.ends.len() as u64 * page_bytes + PAGE_HEAD_BYTES;
+            let begin = self.ends.len() as u64 * self.page_bytes + PAGE_HEAD_BYTES;
             let there = physical_bytes.saturating_sub(begin);
-            let used = decode_head(head).unwrap_or(0).min(pages.room_bytes()).min(there);
+            let used = decode_head(head).unwrap_or(0).min(self.room_bytes()).min(there);
             if used == 0 {
                 break;
             }
-            pages.ends.push(pages.length_bytes() + used);
+            self.ends.push(self.length_bytes() + used);
         }
-        Ok(pages)
+    }
+
+    /// Where the last page begins, or the first one of an empty file will.
+    pub fn last_page(&self) -> u64 {
+        (self.ends.len() as u64).saturating_sub(1) * self.page_bytes
+    }
+
+    /// Shortens the file to so many logical bytes. The last page has another [`FlashPages::head`] then.
+    pub fn truncate(&mut self, length_bytes: u64) {
+        let whole = self.ends.partition_point(|end| *end <= length_bytes);
+        if whole < self.ends.len() {
+            let is_part = self.begin(whole) < length_bytes;
+            self.ends.truncate(whole + usize::from(is_part));
+            if let Some(last) = self.ends.last_mut() {
+                *last = length_bytes;
+            }
+        }
+    }
+
+    /// Bytes of a flash page.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
     }
 
     /// Logical length of the file.
@@ -261,6 +294,24 @@ mod tests {
             prop_assert!(left.length_bytes() <= pages.length_bytes());
             prop_assert!(left.physical_length() <= cut);
             prop_assert_eq!(left.pieces(0, u64::MAX), pages.pieces(0, left.length_bytes()));
+        }
+
+        #[test]
+        fn a_file_that_is_shortened_is_a_prefix((pages, _) in files(), length in 0_u64..200_000) {
+            let mut left = pages.clone();
+            left.truncate(length);
+            prop_assert_eq!(left.length_bytes(), length.min(pages.length_bytes()));
+            prop_assert_eq!(left.pieces(0, u64::MAX), pages.pieces(0, length));
+            prop_assert!(left.ends.is_sorted_by(|one, other| one < other));
+        }
+
+        #[test]
+        fn what_others_appended_is_taken_in((mut pages, _) in files(), more in proptest::collection::vec(1_u64..3000, 0..20)) {
+            let mut other = pages.clone();
+            more.iter().for_each(|bytes| drop(other.append(*bytes)));
+            let known = (pages.last_page() / pages.page_bytes) as usize;
+            pages.resume(heads(&other)[known..].to_vec(), other.physical_length());
+            prop_assert_eq!(pages, other);
         }
 
         #[test]

@@ -4,7 +4,8 @@
 //!  0 ┌──────────────────────────────┐
 //!    │ magic "Flashgrain file\0"    │ no program takes this for a file of its own
 //! 16 ├──────────────────────────────┤
-//!    │ technique, u32               │ 1: use-hot-locations, 2: write-aligned-stripes
+//!    │ technique, u32               │ 1: use-hot-locations, 2: write-aligned-stripes,
+//!    │                              │ 3: contain-write-in-flash-page
 //! 20 ├──────────────────────────────┤
 //!    │ zero                         │
 //! 24 ├──────────────────────────────┤
@@ -23,7 +24,7 @@
 //! Numbers are little-endian. The header is written once, before the first byte of content, and never
 //! changes.
 
-use crate::{AlignedFrames, Error, HotLocations, Layout};
+use crate::{AlignedFrames, Error, FlashPages, HotLocations, Layout};
 
 /// The part of a file that belongs to the header; all but the first [`ENCODED_BYTES`] are zero.
 pub const HEADER_BYTES: u64 = 4096;
@@ -35,6 +36,7 @@ const MAGIC: &[u8; 16] = b"Flashgrain file\0";
 const CHECKED_BYTES: usize = 60;
 const USE_HOT_LOCATIONS: u32 = 1;
 const WRITE_ALIGNED_STRIPES: u32 = 2;
+const CONTAIN_WRITE_IN_FLASH_PAGE: u32 = 3;
 
 /// The header of a database with this layout.
 pub fn encode(layout: Layout) -> [u8; ENCODED_BYTES] {
@@ -59,6 +61,11 @@ pub fn encode_log(statement: Statement) -> [u8; ENCODED_BYTES] {
         Statement::Unaligned => [0; 3],
     };
     encode_numbers(WRITE_ALIGNED_STRIPES, numbers)
+}
+
+/// The header of a file of records in flash pages of so many bytes.
+pub fn encode_records(page_bytes: u64) -> [u8; ENCODED_BYTES] {
+    encode_numbers(CONTAIN_WRITE_IN_FLASH_PAGE, [page_bytes, 0, 0])
 }
 
 fn encode_numbers(technique: u32, numbers: [u64; 3]) -> [u8; ENCODED_BYTES] {
@@ -97,6 +104,18 @@ pub fn decode_log(beginning: &[u8]) -> Result<Option<Statement>, Error> {
         Some([page_bytes, 0, stripe_bytes]) => {
             AlignedFrames::new(page_bytes, stripe_bytes).map(|frames| Some(Statement::Aligned(frames)))
         }
+        Some(_) => Err(Error::Newer),
+        None => Ok(None),
+    }
+}
+
+/// The empty mapping of a file of records that begins with these bytes; `None` if it is not one of ours.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_records(beginning: &[u8]) -> Result<Option<FlashPages>, Error> {
+    match decode_numbers(beginning, CONTAIN_WRITE_IN_FLASH_PAGE)? {
+        Some([page_bytes, 0, 0]) => FlashPages::new(page_bytes).map(Some),
         Some(_) => Err(Error::Newer),
         None => Ok(None),
     }

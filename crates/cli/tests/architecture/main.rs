@@ -30,6 +30,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile", "flashgrain_settings"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
+    ("flashgrain_record_files", &["flashgrain_layout"]),
+    ("flashgrain_preload", &["flashgrain_record_files"]),
     ("flashgrain_sqlite_vfs", &["flashgrain_device", "flashgrain_layout"]),
     (
         "flashgrain_bench",
@@ -76,8 +78,8 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// Places in which `unsafe` may stand: below the device's contract, where requests are handed to it, where
-/// tests make up drives, fork processes or load extensions, where benchmarks call stores written in C, and
-/// where SQLite calls us.
+/// tests make up drives, fork processes or load extensions, where benchmarks call stores written in C, where
+/// SQLite calls us, and where a program believes us to be the C library.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/bench/src/engine/c.rs",
     "crates/bench/src/study/hidden_parameters/vfs.rs",
@@ -87,6 +89,7 @@ const UNSAFE_FOLDERS: &[&str] = &[
     "crates/ssdsim/",
     "crates/profile/src/load/",
     "crates/profile/tests/",
+    "crates/preload/src/",
     "crates/sqlite-vfs/examples/",
     "crates/sqlite-vfs/src/native/",
     "crates/sqlite-vfs/src/volume/lane.rs",
