@@ -110,3 +110,8 @@ fn read(clock: libc::clockid_t) -> Nanos {
 pub fn calendar_seconds() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |span| span.as_secs())
 }
+
+/// Time since 1970 in UTC, to tell times that other programs print from those of [`now`].
+pub fn calendar() -> Nanos {
+    read(libc::CLOCK_REALTIME)
+}

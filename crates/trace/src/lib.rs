@@ -6,7 +6,7 @@
 //!    paper (§3.2.1) on one request.
 //! 3. [`check`] puts the verdicts on all requests together, by file, with what they cost on a profiled drive.
 //!
-//! This crate opens no file. Nothing that it reads is trusted: a damaged trace is an [`Error`] with its
+//! [`replay`] makes requests to one device of them. This crate opens no file. Nothing that it reads is trusted: a damaged trace is an [`Error`] with its
 //! place, and every request before that place has been yielded.
 
 pub mod check;
@@ -15,6 +15,7 @@ mod format;
 mod losses;
 mod names;
 mod reader;
+pub mod replay;
 mod request;
 mod rules;
 

@@ -24,13 +24,15 @@ pub enum Loss {
     Unfinished,
     /// A request was issued whose completion was not seen.
     Incomplete,
+    /// The drive's own counters have more requests than the recording.
+    Missing,
     /// The file was gone when its place on the drive was to be looked up.
     Unmapped,
 }
 
 impl Loss {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::UnknownEnd,
         Self::UnknownDescriptor,
         Self::InsideKernel,
@@ -40,6 +42,7 @@ impl Loss {
         Self::Overrun,
         Self::Unfinished,
         Self::Incomplete,
+        Self::Missing,
         Self::Unmapped,
     ];
 
@@ -55,6 +58,7 @@ impl Loss {
             Self::Overrun => "overrun",
             Self::Unfinished => "unfinished",
             Self::Incomplete => "incomplete",
+            Self::Missing => "missing",
             Self::Unmapped => "unmapped",
         }
     }
@@ -84,6 +88,7 @@ impl Loss {
             Self::Overrun => "events were lost because the recorder's buffers were full",
             Self::Unfinished => "calls were under way when the trace ended",
             Self::Incomplete => "requests have no completion in the trace",
+            Self::Missing => "requests are in the counters of drives and not in the trace",
             Self::Unmapped => {
                 "requests were to files that were gone before their place on the drive was known: offsets in the file count"
             }

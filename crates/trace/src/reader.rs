@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use crate::format::{Line, LineReader, blktrace, vscsi};
-use crate::{Error, Format, Losses, Names, Request};
+use crate::format::{Line, LineReader, blktrace, strace, vscsi};
+use crate::{Error, Format, Loss, Losses, Names, Request};
 
 /// The bytes from which the format is recognised.
 const HEAD_BYTES: usize = 4096;
@@ -21,6 +21,8 @@ pub struct Reader<R> {
     names: Names,
     state: State,
     is_over: bool,
+    /// How many there were, if they do not end the trace.
+    wrong_lines: Option<u64>,
 }
 
 enum State {
@@ -46,7 +48,22 @@ impl<R: Read> Reader<BufReader<std::io::Chain<std::io::Cursor<Vec<u8>>, R>>> {
             },
         };
         let source = BufReader::new(std::io::Cursor::new(head).chain(source));
-        Ok(Self { source, format, names: Names::default(), state, is_over: false })
+        Ok(Self { source, format, names: Names::default(), state, is_over: false, wrong_lines: None })
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader of what `strace` prints, which may be a pipe that is still empty.
+    pub fn of_strace(source: R) -> Self {
+        let reader = Box::new(LineReader::Strace(strace::Calls::default()));
+        let state = State::Text { reader, line: Vec::new(), lines: 0 };
+        let names = Names::default();
+        Self { source, format: Format::Strace, names, state, is_over: false, wrong_lines: None }
+    }
+
+    /// From now on counts wrong lines as [`Loss::Line`], and goes on behind them.
+    pub fn count_wrong_lines(&mut self) {
+        self.wrong_lines.get_or_insert(0);
     }
 }
 
@@ -63,10 +80,12 @@ impl<R> Reader<R> {
 
     /// What the trace does not tell, so far; of all of it once there are no more requests.
     pub fn losses(&self) -> Losses {
-        match &self.state {
+        let mut losses = match &self.state {
             State::Text { reader, .. } => reader.losses(),
             State::Blktrace(_) | State::Vscsi(_) => Losses::default(),
-        }
+        };
+        losses.add(Loss::Line, self.wrong_lines.unwrap_or(0));
+        losses
     }
 
     /// What the trace says to people, so far.
@@ -101,6 +120,9 @@ impl<R: BufRead> Reader<R> {
                     Line::Request(request) => return Ok(Some(request)),
                     Line::Other => {}
                     Line::End => return Ok(None),
+                    Line::Wrong(_) if self.wrong_lines.is_some() => {
+                        self.wrong_lines = self.wrong_lines.map(|lines| lines + 1);
+                    }
                     Line::Wrong(expected) => {
                         let got = text.trim().chars().take(SHOWN_CHARACTERS).collect();
                         return Err(Error::Line { format: self.format, line: *lines, expected, got });

@@ -22,7 +22,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_model", &[]),
     ("flashgrain_settings", &["flashgrain_device"]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model", "flashgrain_settings"]),
-    ("flashgrain_trace", &["flashgrain_model", "flashgrain_profile"]),
+    ("flashgrain_trace", &["flashgrain_device", "flashgrain_model", "flashgrain_profile"]),
+    ("flashgrain_recorder", &["flashgrain_device", "flashgrain_trace"]),
     ("flashgrain_advisor", &["flashgrain_model", "flashgrain_profile", "flashgrain_settings"]),
     (
         "flashgrain_report",
@@ -68,6 +69,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "flashgrain_layout",
             "flashgrain_model",
             "flashgrain_profile",
+            "flashgrain_recorder",
             "flashgrain_report",
             "flashgrain",
             "flashgrain_bench",

@@ -22,6 +22,8 @@ mod sim_faults;
 mod study;
 mod support;
 mod trace_check;
+mod trace_record;
+mod trace_replay;
 mod tune;
 mod tune_store;
 mod usage;

@@ -6,6 +6,7 @@
 
 pub(crate) mod layout;
 mod memory;
+mod replay;
 mod request_source;
 mod tally;
 mod timed;
@@ -25,6 +26,7 @@ use crate::trial::bytes_text;
 use worker::Worker;
 
 pub use layout::lay_out;
+pub use replay::{Pace, Recorded, Replay, Replayed, replay};
 pub use timed::{Timed, time_each};
 
 /// The most streams of one worker: the depth of a channel.

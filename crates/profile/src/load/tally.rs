@@ -15,7 +15,7 @@ const DIGITS: u8 = 3;
     clippy::expect_used,
     reason = "the bounds are constants that the histogram accepts, which every test run shows"
 )]
-fn histogram() -> Histogram<u64> {
+pub(super) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(LATENCY_LOW_NS, LATENCY_HIGH_NS, DIGITS).expect("valid bounds")
 }
 

@@ -99,8 +99,12 @@ impl Check {
             self.flush_device(owner);
             return;
         }
-        let placed =
-            Placed { operation: request.operation, offset: place.offset_bytes, length: request.length_bytes };
+        let placed = Placed {
+            operation: request.operation,
+            offset: place.offset_bytes,
+            owner_offset: owner.offset_bytes,
+            length: request.length_bytes,
+        };
         let drive = &self.drive;
         match self.files.get_mut(owner.name.index()) {
             Some(Some(tally)) => tally.take(placed, drive),
@@ -130,7 +134,7 @@ impl Check {
 
     /// A flush of a drive ends the runs of requests to the drive. Files were flushed by calls of their own.
     fn flush_device(&mut self, device: Address) {
-        let placed = Placed { operation: Operation::Flush, offset: 0, length: 0 };
+        let placed = Placed { operation: Operation::Flush, offset: 0, owner_offset: 0, length: 0 };
         match self.files.get_mut(device.name.index()) {
             Some(Some(tally)) => tally.take(placed, &self.drive),
             _ => self.take_new(device.name, true, placed),

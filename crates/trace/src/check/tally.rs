@@ -77,7 +77,10 @@ pub(super) struct FileTally {
 #[derive(Clone, Copy)]
 pub(super) struct Placed {
     pub operation: Operation,
+    /// The address that is judged.
     pub offset: u64,
+    /// The offset in the file that it belongs to, by which requests follow each other.
+    pub owner_offset: u64,
     pub length: u64,
 }
 
@@ -88,7 +91,7 @@ impl FileTally {
 
     pub fn take(&mut self, request: Placed, drive: &Drive) {
         let page_bytes = drive.grain.flash_page_bytes.map(u64::from);
-        let Placed { operation, offset, length } = request;
+        let Placed { operation, owner_offset, length, .. } = request;
         match operation {
             Operation::Flush => {
                 self.flushes += 1;
@@ -99,7 +102,7 @@ impl FileTally {
             Operation::Read => self.transfer(request, Access::Read, drive),
             Operation::Write => {
                 self.transfer(request, Access::Write, drive);
-                self.runs.write(offset, length, page_bytes);
+                self.runs.write(owner_offset, length, page_bytes);
                 self.count_length(length);
             }
         }
@@ -112,9 +115,9 @@ impl FileTally {
     }
 
     fn transfer(&mut self, request: Placed, access: Access, drive: &Drive) {
-        let Placed { operation, offset, length } = request;
-        let goes_on = self.ends[access as usize] == Some(offset);
-        self.ends[access as usize] = Some(offset.saturating_add(length));
+        let Placed { operation, offset, owner_offset, length } = request;
+        let goes_on = self.ends[access as usize] == Some(owner_offset);
+        self.ends[access as usize] = Some(owner_offset.saturating_add(length));
         let count = if access == Access::Read { &mut self.reads } else { &mut self.writes };
         count.requests += 1;
         count.bytes = count.bytes.saturating_add(length);

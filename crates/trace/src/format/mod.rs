@@ -6,7 +6,7 @@ mod fio;
 mod mqsim;
 mod msr;
 mod own;
-mod strace;
+pub(crate) mod strace;
 pub(crate) mod vscsi;
 
 use std::fmt;

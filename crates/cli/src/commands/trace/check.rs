@@ -96,7 +96,7 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> 
 }
 
 /// A reader of the trace at `path`.
-fn open(path: &Path) -> anyhow::Result<Reader<impl std::io::BufRead + use<>>> {
+pub fn open(path: &Path) -> anyhow::Result<Reader<impl std::io::BufRead + use<>>> {
     let named = || path.display().to_string();
     let file = File::open(path).with_context(|| format!("read {}", path.display()))?;
     // A folder opens like a file and fails at the first byte.

@@ -1,0 +1,139 @@
+//! `flashgrain trace record`.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use flashgrain_profile::Error as ProfileError;
+use flashgrain_recorder::{Options, Program, Recorded, Recording};
+use flashgrain_report::unit;
+use flashgrain_trace::Format;
+
+use crate::exit::Usage;
+use crate::output::Context;
+use crate::units::parse_seconds;
+
+/// Record the I/O of a command, of a process that runs, or of a drive.
+///
+/// System calls are recorded through strace, which must be installed; they say which files. Block requests
+/// are recorded through the kernel's tracefs, for which root is needed; they say what reaches the drive. Of a
+/// command or process both are recorded, as far as they can be had. What was recorded so far is kept on
+/// Ctrl-C. docs/trace.md tells what recording costs.
+#[derive(Debug, Args)]
+pub struct RecordArguments {
+    /// File for the trace.
+    #[arg(short, long, value_name = "FILE", default_value = "flashgrain.trace")]
+    output: PathBuf,
+    /// A process that runs, and its threads.
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pid: Option<u32>,
+    /// Record block requests of this drive only: a block device, or a file or folder on it.
+    #[arg(long, value_name = "DEV")]
+    device: Option<PathBuf>,
+    /// Leave system calls out: what is left costs the command little.
+    #[arg(long)]
+    no_calls: bool,
+    /// Leave block requests out.
+    #[arg(long, conflicts_with = "no_calls")]
+    no_blocks: bool,
+    /// End after this time; the command is asked to end, too.
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    seconds: Option<f64>,
+    /// The command with its arguments, after `--`.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub fn run(arguments: &RecordArguments, context: &Context) -> anyhow::Result<()> {
+    let options = options(arguments)?;
+    let is_of_drive = options.program.is_none();
+    let interrupt = context.interrupt.watch()?;
+    let output = arguments.output.display();
+    let recording = Recording::begin(options)?;
+    for note in recording.notes() {
+        context.note(&format!("note: {note}"));
+    }
+    let partial = recording.partial().display().to_string();
+    context.interrupt.leaves(format!("what was recorded until then is in {output}"));
+    if is_of_drive {
+        context.note("recording; Ctrl-C ends it");
+    }
+    let recorded =
+        recording.run(interrupt).with_context(|| format!("what was recorded until then is in {partial}"))?;
+    context.note(&said(&recorded, &output.to_string()));
+    if let Some(failure) = recorded.failure() {
+        return Err(failure).with_context(|| format!("what was recorded until then is in {output}"));
+    }
+    // Of a drive, Ctrl-C is how a recording ends.
+    if recorded.is_interrupted() && !is_of_drive { Err(ProfileError::Interrupted.into()) } else { Ok(()) }
+}
+
+fn options(arguments: &RecordArguments) -> anyhow::Result<Options> {
+    let program = match (&arguments.pid, arguments.command.as_slice()) {
+        (Some(pid), _) => Some(Program::Attach(*pid)),
+        (None, []) => None,
+        (None, words) => Some(Program::Start(words.to_vec())),
+    };
+    if program.is_none() && arguments.device.is_none() {
+        return Err(Usage("say what to record: -- COMMAND, --pid PID or --device DEV".into()).into());
+    }
+    if program.is_none() && arguments.no_blocks {
+        return Err(Usage("--device without block requests has nothing to record".into()).into());
+    }
+    if let Some(Program::Attach(pid)) = program
+        && !Path::new(&format!("/proc/{pid}")).exists()
+    {
+        return Err(Usage(format!("--pid {pid}: there is no such process")).into());
+    }
+    check_output(&arguments.output)?;
+    Ok(Options {
+        output: arguments.output.clone(),
+        program,
+        drive: arguments.device.clone(),
+        leaves_calls_out: arguments.no_calls,
+        leaves_blocks_out: arguments.no_blocks,
+        seconds: arguments.seconds,
+    })
+}
+
+/// Refuses to replace what is no trace.
+fn check_output(output: &Path) -> anyhow::Result<()> {
+    if !output.exists() {
+        return Ok(());
+    }
+    let mut head = Vec::new();
+    let read = File::open(output).and_then(|file| file.take(4096).read_to_end(&mut head));
+    read.with_context(|| format!("read {}", output.display()))?;
+    if Format::recognise(&head) == Some(Format::Own) {
+        return Ok(());
+    }
+    Err(Usage(format!(
+        "{} exists and is no trace of Flashgrain: name another file with --output",
+        output.display()
+    ))
+    .into())
+}
+
+/// What was recorded, in sentences.
+fn said(recorded: &Recorded, output: &str) -> String {
+    let mut said = format!("wrote {output}: {} requests", unit::count(recorded.requests as f64));
+    if recorded.mapped > 0 {
+        said += &format!(
+            ", {} of them to files whose place on the drive is known",
+            unit::count(recorded.mapped as f64)
+        );
+    }
+    if recorded.own > 0 {
+        said += &format!("; {} of the recorder's own were left out", unit::count(recorded.own as f64));
+    }
+    for (loss, count) in recorded.losses.iter() {
+        said += &format!("\nnote: {}: {}", unit::count(count as f64), loss.meaning());
+    }
+    for note in &recorded.notes {
+        said += &format!("\nnote: {note}");
+    }
+    said
+}

@@ -1,0 +1,77 @@
+//! `flashgrain trace replay`: on simulated drives and on files, in both loops.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{fails, flashgrain, folder, stdout};
+
+/// A hundred writes and reads of 4 KiB in turns, a millisecond apart, and a flush.
+fn trace() -> String {
+    let mut trace = String::from("flashgrain trace 1\nname 0 /d/f\n");
+    for number in 0..100_u64 {
+        let kind = if number % 2 == 0 { 'W' } else { 'R' };
+        trace += &format!("{kind} {} 1 0:{} - 4096 -\n", number * 1_000_000, number * 8192);
+    }
+    trace + "F 100000000 1 0:0 - 0 -\nend\n"
+}
+
+fn replayed(folder: &tempfile::TempDir, arguments: &[&str]) -> Value {
+    let mut command = flashgrain();
+    command.current_dir(folder).args(["trace", "replay", "a.trace"]).args(arguments).arg("--json");
+    serde_json::from_str(&stdout(&command.assert().success())).unwrap()
+}
+
+#[test]
+fn a_simulated_drive_serves_a_trace_in_both_loops_and_repeats_itself() {
+    let folder = folder();
+    fs::write(folder.path().join("a.trace"), trace()).unwrap();
+    let open = replayed(&folder, &["sim:960evo"]);
+    let count = |found: &Value, kind: &str| found[kind]["latency"]["count"].as_u64();
+    for kind in ["reads", "writes"] {
+        assert_eq!(count(&open, kind), Some(50), "{open}");
+        assert!(open[kind]["latency"]["p50_us"].as_f64().unwrap() > 1.0, "{open}");
+    }
+    assert_eq!(count(&open, "flushes"), Some(1));
+    let elapsed = |found: &Value| found["elapsed_s"].as_f64().unwrap();
+    assert!(elapsed(&open) >= 0.1 && elapsed(&open) < 0.2, "as long as it was recorded: {open}");
+    assert_eq!(open, replayed(&folder, &["sim:960evo"]), "virtual time repeats itself");
+    let closed = replayed(&folder, &["sim:960evo", "--closed", "--depth", "8"]);
+    assert!(elapsed(&closed) < 0.05, "as fast as it goes: {closed}");
+    assert_eq!((&closed["pace"], &closed["depth"]), (&"closed".into(), &8.into()));
+}
+
+#[test]
+fn a_folder_gets_a_scratch_file_and_existing_files_need_consent() {
+    let folder = folder();
+    fs::write(folder.path().join("a.trace"), trace()).unwrap();
+    fs::write(folder.path().join("kept"), vec![7; 1 << 20]).unwrap();
+    let found = replayed(&folder, &[".", "--speed", "10"]);
+    assert_eq!(found["writes"]["latency"]["count"], 50);
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(["trace", "replay", "a.trace", "kept", "--closed"]);
+    fails(&mut command, 2, &["--destroy-contents-of"]);
+    assert_eq!(
+        fs::read(folder.path().join("kept")).unwrap(),
+        vec![7; 1 << 20],
+        "without consent nothing is written"
+    );
+    replayed(&folder, &["kept", "--closed", "--destroy-contents-of", "kept"]);
+    assert_ne!(fs::read(folder.path().join("kept")).unwrap(), vec![7; 1 << 20]);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "scratch files have no name");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused() {
+    let folder = folder();
+    fs::write(folder.path().join("a.trace"), trace()).unwrap();
+    fs::write(folder.path().join("cut.trace"), trace().strip_suffix("end\n").unwrap()).unwrap();
+    fs::write(folder.path().join("empty.trace"), "flashgrain trace 1\nend\n").unwrap();
+    let refused = |arguments: &[&str], code: i32, texts: &[&str]| {
+        fails(flashgrain().current_dir(&folder).args(["trace", "replay"]).args(arguments), code, texts);
+    };
+    refused(&["cut.trace", "sim:960evo"], 1, &["cut.trace", "cut off"]);
+    refused(&["empty.trace", "sim:960evo"], 2, &["no request to replay"]);
+    refused(&["a.trace", "sim:960evo", "--file-size", "1MiB"], 2, &["--file-size"]);
+    refused(&["a.trace", "none"], 1, &["open none", "No such file"]);
+}

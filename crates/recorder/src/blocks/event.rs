@@ -1,0 +1,179 @@
+//! Events of block requests, by the layouts that the kernel tells (`events/block/*/format`).
+
+use flashgrain_trace::Operation;
+
+use crate::drives::Drive;
+
+/// What an event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A request was handed to the driver of a drive.
+    Issue(Event),
+    /// A request was completed.
+    Complete(Event),
+}
+
+/// An event of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The process; not that of the request where the event is a completion.
+    pub process: u32,
+    /// The drive.
+    pub drive: Drive,
+    /// What the request does.
+    pub operation: Operation,
+    /// Its first sector of 512 bytes.
+    pub sector: u64,
+    /// How many there are.
+    pub sectors: u64,
+}
+
+/// Where a field of an event is, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Field {
+    offset: usize,
+    size: usize,
+}
+
+/// Where the fields of an event are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    id: u64,
+    process: Field,
+    drive: Field,
+    sector: Field,
+    sectors: Field,
+    flags: Field,
+}
+
+/// The layouts of both events, and where any event has its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layouts {
+    pub issue: Layout,
+    pub complete: Layout,
+    id: Field,
+}
+
+impl Layouts {
+    /// From the texts that the kernel has of both; `None` if one lacks a field.
+    pub fn of(issue: &str, complete: &str) -> Option<Self> {
+        let id = field(issue, "common_type")?;
+        Some(Self { issue: Layout::of(issue)?, complete: Layout::of(complete)?, id })
+    }
+
+    /// What an event says. `None` if it is of another kind, or if its request moves nothing, such as one that
+    /// asks for a status.
+    pub fn said(&self, event: &[u8]) -> Option<Said> {
+        let id = self.id.number(event)?;
+        if id == self.issue.id {
+            self.issue.event(event).map(Said::Issue)
+        } else if id == self.complete.id {
+            self.complete.event(event).map(Said::Complete)
+        } else {
+            None
+        }
+    }
+}
+
+impl Layout {
+    fn of(format: &str) -> Option<Self> {
+        let id = format.lines().find_map(|line| line.strip_prefix("ID: ")?.trim().parse().ok())?;
+        Some(Self {
+            id,
+            process: field(format, "common_pid")?,
+            drive: field(format, "dev")?,
+            sector: field(format, "sector")?,
+            sectors: field(format, "nr_sector")?,
+            flags: field(format, "rwbs")?,
+        })
+    }
+
+    fn event(&self, event: &[u8]) -> Option<Event> {
+        let number = self.drive.number(event)?;
+        let drive = Drive { major: (number >> 20) as u32, minor: (number & 0xf_ffff) as u32 };
+        let sectors = self.sectors.number(event)?;
+        let flags = event.get(self.flags.offset..self.flags.offset.checked_add(self.flags.size)?)?;
+        let has = |flag: u8| flags.iter().take_while(|byte| **byte != 0).any(|byte| *byte == flag);
+        let operation = match () {
+            () if has(b'D') => Operation::Discard,
+            () if has(b'R') => Operation::Read,
+            // An empty one is what a flush was asked with; the flush itself is another request.
+            () if has(b'W') => Operation::Write,
+            () if has(b'F') => Operation::Flush,
+            () => return None,
+        };
+        let process = self.process.number(event)? as u32;
+        Some(Event { process, drive, operation, sector: self.sector.number(event)?, sectors })
+    }
+}
+
+impl Field {
+    /// A number of up to eight bytes.
+    fn number(self, event: &[u8]) -> Option<u64> {
+        let bytes = event.get(self.offset..self.offset.checked_add(self.size)?)?;
+        let mut number = [0; 8];
+        let part = if cfg!(target_endian = "little") {
+            number.get_mut(..bytes.len())?
+        } else {
+            number.get_mut(8_usize.checked_sub(bytes.len())?..)?
+        };
+        part.copy_from_slice(bytes);
+        Some(u64::from_ne_bytes(number))
+    }
+}
+
+/// A line such as `field:sector_t sector; offset:16; size:8; signed:0;`.
+fn field(format: &str, name: &str) -> Option<Field> {
+    format.lines().find_map(|line| {
+        let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
+        let declared = declared.rsplit(' ').next()?.split('[').next()?;
+        let number = |key: &str| rest.split(key).nth(1)?.split(';').next()?.trim().parse().ok();
+        (declared == name).then(|| Some(Field { offset: number("offset:")?, size: number("size:")? }))?
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    const DRIVE: Drive = Drive { major: 254, minor: 3 };
+
+    fn format(id: u32) -> String {
+        format!(
+            "name: block_rq\nID: {id}\nformat:\n\
+             \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+             \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+             \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\
+             \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\
+             \tfield:unsigned int nr_sector;\toffset:24;\tsize:4;\tsigned:0;\n\
+             \tfield:char rwbs[10];\toffset:34;\tsize:10;\tsigned:0;\n"
+        )
+    }
+
+    fn event(id: u16, sectors: u32, flags: &[u8]) -> Vec<u8> {
+        let mut event = vec![0; 44];
+        event[..2].copy_from_slice(&id.to_ne_bytes());
+        event[4..8].copy_from_slice(&77_u32.to_ne_bytes());
+        event[8..12].copy_from_slice(&(254_u32 << 20 | 3).to_ne_bytes());
+        event[16..24].copy_from_slice(&1234_u64.to_ne_bytes());
+        event[24..28].copy_from_slice(&sectors.to_ne_bytes());
+        event[34..34 + flags.len()].copy_from_slice(flags);
+        event
+    }
+
+    #[test]
+    fn the_kernel_tells_where_the_fields_are() {
+        let layouts = Layouts::of(&format(10), &format(11)).unwrap();
+        let expected =
+            |operation, sectors| Event { process: 77, drive: DRIVE, operation, sector: 1234, sectors };
+        assert_eq!(layouts.said(&event(10, 8, b"WS")), Some(Said::Issue(expected(Operation::Write, 8))));
+        assert_eq!(layouts.said(&event(11, 8, b"RA")), Some(Said::Complete(expected(Operation::Read, 8))));
+        assert_eq!(layouts.said(&event(11, 0, b"FF")), Some(Said::Complete(expected(Operation::Flush, 0))));
+        assert_eq!(layouts.said(&event(11, 0, b"WS")), Some(Said::Complete(expected(Operation::Write, 0))));
+        assert_eq!(layouts.said(&event(10, 8, b"DS")), Some(Said::Issue(expected(Operation::Discard, 8))));
+        assert_eq!(layouts.said(&event(10, 0, b"N")), None);
+        assert_eq!(layouts.said(&event(12, 8, b"W")), None);
+        assert_eq!(layouts.said(&event(10, 8, b"W")[..20]), None);
+        assert_eq!(Layouts::of("", &format(1)), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! System calls of a program, through `strace`: it starts or watches the program and prints into a pipe.
+
+use std::ffi::OsString;
+use std::io::{self, BufReader, PipeReader};
+use std::os::fd::AsRawFd;
+use std::process::{self, Child, Command};
+
+use flashgrain_device::{Nanos, clock};
+use flashgrain_trace::{Address, Loss, Operation, Reader};
+
+use crate::Error;
+use crate::places::Places;
+use crate::recording::Program;
+use crate::runner::Runner;
+use crate::sink::Sink;
+
+/// The calls that move bytes, that say where, and that say which file.
+const CALLS: &str = "open,openat,openat2,creat,close,dup,dup2,dup3,fcntl,fork,vfork,clone,clone3,lseek,fstat,newfstatat,ftruncate,\
+    fallocate,read,readv,pread64,preadv,preadv2,write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync,mmap,io_submit,io_uring_enter,\
+    sendfile,copy_file_range,splice";
+
+/// How long the recorder waits before it looks again whether `strace` has begun.
+const PAUSE: Nanos = Nanos(1_000_000);
+
+/// What `strace` prints.
+pub struct Printed(PipeReader);
+
+/// Starts `strace` with a program, or on one that runs.
+pub fn begin(program: &Program) -> Result<(Runner, Printed), Error> {
+    let (reader, writer) = io::pipe().map_err(Error::os("make a pipe"))?;
+    let mut command = Command::new("strace");
+    // Threads and children, times, durations, paths; no contents, and no signals.
+    command.args(["--quiet=all", "-f", "-ttt", "-T", "-y", "-s", "0", "-a", "0", "-e", "signal=none"]);
+    command.arg("-e").arg(format!("trace={CALLS}"));
+    // `strace` opens this end by its name in /proc, so that no descriptor is handed to the program.
+    command.arg("-o").arg(format!("/proc/{}/fd/{}", process::id(), writer.as_raw_fd()));
+    match program {
+        Program::Start(words) => {
+            // Only the calls above stop the program.
+            command.arg("--seccomp-bpf").arg("--").args::<_, &OsString>(words);
+        }
+        Program::Attach(pid) => {
+            command.arg("-p").arg(pid.to_string());
+        }
+    }
+    let strace = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::NoStrace,
+        _ => Error::os("start strace")(error),
+    })?;
+    // Until strace has opened it, this process must keep the writing end.
+    wait_for_opening(&strace, &writer)?;
+    drop(writer);
+    let runner = match program {
+        Program::Start(_) => Runner::StraceOfChild(strace),
+        Program::Attach(_) => Runner::StraceOfOther(strace),
+    };
+    Ok((runner, Printed(reader)))
+}
+
+/// Waits until `strace` has the pipe open, or has ended.
+fn wait_for_opening(strace: &Child, writer: &io::PipeWriter) -> Result<(), Error> {
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", writer.as_raw_fd()))
+        .map_err(Error::os("look at a pipe"))?;
+    let folder = format!("/proc/{}/fd", strace.id());
+    loop {
+        let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(()) };
+        let mut links = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        if links.any(|link| link == name) || is_ended(strace.id()) {
+            return Ok(());
+        }
+        clock::sleep_until(clock::now() + PAUSE);
+    }
+}
+
+/// Whether a child of this process has ended without having been waited for.
+fn is_ended(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z'))
+}
+
+impl Printed {
+    /// Writes the requests to `sink` until `strace` has closed the pipe. `offset_ns` is added to its times,
+    /// which are those of the calendar.
+    pub fn run(self, sink: &Sink, offset_ns: i64) -> Result<Places, Error> {
+        let mut places = Places::default();
+        let mut reader = Reader::of_strace(BufReader::with_capacity(1 << 20, self.0));
+        reader.count_wrong_lines();
+        while let Some(request) = reader.next() {
+            let mut request = request?;
+            request.time_ns = request.time_ns.saturating_add_signed(offset_ns);
+            let Some(file) = request.in_file else { continue };
+            let name = reader.names().text(file.name);
+            let requests = sink.with(|inside| {
+                let name = inside.names.id(name);
+                request.in_file = Some(Address { name, ..file });
+                inside.request(&request);
+                inside.requests()
+            });
+            if request.operation == Operation::Flush {
+                places.look(name, requests);
+            }
+        }
+        let losses = reader.losses();
+        sink.with(|inside| inside.lose_all(&losses));
+        if losses.count(Loss::IoUring) > 0 {
+            sink.with(|inside| inside.note("the program uses io_uring, whose requests no system call shows"));
+        }
+        Ok(places)
+    }
+}
