@@ -6,8 +6,10 @@
 //!    paper (§3.2.1) on one request.
 //! 3. [`check`] puts the verdicts on all requests together, by file, with what they cost on a profiled drive.
 //!
-//! [`replay`] makes requests to one device of them. This crate opens no file. Nothing that it reads is trusted: a damaged trace is an [`Error`] with its
-//! place, and every request before that place has been yielded.
+//! [`replay`] makes requests to one device of them.
+//!
+//! This crate opens no file. Nothing that it reads is trusted: a damaged trace is an [`Error`] with its place,
+//! and every request before that place has been yielded.
 
 pub mod check;
 mod error;
