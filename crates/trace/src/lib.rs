@@ -8,8 +8,8 @@
 //!
 //! [`replay`] makes requests to one device of them.
 //!
-//! This crate opens no file. Nothing that it reads is trusted: a damaged trace is an [`Error`] with its place,
-//! and every request before that place has been yielded.
+//! This crate opens no file. Nothing that it reads is trusted: a damaged trace is an [`Error`] with its
+//! place, and every request before that place has been yielded.
 
 pub mod check;
 mod error;
