@@ -88,8 +88,9 @@ impl FileKind {
         let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let kind = match name {
-            _ if name.ends_with("-wal") => Self::SqliteWal,
-            _ if name.ends_with("-journal") => Self::SqliteJournal,
+            // Of databases with a layout, Flashgrain's VFS names them otherwise.
+            _ if name.ends_with("-wal") || name.ends_with("-grainwal") => Self::SqliteWal,
+            _ if name.ends_with("-journal") || name.ends_with("-grainjournal") => Self::SqliteJournal,
             _ if name.ends_with("-shm") => Self::SqliteShm,
             "data.flashgrain" => Self::FlashgrainData,
             "log.flashgrain" => Self::FlashgrainLog,

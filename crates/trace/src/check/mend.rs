@@ -40,6 +40,13 @@ fn page_bytes(rule: Rule, grain: &Grain) -> u64 {
     wanted.map_or(PAGE_BYTES_MAX, u64::from).clamp(4096, PAGE_BYTES_MAX)
 }
 
+/// The layout of a database whose log has frames that begin at stripes, as `flashgrain vfs` takes it.
+fn log_layout(grain: &Grain) -> String {
+    let chunk = grain.chunk_bytes.map_or(4096, u64::from);
+    let hot = grain.hot_offset_bytes.filter(|offset| *offset < chunk).unwrap_or(0);
+    format!("hot:{chunk}:{hot}+log:{}", grain.stripe_bytes.map_or(PAGE_BYTES_MAX, u64::from))
+}
+
 fn advice(kind: FileKind, rule: Rule, grain: &Grain) -> Option<String> {
     let page = page_bytes(rule, grain);
     let unit = size(grain.desirable_write_bytes.map_or(page, u64::from));
@@ -50,11 +57,11 @@ fn advice(kind: FileKind, rule: Rule, grain: &Grain) -> Option<String> {
             "use-hot-locations: copy the database into the drive's layout with `flashgrain vfs import FROM TO --profile PROFILE`".into()
         }
         FileKind::SqliteDatabase => format!("PRAGMA page_size = {page}; VACUUM;"),
-        FileKind::SqliteWal => {
-            "write-aligned-stripes (crates/layout, AlignedFrames): the 24 bytes before each page shift all pages; larger transactions \
-             make fewer headers and fewer overflows, and PRAGMA journal_mode = TRUNCATE has no frames at all"
-                .into()
-        }
+        FileKind::SqliteWal => format!(
+            "write-aligned-stripes: frames as large as their pages, with `flashgrain vfs import FROM TO --layout {}`; or larger \
+             transactions, which have fewer overflows",
+            log_layout(grain)
+        ),
         FileKind::SqliteJournal => {
             "PRAGMA journal_mode = WAL: one log is appended to, instead of a journal with small headers for each transaction; or more \
              rows in each transaction"
