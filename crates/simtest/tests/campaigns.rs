@@ -25,13 +25,13 @@ fn keeps_all_promises(campaign: &dyn Campaign, cases: u64) -> Report {
 }
 
 #[test]
-fn a_million_crash_states_are_recovered() {
-    let counts = keeps_all_promises(&Crash::default(), 1_000_000).counts;
+fn crash_states_are_recovered() {
+    let counts = keeps_all_promises(&Crash::default(), 300_000).counts;
     // Nothing is shown by stores to which nothing happened.
     let happened =
         ["torn logs", "times grown", "bytes moved by the cleaner", "in recoveries", "worked on", "backups"];
     for what in happened {
-        assert!(counts.of(what) > 100, "{what}: {counts}");
+        assert!(counts.of(what) > 50, "{what}: {counts}");
     }
 }
 

@@ -70,6 +70,10 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
     let cuts = || -> Turn {
         (Box::new(Crash { states_per_life: STATES_PER_MOVING_LIFE, ..Crash::about_cuts() }), 1)
     };
+    let many = || {
+        let crash = Crash { habits: Some(Habits::many_records()), states_per_life: 10, ..crashes() };
+        lsm(crash, 4)
+    };
     match bug.finder() {
         _ if matches!(bug, Bug::CutBeforeSuperblock | Bug::AppendsOutgrowMove) => {
             vec![cuts()]
@@ -80,6 +84,39 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
         _ if bug == Bug::CatalogReplayedOverNewer => {
             vec![lsm(Crash { habits: Some(Habits::many_trees()), states_per_life: 100, ..crashes() }, 8)]
         }
+        // Those that the others are not likely to find, and would take long not to.
+        _ if matches!(
+            bug,
+            Bug::ErasedNotFlushed
+                | Bug::LoadingPageLeftOutOfMap
+                | Bug::LogWindowNotWatched
+                | Bug::MapHasLaterPlaces
+                | Bug::StaysClosedWhenOpened
+                | Bug::TornRecordKept
+        ) =>
+        {
+            vec![lives()]
+        }
+        _ if matches!(
+            bug,
+            Bug::BlockWaitsForBlocks
+                | Bug::BorderKeyLost
+                | Bug::FlushedMemtableStays
+                | Bug::TableSweptWhileRead
+                | Bug::VersionsSplitOverTables
+        ) =>
+        {
+            vec![many()]
+        }
+        _ if matches!(
+            bug,
+            Bug::FrozenMemtableNotReplayed | Bug::OperandsJoinedAcrossSnapshot | Bug::ReadErrorEndsTable
+        ) =>
+        {
+            vec![lsm(Errors { habits: Some(Habits::many_records()) }, 1), lsm(Errors { habits: None }, 1)]
+        }
+        _ if bug == Bug::MergesGoOnWhenClosed => vec![lsm(Tokens, 1)],
+        _ if bug == Bug::BackupMissesNewTree => vec![listing()],
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],
@@ -92,7 +129,7 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
             lsm(Errors { habits: None }, 10),
             // These cost little, as no crash states are looked at.
             lsm(Errors { habits: Some(Habits::many_records()) }, 10),
-            lsm(Crash { habits: Some(Habits::many_records()), states_per_life: 10, ..crashes() }, 4),
+            many(),
             lsm(Lives::default(), 1),
         ],
         Finder::LsmDecay => vec![lsm(Decay::default(), 1)],
