@@ -2,7 +2,6 @@
 //!
 //! The safety comments of all of them rest on one promise: programs call them as the C library's, with
 //! strings that end, buffers that are as long as they say, and results that may be written to.
-#![expect(clippy::missing_safety_doc, reason = "the functions are those of the C library")]
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::io::{Error, Result};

@@ -17,8 +17,11 @@ use super::settings::Settings;
 /// Of each descriptor; descriptors that were duplicated share one.
 static OPENED: RwLock<BTreeMap<c_int, Arc<Opened>>> = RwLock::new(BTreeMap::new());
 
-/// The records of each file, by device and number, which all that have it open share.
-static RECORDS: Mutex<BTreeMap<(u64, u64), Weak<RwLock<Records>>>> = Mutex::new(BTreeMap::new());
+/// Records that all share who have their file open.
+type Shared = RwLock<Records>;
+
+/// The records of each file, by device and number.
+static RECORDS: Mutex<BTreeMap<(u64, u64), Weak<Shared>>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -42,7 +45,7 @@ impl Drop for Inside {
 
 /// An open file of records.
 pub struct Opened {
-    records: Arc<RwLock<Records>>,
+    records: Arc<Shared>,
     /// Where the program reads or writes next.
     position: Mutex<u64>,
     /// Whatever is written goes to the end.
@@ -56,7 +59,7 @@ fn file(descriptor: c_int) -> ManuallyDrop<File> {
 }
 
 /// The records of a file, if it has some or is to get some.
-fn records_of(descriptor: c_int, may_create: bool) -> Result<Option<Arc<RwLock<Records>>>> {
+fn records_of(descriptor: c_int, may_create: bool) -> Result<Option<Arc<Shared>>> {
     let file = file(descriptor);
     let metadata = file.metadata()?;
     let mut all = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
