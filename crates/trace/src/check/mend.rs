@@ -77,10 +77,10 @@ fn advice(kind: FileKind, rule: Rule, grain: &Grain) -> Option<String> {
                 .into()
         }
         FileKind::BinaryLog => format!(
-            "contain-write-in-flash-page (crates/layout, FlashPages, pages of {flash}); binlog_commit_wait_count and \
+            "contain-write-in-flash-page with pages of {flash}, by a preloaded library (docs/binary-log.md); binlog_commit_wait_count and \
              binlog_commit_wait_usec gather commits into larger writes"
         ),
-        FileKind::RocksdbTable if is_hot => "block_size = the chunk size does not help: tables begin their blocks anywhere".into(),
+        FileKind::RocksdbTable if is_hot => "none: tables begin their blocks anywhere, whatever block_size is".into(),
         FileKind::RocksdbTable => format!(
             "use_direct_io_for_flush_and_compaction = true, writable_file_max_buffer_size a multiple of {unit}: tables are written in \
              aligned pieces"
