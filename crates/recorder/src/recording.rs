@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::BufWriter;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use flashgrain_device::{Nanos, clock};
 use flashgrain_trace::{Loss, Losses, Reader};
@@ -37,6 +39,18 @@ pub enum Program {
     Start(Vec<OsString>),
     /// The number of a process that runs.
     Attach(u32),
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(words) => {
+                let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+                write!(formatter, "recorded: {}", words.join(" "))
+            }
+            Self::Attach(process) => write!(formatter, "recorded: process {process}"),
+        }
+    }
 }
 
 /// What to record.
@@ -154,6 +168,9 @@ impl Recording {
             partial.display()
         )))?;
         let sink = Sink::new(file).map_err(Error::os("write the trace"))?;
+        if let Some(program) = &options.program {
+            sink.with(|inside| inside.note(&program.to_string()));
+        }
         let begin = clock::now();
         let calendar_ns = i64::try_from(clock::calendar().0).unwrap_or(i64::MAX);
         let begun = |runner, printed| Self {
@@ -220,14 +237,10 @@ impl Recording {
             let blocks = blocks.map(|blocks| scope.spawn(|| blocks.run(&sink, begin, &is_over)));
             let printed = printed.map(|printed| scope.spawn(|| printed.run(&sink, calls_offset_ns)));
             let end = watch(runner.as_mut(), &options, drive, &sink, interrupt);
-            let places = printed.map_or_else(
-                || Ok(Places::default()),
-                |thread| thread.join().unwrap_or_else(|_| Ok(Places::default())),
-            );
+            let places = printed.map_or_else(|| Ok(Places::default()), joined);
             let counted = all_counters();
             is_over.store(true, Ordering::Relaxed);
-            let completed =
-                blocks.map(|thread| thread.join().unwrap_or_else(|_| Ok(Completed::new()))).transpose();
+            let completed = blocks.map(joined).transpose();
             (end, places, completed, counted)
         });
         let (end, mut places, completed) = (end?, places?, completed?);
@@ -248,6 +261,11 @@ impl Recording {
         let placed = write_placed(&options.output, &partial, &mut places, &mut losses)?;
         Ok(Recorded { requests: placed.requests, mapped: placed.mapped, own: placed.own, losses, notes, end })
     }
+}
+
+/// What a thread has returned. Its panic is a panic of this one.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Waits for the end of the recording.

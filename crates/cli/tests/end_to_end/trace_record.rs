@@ -116,6 +116,10 @@ fn block_requests_are_recorded_where_the_kernel_can_be_traced() {
     }
     assert!(said.contains("its counters have"), "{said}");
     checked(folder.path(), "a.trace");
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(["trace", "record", "-o", "b.trace", "--no-calls", "--"]);
+    command.args(["sh", "-c", "echo a > b"]).assert().success();
+    assert_eq!(fs::read_to_string(folder.path().join("b")).unwrap(), "a\n", "the command has run");
     let instances = fs::read_dir("/sys/kernel/tracing/instances").unwrap().flatten();
     let own = format!("flashgrain-{}", std::process::id());
     assert!(instances.into_iter().all(|entry| entry.file_name() != own.as_str()));
