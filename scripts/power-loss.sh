@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Power cuts under a real kernel and file system: scripts/power-loss.sh [--seconds N] [--seed S]
+# Power cuts under a real kernel and file system: scripts/power-loss.sh [--sqlite] [--seconds N] [--seed S]
 #
 # The kill test's child works on a store on ext4 on a loop device; everything that reaches the block device is recorded, flushes included, and so is what the child was told to be durable, and when. Then
 # the device is made as a power cut could have left it (everything up to some point; of what was not flushed then, all, some or none, one write perhaps torn between sectors), mounted, and the store on it
-# opened and compared. The recorder is dm-log-writes where the kernel has it, otherwise a FUSE file under the loop device, which sees the same requests. Needs root, loop devices and python3; says what is missing, and exits with 0, where
+# opened and compared. With --sqlite, SQLite writes databases through the VFS instead, in several layouts and journal modes. The recorder is dm-log-writes where the kernel has it, otherwise a FUSE file under the loop device, which sees the same requests. Needs root, loop devices and python3; says what is missing, and exits with 0, where
 # that cannot be had. POWER_LOSS_RECORDER=fuse or =dm chooses. Nothing outside a temporary directory is touched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,7 +42,13 @@ fi
 [ "$recorder" != dm ] || [ -z "$dm" ] || skip "$dm"
 [ "$recorder" != fuse ] || [ -e /dev/fuse ] || skip "${dm:-}; and there is no /dev/fuse (CONFIG_FUSE_FS) to record with instead"
 
-program=$(cargo test --locked --quiet -p flashgrain --test kill --no-run --message-format=json |
+if [ "${1-}" = --sqlite ]; then
+    shift
+    package=flashgrain_sqlite_vfs binary=vfs test=power_cuts::a_database_has_what_it_acknowledged
+else
+    package=flashgrain binary=kill test=a_killed_store_has_what_it_acknowledged
+fi
+program=$(cargo test --locked --quiet -p "$package" --test "$binary" --no-run --message-format=json |
     python3 -c 'import json, sys
 print([message["executable"] for message in map(json.loads, sys.stdin) if message.get("executable")][-1])')
-exec python3 scripts/power_loss.py --recorder "$recorder" --program "$program" "$@"
+exec python3 scripts/power_loss.py --recorder "$recorder" --program "$program" --test "$test" "$@"

@@ -25,7 +25,7 @@ RECORD_BYTES_MAX = 4 << 30
 ACTORS = 5
 MAGIC, VERSION = 0x6A736677736872, 1
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
-TEST = ["--exact", "a_killed_store_has_what_it_acknowledged", "--nocapture"]
+TEST = ["--nocapture", "--include-ignored", "--exact"]
 
 
 def run(*words, **options):
@@ -347,7 +347,7 @@ class Round:
             environment = {**os.environ, "FLASHGRAIN_KILL_CHILD": f"{self.mounted}/store"}
             # The first mark: what was before is not the store's.
             os.write(say, b"@starts\n")
-            child = subprocess.Popen([self.arguments.program, *TEST], env=environment, stdout=subprocess.DEVNULL, stderr=say)
+            child = subprocess.Popen([self.arguments.program, *TEST, self.arguments.test], env=environment, stdout=subprocess.DEVNULL, stderr=say)
             device.wait(seconds, child)
             ended = child.poll()
             child.send_signal(signal.SIGKILL)
@@ -385,7 +385,7 @@ class Round:
         environment = {**os.environ, "FLASHGRAIN_KILL_CHECK": f"{self.mounted}/store", "FLASHGRAIN_KILL_BOUNDS": bounds}
         if replay.opened and not os.path.exists(f"{self.mounted}/store"):
             return "the store's directory is lost"
-        checked = subprocess.run([self.arguments.program, *TEST], env=environment, check=False, capture_output=True, text=True)
+        checked = subprocess.run([self.arguments.program, *TEST, self.arguments.test], env=environment, check=False, capture_output=True, text=True)
         if checked.returncode != 0:
             return f"bounds {bounds}\n{checked.stdout}\n{checked.stderr}"
         self.commits = int(checked.stdout.split("@commits ")[1].split()[0])
@@ -425,7 +425,8 @@ def play(arguments, folder, chance, end):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recorder", choices=["fuse", "dm"], required=True)
-    parser.add_argument("--program", required=True, help="the kill test's")
+    parser.add_argument("--program", required=True, help="that of the test")
+    parser.add_argument("--test", required=True, help="the test that works until it is killed, and compares")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record-seconds", type=float, default=2, help="how long each store is used")

@@ -11,6 +11,7 @@ mod journal_modes;
 mod kills;
 mod model;
 mod page_sizes;
+mod power_cuts;
 mod processes;
 mod several;
 mod support;
