@@ -102,7 +102,8 @@ pub fn trace(bytes: &[u8]) {
     for request in again.by_ref() {
         let request = request.unwrap_or_else(|error| panic!("what was written is read: {error}"));
         let first = requests.get(count).unwrap_or_else(|| panic!("no more than was written"));
-        let place = |request: &Request| (request.time_ns, request.operation, request.length_bytes);
+        let place =
+            |request: &Request| (request.time_ns, request.layer, request.operation, request.length_bytes);
         assert_eq!(place(&request), place(first));
         let offsets = |request: &Request| {
             [request.in_file, request.on_device].map(|address| address.map(|address| address.offset_bytes))

@@ -100,6 +100,10 @@ impl Printed {
                 places.look(name, requests);
             }
         }
+        // Block requests are to these files, too, even if no system call shows it.
+        for (_, name) in reader.names().iter() {
+            places.look(name, u64::MAX);
+        }
         let losses = reader.losses();
         sink.with(|inside| inside.lose_all(&losses));
         if losses.count(Loss::IoUring) > 0 {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use crate::Error;
 
@@ -87,15 +88,21 @@ pub fn all_counters() -> BTreeMap<Drive, Counters> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| {
         let number = fs::read_to_string(entry.path().join("dev")).ok()?;
-        let drive = parse_number(number.trim())?;
+        let drive: Drive = number.trim().parse().ok()?;
         Some((drive, drive.counters()?))
     };
     entries.filter_map(of).collect()
 }
 
-fn parse_number(text: &str) -> Option<Drive> {
-    let (major, minor) = text.split_once(':')?;
-    Some(Drive { major: major.parse().ok()?, minor: minor.parse().ok()? })
+impl FromStr for Drive {
+    type Err = ();
+
+    /// As it is displayed.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (major, minor) = text.split_once(':').ok_or(())?;
+        let number = |text: &str| text.parse().map_err(|_| ());
+        Ok(Self { major: number(major)?, minor: number(minor)? })
+    }
 }
 
 /// The part of a drive behind a device number; `None` if it is not of a block device.
@@ -107,7 +114,7 @@ pub fn part_of(device_number: u64) -> Option<Part> {
     }
     let begin: u64 = fs::read_to_string(folder.join("start")).ok()?.trim().parse().ok()?;
     let drive = fs::read_to_string(folder.parent()?.join("dev")).ok()?;
-    Some(Part { drive: parse_number(drive.trim())?, begin_bytes: begin.checked_mul(SECTOR_BYTES)? })
+    Some(Part { drive: drive.trim().parse().ok()?, begin_bytes: begin.checked_mul(SECTOR_BYTES)? })
 }
 
 /// The drive of a block device, or of the file system that a file or folder is on.
@@ -143,7 +150,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_filters() {
-        assert_eq!(parse_number("259:3"), Some(Drive { major: 259, minor: 3 }));
+        assert_eq!("259:3".parse(), Ok(Drive { major: 259, minor: 3 }));
         assert_eq!(Drive { major: 259, minor: 3 }.kernel_number(), 259 << 20 | 3);
         assert!(drive_of(Path::new("/dev/no-such-drive")).is_err());
         assert!(drive_of(Path::new("/proc")).is_err());

@@ -6,7 +6,7 @@ use std::path::Path;
 use flashgrain_trace::{Address, Loss, Losses, Names, Reader, Request, TraceWriter};
 
 use crate::Error;
-use crate::places::{Place, Places};
+use crate::places::{Owners, Place, Places};
 
 /// What became of the requests.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,8 +19,9 @@ pub struct Placed {
     pub own: u64,
 }
 
-/// Copies a trace to `to`, with addresses on drives where they are known, and without requests to the place
-/// of the file `own`. `losses` are those that the recording has counted.
+/// Copies a trace to `to`: system calls with addresses on drives, and block requests with files, where they
+/// are known; without requests to the place of the file `own`. `losses` are those that the recording has
+/// counted.
 pub fn place<R: BufRead, W: Write>(
     mut from: Reader<R>,
     to: W,
@@ -31,6 +32,7 @@ pub fn place<R: BufRead, W: Write>(
     let writing = || Error::os("write the trace");
     let mut writer = TraceWriter::new(to).map_err(writing())?;
     let own = Place::of(own);
+    let owners = Owners::of(places);
     let mut names = Names::default();
     let mut placed = Placed::default();
     let mut number = 0;
@@ -52,7 +54,12 @@ pub fn place<R: BufRead, W: Write>(
                 }
             }
         } else if let Some(device) = request.on_device {
-            request.on_device = Some(Address { name: names.id(from.names().text(device.name)), ..device });
+            let name = from.names().text(device.name);
+            request.on_device = Some(Address { name: names.id(name), ..device });
+            let owner = name.parse().ok().and_then(|drive| owners.at(drive, device.offset_bytes));
+            request.in_file = owner
+                .filter(|_| request.length_bytes > 0)
+                .map(|(name, offset_bytes)| Address { name: names.id(name), offset_bytes });
         }
         writer.request(&request, &names).map_err(writing())?;
         placed.requests += 1;

@@ -4,7 +4,7 @@
 //! looked up whenever it was flushed, when its bytes have a place for sure. A request is to the file whose
 //! flush comes next under that name, or to the last one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -63,6 +63,50 @@ impl Places {
         let seen = self.by_name.get(name)?;
         let later = seen.iter().find(|(last, _)| *last >= request);
         later.or(seen.last()).map(|(_, place)| place)
+    }
+}
+
+/// Which bytes of which file are at an address of a drive.
+#[derive(Debug, Default)]
+pub struct Owners {
+    /// By drive, and by where the extent begins there.
+    extents: BTreeMap<(Drive, u64), Owned>,
+}
+
+#[derive(Debug)]
+struct Owned {
+    name: String,
+    file_offset_bytes: u64,
+    length_bytes: u64,
+}
+
+impl Owners {
+    /// The owners of all extents of `places`. Of an extent that several files have had, it is one of them.
+    pub fn of(places: &Places) -> Self {
+        let mut extents = BTreeMap::new();
+        for (name, seen) in &places.by_name {
+            for (_, place) in seen {
+                for extent in place.extents.iter().flatten() {
+                    let begin = place.part.begin_bytes.saturating_add(extent.device_offset_bytes);
+                    let owned = Owned {
+                        name: name.clone(),
+                        file_offset_bytes: extent.file_offset_bytes,
+                        length_bytes: extent.length_bytes,
+                    };
+                    extents.insert((place.part.drive, begin), owned);
+                }
+            }
+        }
+        Self { extents }
+    }
+
+    /// The file at an address, and the offset in it.
+    pub fn at(&self, drive: Drive, offset_bytes: u64) -> Option<(&str, u64)> {
+        let before = self.extents.range((drive, 0)..=(drive, offset_bytes));
+        let (&(_, begin), owned) = before.last()?;
+        let within = offset_bytes - begin;
+        (within < owned.length_bytes)
+            .then(|| (owned.name.as_str(), owned.file_offset_bytes.saturating_add(within)))
     }
 }
 
@@ -133,6 +177,18 @@ mod tests {
         assert!(
             place.holds((1 << 20) + 8192, 1) && !place.holds(8192, 1) && !place.holds((1 << 20) + 12288, 1)
         );
+    }
+
+    #[test]
+    fn addresses_have_owners() {
+        let seen = vec![(10, place(1, &[(0, 8192, 4096), (8192, 100_000, 4096)]))];
+        let places = Places { by_name: HashMap::from([("f".to_owned(), seen)]), files: 1 };
+        let owners = Owners::of(&places);
+        let drive = Drive { major: 254, minor: 0 };
+        assert_eq!(owners.at(drive, (1 << 20) + 100_005), Some(("f", 8197)));
+        assert_eq!(owners.at(drive, (1 << 20) + 12288), None);
+        assert_eq!(owners.at(drive, 0), None);
+        assert_eq!(owners.at(Drive { minor: 1, ..drive }, (1 << 20) + 8192), None);
     }
 
     #[test]

@@ -26,5 +26,5 @@ pub use format::{Format, TraceWriter};
 pub use losses::{Loss, Losses};
 pub use names::{NameId, Names};
 pub use reader::Reader;
-pub use request::{Address, Operation, Request};
+pub use request::{Address, Layer, Operation, Request};
 pub use rules::{Grain, Rule};

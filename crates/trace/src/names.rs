@@ -27,8 +27,8 @@ impl Names {
     }
 
     /// All names, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.texts.iter().map(String::as_str)
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
+        (0..).map(NameId).zip(self.texts.iter().map(String::as_str))
     }
 
     /// The name `text`, which is new or was there before.

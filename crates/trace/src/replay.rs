@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use flashgrain_device::{Nanos, Op};
 use flashgrain_profile::load::Recorded;
 
-use crate::{Address, NameId, Operation, Request};
+use crate::{Address, Layer, NameId, Operation, Request};
 
 /// The begin of a region is a multiple of this, in bytes: of the largest stripes.
 pub const REGION_ALIGN_BYTES: u64 = 4 << 20;
@@ -17,19 +17,10 @@ pub const REGION_ALIGN_BYTES: u64 = 4 << 20;
 /// The longest request, in bytes; longer ones are cut.
 const LENGTH_BYTES_MAX: u64 = 16 << 20;
 
-/// Which requests of a trace are replayed, if it has both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
-    /// Those to files: system calls.
-    Files,
-    /// Those to drives: block requests.
-    Drives,
-}
-
 /// Requests of a trace, gathered for a replay.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    requests: Vec<(Layer, Request)>,
+    requests: Vec<Request>,
 }
 
 /// Requests to one device.
@@ -48,20 +39,22 @@ pub struct Planned {
 impl Gathered {
     /// Takes a request.
     pub fn take(&mut self, request: &Request) {
-        let layer = if request.in_file.is_some() { Layer::Files } else { Layer::Drives };
-        self.requests.push((layer, *request));
+        self.requests.push(*request);
     }
 
     /// The layer to replay unless somebody says otherwise: block requests where there are such.
     pub fn layer(&self) -> Layer {
-        let has_blocks = self.requests.iter().any(|(layer, _)| *layer == Layer::Drives);
-        if has_blocks { Layer::Drives } else { Layer::Files }
+        let has_blocks = self.requests.iter().any(|request| request.layer == Layer::Drive);
+        if has_blocks { Layer::Drive } else { Layer::File }
     }
 
     fn of(&self, layer: Layer) -> impl Iterator<Item = (&Request, Address)> {
-        let of_layer = self.requests.iter().filter(move |(of, _)| *of == layer);
-        of_layer.filter_map(move |(_, request)| {
-            let address = if layer == Layer::Files { request.in_file } else { request.on_device };
+        let of_layer = self.requests.iter().filter(move |request| request.layer == layer);
+        of_layer.filter_map(move |request| {
+            let address = match layer {
+                Layer::File => request.in_file.or(request.on_device),
+                Layer::Drive => request.on_device.or(request.in_file),
+            };
             Some((request, address?))
         })
     }
@@ -161,6 +154,7 @@ mod tests {
         let in_file = Some(Address { name, offset_bytes });
         Request {
             time_ns,
+            layer: Layer::File,
             operation,
             on_device: None,
             in_file,
@@ -179,10 +173,10 @@ mod tests {
         gathered.take(&request(second, 1000, Operation::Read, 4096, 4096));
         gathered.take(&request(second, 3000, Operation::Flush, 0, 0));
         assert_eq!(
-            (gathered.layer(), gathered.span_bytes(Layer::Files)),
-            (Layer::Files, 2 * REGION_ALIGN_BYTES)
+            (gathered.layer(), gathered.span_bytes(Layer::File)),
+            (Layer::File, 2 * REGION_ALIGN_BYTES)
         );
-        let planned = gathered.plan(Layer::Files, 1 << 30, 512);
+        let planned = gathered.plan(Layer::File, 1 << 30, 512);
         let of =
             |at, op, offset_bytes, length_bytes| Recorded { at: Nanos(at), op, offset_bytes, length_bytes };
         assert_eq!(
@@ -208,7 +202,7 @@ mod tests {
             }
         }
         for capacity in [0, 511, 512, 1 << 20, (1 << 40) + 7] {
-            let planned = gathered.plan(Layer::Files, capacity, 512);
+            let planned = gathered.plan(Layer::File, capacity, 512);
             for request in planned.requests {
                 let end = request.offset_bytes + u64::from(request.length_bytes);
                 assert!(end <= capacity && request.length_bytes > 0, "{request:?} of {capacity}");

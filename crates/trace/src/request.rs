@@ -15,6 +15,16 @@ pub enum Operation {
     Discard,
 }
 
+/// Where a request was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// As a system call to a file.
+    File,
+    /// At a drive.
+    Drive,
+}
+
 /// Where the first byte of a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -25,11 +35,13 @@ pub struct Address {
 }
 
 /// One recorded request. An offset in a file is not an address on the drive: a request has either address or
-/// both, as far as its trace says.
+/// both, as far as its trace says, wherever it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// When it was issued, in nanoseconds since an arbitrary moment of the trace.
     pub time_ns: u64,
+    /// Where it was seen.
+    pub layer: Layer,
     /// What it does.
     pub operation: Operation,
     /// Its address on a device, if that is known.

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use flashgrain_trace::check::{Check, Drive, FileKind, JudgedBy, Report};
-use flashgrain_trace::{Address, Grain, Losses, Names, Operation, Request, Rule};
+use flashgrain_trace::{Address, Grain, Layer, Losses, Names, Operation, Request, Rule};
 
 /// Toshiba XG5, SSD-T of the hidden-parameters paper.
 fn toshiba() -> Grain {
@@ -25,6 +25,7 @@ fn judged(grain: Grain, requests: impl IntoIterator<Item = (Operation, &'static 
         let in_file = Some(Address { name: names.id(file), offset_bytes });
         let request = Request {
             time_ns,
+            layer: Layer::File,
             operation,
             on_device: None,
             in_file,
@@ -112,4 +113,32 @@ fn the_use_of_a_file_says_its_kind_where_its_name_does_not() {
     assert_eq!(kind("appended"), Some(FileKind::Appended));
     assert_eq!(kind("read"), Some(FileKind::OnlyRead));
     assert_eq!(kind("mixed"), Some(FileKind::Mixed));
+}
+
+#[test]
+fn what_reaches_the_drive_is_counted_apart_from_what_a_file_was_asked_for() {
+    let mut names = Names::default();
+    let (file, drive) = (names.id("/d/f"), names.id("254:0"));
+    let call = Request {
+        time_ns: 0,
+        layer: Layer::File,
+        operation: Operation::Write,
+        on_device: None,
+        in_file: Some(Address { name: file, offset_bytes: 0 }),
+        length_bytes: 100,
+        process: None,
+        latency_ns: None,
+    };
+    let on_device = Some(Address { name: drive, offset_bytes: 1 << 20 });
+    let block = Request { layer: Layer::Drive, on_device, length_bytes: 4096, ..call };
+    let flush = Request { operation: Operation::Flush, in_file: None, length_bytes: 0, ..block };
+    let mut check = Check::new(Drive::of_grain("made up", toshiba()), JudgedBy::Drive);
+    [call, block, flush, block].iter().for_each(|request| check.take(request));
+    let report = check.finish(&names, &Losses::default(), &[]);
+    let layers: Vec<_> =
+        report.layers.iter().map(|group| (group.layer, group.writes.bytes, group.wear.runs)).collect();
+    assert_eq!(layers, [(Layer::File, 100, 1), (Layer::Drive, 8192, 2)]);
+    let files: Vec<_> = report.files.iter().map(|file| (file.name.as_str(), file.group.layer)).collect();
+    assert!(files.contains(&("/d/f", Layer::File)) && files.contains(&("/d/f", Layer::Drive)), "{files:?}");
+    assert_eq!(report.lowest_layer().map(|group| group.layer), Some(Layer::Drive));
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use flashgrain_trace::{
-    Address, Error, Format, Loss, Losses, Names, Operation, Reader, Request, TraceWriter,
+    Address, Error, Format, Layer, Loss, Losses, Names, Operation, Reader, Request, TraceWriter,
 };
 
 /// Time, operation, device, file, offset, length and process.
@@ -264,6 +264,7 @@ fn recordings_read_back_as_they_were_written() {
     let (file, device) = (names.id("/tmp/a\\\n b "), names.id("254:0"));
     let request = Request {
         time_ns: 5,
+        layer: Layer::File,
         operation: Operation::Write,
         on_device: Some(Address { name: device, offset_bytes: u64::MAX }),
         in_file: Some(Address { name: file, offset_bytes: 7 }),
@@ -271,7 +272,7 @@ fn recordings_read_back_as_they_were_written() {
         process: Some(1),
         latency_ns: Some(9),
     };
-    let bare = Request { in_file: None, process: None, latency_ns: None, ..request };
+    let bare = Request { layer: Layer::Drive, in_file: None, process: None, latency_ns: None, ..request };
     let mut writer = TraceWriter::new(Vec::new()).unwrap();
     writer.note("made\nup").unwrap();
     for request in [request, bare] {
@@ -289,6 +290,7 @@ fn recordings_read_back_as_they_were_written() {
     };
     assert_eq!(texts(&read[0]), [Some("/tmp/a\\\n b "), Some("254:0")]);
     assert_eq!(texts(&read[1]), [None, Some("254:0")]);
+    assert_eq!(read.iter().map(|request| request.layer).collect::<Vec<_>>(), [Layer::File, Layer::Drive]);
     assert_eq!((read[0].latency_ns, read[0].process, read[0].length_bytes), (Some(9), Some(1), 4096));
     assert_eq!((reader.losses(), reader.notes()), (losses, &["made\nup".to_owned()][..]));
 }

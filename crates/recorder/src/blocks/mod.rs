@@ -17,7 +17,7 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashgrain_device::{Nanos, clock};
-use flashgrain_trace::{Address, Loss, NameId, Operation, Request};
+use flashgrain_trace::{Address, Layer, Loss, NameId, Operation, Request};
 
 use crate::Error;
 use crate::drives::Drive;
@@ -162,6 +162,7 @@ impl Waiting {
         let offset = if is_flush { 0 } else { sector.saturating_mul(SECTOR_BYTES) };
         let request = Request {
             time_ns: time_ns.saturating_sub(self.begin.0),
+            layer: Layer::Drive,
             operation,
             on_device: Some(Address { name, offset_bytes: offset }),
             in_file: None,

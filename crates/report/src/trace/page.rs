@@ -1,7 +1,7 @@
 //! The page.
 
-use flashgrain_trace::Rule;
 use flashgrain_trace::check::FileReport;
+use flashgrain_trace::{Layer, Rule};
 
 use super::{JudgedTrace, figures, sentences, tables};
 use crate::Error;
@@ -75,7 +75,7 @@ fn sections(judged: &JudgedTrace<'_>) -> Vec<Section> {
     overview.push(Block::Text(sentences::drive(report)));
     overview.extend(sentences::skipped(report).into_iter().map(Block::Absent));
     for group in &report.layers {
-        let caption = if group.is_device { "Block requests" } else { "Requests to files" };
+        let caption = if group.layer == Layer::Drive { "Block requests" } else { "Requests to files" };
         overview.extend(captioned(caption, tables::rules(report, group)));
     }
     let mut by_file: Vec<Block> = Vec::new();

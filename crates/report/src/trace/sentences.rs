@@ -1,5 +1,6 @@
 //! What a judged trace says, in sentences.
 
+use flashgrain_trace::Layer;
 use flashgrain_trace::check::{Endurance, Group, JudgedBy, Report};
 
 use super::JudgedTrace;
@@ -23,11 +24,11 @@ pub(super) fn requests(judged: &JudgedTrace<'_>) -> Vec<String> {
 }
 
 fn layer(group: &Group) -> String {
-    let (to, one) = if group.is_device { ("drives", "Block requests") } else { ("files", "System calls") };
+    let one = if group.layer == Layer::Drive { "Block requests" } else { "System calls" };
     let moved =
         |count: u64, bytes: u64| format!("{} ({})", unit::count(count as f64), unit::bytes(bytes as f64));
     format!(
-        "{one} to {} {to}: {} reads, {} writes, {} flushes.",
+        "{one} to {} files or drives: {} reads, {} writes, {} flushes.",
         group.files,
         moved(group.reads.requests, group.reads.bytes),
         moved(group.writes.requests, group.writes.bytes),

@@ -1,13 +1,13 @@
 //! Tables of a judged trace.
 
-use flashgrain_trace::Rule;
-use flashgrain_trace::check::{FileReport, Group, KindReport, Report, RuleTally};
+use flashgrain_trace::check::{AT_DRIVE, FileKind, FileReport, Group, KindReport, Report, RuleTally};
+use flashgrain_trace::{Layer, Rule};
 
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit::{self, Unit};
 
 /// The longest name in a table, in characters.
-const NAME_CHARACTERS_MAX: usize = 36;
+const NAME_CHARACTERS_MAX: usize = 28;
 
 /// What each rule has found in some files.
 pub(super) fn rules(report: &Report, group: &Group) -> Table {
@@ -57,6 +57,12 @@ fn found_cells(tally: &RuleTally, group: &Group) -> [Cell; 6] {
     ]
 }
 
+/// A file's name, and where its requests were seen if that needs saying.
+fn shown(file: &FileReport) -> String {
+    let is_at_drive = file.group.layer == Layer::Drive && file.kind != FileKind::Device;
+    shortened(&file.name) + if is_at_drive { AT_DRIVE } else { "" }
+}
+
 /// The end of a name, where all of it is too long for a table.
 fn shortened(name: &str) -> String {
     let characters = name.chars().count();
@@ -81,7 +87,7 @@ pub(super) fn kinds(kinds: &[KindReport]) -> Table {
 pub(super) fn files(files: &[&FileReport]) -> Table {
     let mut table = table_of_shares("file");
     for file in files {
-        table.push(shares(shortened(&file.name), &file.group));
+        table.push(shares(shown(file), &file.group));
     }
     table
 }
@@ -131,7 +137,7 @@ pub(super) fn examples(files: &[&FileReport], rows_max: usize) -> Table {
         ("offset + length in bytes", Kind::Prose),
     ]);
     let found = files.iter().flat_map(|file| {
-        Rule::ALL.into_iter().filter_map(|rule| Some((file.name.clone(), rule, file.group.broken(rule)?)))
+        Rule::ALL.into_iter().filter_map(|rule| Some((shown(file), rule, file.group.broken(rule)?)))
     });
     for (name, rule, tally) in found.take(rows_max) {
         let examples: Vec<_> = tally
@@ -139,7 +145,7 @@ pub(super) fn examples(files: &[&FileReport], rows_max: usize) -> Table {
             .iter()
             .map(|example| format!("{} + {}", example.offset_bytes, example.length_bytes))
             .collect();
-        table.push([shortened(&name).into(), rule.number().to_string().into(), examples.join(", ").into()]);
+        table.push([name.into(), rule.number().to_string().into(), examples.join(", ").into()]);
     }
     table
 }
@@ -154,7 +160,7 @@ pub(super) fn mending(kinds: &[KindReport]) -> Table {
     for kind in kinds {
         for mending in &kind.mending {
             let rules: Vec<_> = mending.rules.iter().map(usize::to_string).collect();
-            table.push([kind.label.into(), rules.join(", ").into(), mending.advice.clone().into()]);
+            table.push([kind.label.clone().into(), rules.join(", ").into(), mending.advice.clone().into()]);
         }
     }
     table

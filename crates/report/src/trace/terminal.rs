@@ -1,5 +1,6 @@
 //! The summary for a terminal.
 
+use flashgrain_trace::Layer;
 use flashgrain_trace::check::FileReport;
 
 use super::{JudgedTrace, sentences, tables};
@@ -21,7 +22,7 @@ pub fn terminal(judged: &JudgedTrace<'_>, style: impl Into<Style>) -> String {
     out.prose(&sentences::drive(report));
     sentences::skipped(report).iter().for_each(|sentence| out.prose(sentence));
     for group in &report.layers {
-        out.title(if group.is_device { "Block requests" } else { "Requests to files" });
+        out.title(if group.layer == Layer::Drive { "Block requests" } else { "Requests to files" });
         out.table(&tables::rules(report, group));
     }
     out.title("Shares of the bytes that break each rule");

@@ -13,16 +13,16 @@ mod run;
 mod spread;
 mod tally;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use drive::{Drive, Parameter};
 pub use kind::FileKind;
-pub use report::{Endurance, FileReport, Group, KindReport, Mending, Report, RuleReport, Wear};
+pub use report::{AT_DRIVE, Endurance, FileReport, Group, KindReport, Mending, Report, RuleReport, Wear};
 pub use run::{FLASH_PAGES_BYTES, FlashPages};
 pub use spread::SpreadPoint;
 pub use tally::{Count, Example, RuleTally};
 
-use crate::{Address, Losses, NameId, Names, Operation, Request};
+use crate::{Layer, Losses, NameId, Names, Operation, Request};
 use spread::Spread;
 use tally::{FileTally, Placed};
 
@@ -53,6 +53,8 @@ pub struct Check {
     files: Vec<Option<Box<FileTally>>>,
     other_files: FileTally,
     told_apart: usize,
+    /// Slots of what was written at drives since the last flush.
+    unflushed: BTreeSet<usize>,
     spreads: usize,
     requests: u64,
     unplaced: u64,
@@ -69,6 +71,7 @@ impl Check {
             files: Vec::new(),
             other_files: FileTally::default(),
             told_apart: 0,
+            unflushed: BTreeSet::new(),
             spreads: 0,
             requests: 0,
             unplaced: 0,
@@ -95,9 +98,8 @@ impl Check {
             self.unplaced += 1;
             return;
         };
-        if request.operation == Operation::Flush && request.in_file.is_none() {
-            self.flush_device(owner);
-            return;
+        if request.operation == Operation::Flush && request.layer == Layer::Drive {
+            self.flush_drive();
         }
         let placed = Placed {
             operation: request.operation,
@@ -105,14 +107,17 @@ impl Check {
             owner_offset: owner.offset_bytes,
             length: request.length_bytes,
         };
-        let drive = &self.drive;
-        match self.files.get_mut(owner.name.index()) {
-            Some(Some(tally)) => tally.take(placed, drive),
-            _ => self.take_new(owner.name, request.in_file.is_none(), placed),
+        let slot = slot(owner.name, request.layer);
+        if placed.operation == Operation::Write && request.layer == Layer::Drive {
+            self.unflushed.insert(slot);
+        }
+        match self.files.get_mut(slot) {
+            Some(Some(tally)) => tally.take(placed, &self.drive),
+            _ => self.take_new(slot, request, placed),
         }
     }
 
-    fn take_new(&mut self, name: NameId, is_device: bool, placed: Placed) {
+    fn take_new(&mut self, slot: usize, request: &Request, placed: Placed) {
         if self.told_apart >= FILES_MAX {
             self.other_files.files = 1;
             self.other_files.take(placed, &self.drive);
@@ -122,22 +127,23 @@ impl Check {
         let has_spread = self.spreads < SPREADS_MAX;
         self.spreads += usize::from(has_spread);
         let spread = has_spread.then(|| Box::new(Spread::new(self.stripe_bytes())));
-        let mut tally = FileTally::new(is_device, spread);
+        let mut tally = FileTally::new(request.layer, request.in_file.is_some(), spread);
         tally.take(placed, &self.drive);
-        if self.files.len() <= name.index() {
-            self.files.resize_with(name.index() + 1, || None);
+        if self.files.len() <= slot {
+            self.files.resize_with(slot + 1, || None);
         }
-        if let Some(file) = self.files.get_mut(name.index()) {
+        if let Some(file) = self.files.get_mut(slot) {
             *file = Some(Box::new(tally));
         }
     }
 
-    /// A flush of a drive ends the runs of requests to the drive. Files were flushed by calls of their own.
-    fn flush_device(&mut self, device: Address) {
-        let placed = Placed { operation: Operation::Flush, offset: 0, owner_offset: 0, length: 0 };
-        match self.files.get_mut(device.name.index()) {
-            Some(Some(tally)) => tally.take(placed, &self.drive),
-            _ => self.take_new(device.name, true, placed),
+    /// A flush of a drive ends the runs of all that was written there. System calls have flushes of their own.
+    fn flush_drive(&mut self) {
+        let page_bytes = self.drive.grain.flash_page_bytes.map(u64::from);
+        for slot in std::mem::take(&mut self.unflushed) {
+            if let Some(Some(tally)) = self.files.get_mut(slot) {
+                tally.flushed(page_bytes);
+            }
         }
     }
 
@@ -151,9 +157,11 @@ impl Check {
         let known = self.known_names(names);
         let has_name = |name: &str| known.contains_key(name);
         let mut files: Vec<(String, FileKind, &FileTally)> = Vec::new();
-        for (&name, &index) in &known {
-            if let Some(Some(tally)) = self.files.get(index) {
-                files.push((name.to_owned(), kind_of(name, tally, has_name), tally));
+        for (&name, &id) in &known {
+            for layer in [Layer::File, Layer::Drive] {
+                if let Some(Some(tally)) = self.files.get(slot(id, layer)) {
+                    files.push((name.to_owned(), kind_of(name, tally, has_name), tally));
+                }
             }
         }
         if self.other_files.files > 0 {
@@ -162,18 +170,24 @@ impl Check {
         report::report(&self, files, losses, notes)
     }
 
-    /// The names that have a tally, with their numbers.
-    fn known_names<'a>(&self, names: &'a Names) -> BTreeMap<&'a str, usize> {
-        let all = names.iter().enumerate();
-        all.filter(|(index, _)| matches!(self.files.get(*index), Some(Some(_))))
-            .map(|(index, name)| (name, index))
-            .collect()
+    /// The names that have a tally.
+    fn known_names<'a>(&self, names: &'a Names) -> BTreeMap<&'a str, NameId> {
+        let is_known = |id: NameId| {
+            let layers = [Layer::File, Layer::Drive];
+            layers.iter().any(|layer| matches!(self.files.get(slot(id, *layer)), Some(Some(_))))
+        };
+        names.iter().filter(|(id, _)| is_known(*id)).map(|(id, name)| (name, id)).collect()
     }
+}
+
+/// The place of a file's tally: what it was asked for and what reached its drive are counted apart.
+fn slot(name: NameId, layer: Layer) -> usize {
+    2 * name.index() + layer as usize
 }
 
 /// Of a file that no name gives away, how it is used says its kind.
 fn kind_of(name: &str, tally: &FileTally, has_name: impl Fn(&str) -> bool) -> FileKind {
-    if tally.is_device {
+    if !tally.is_file {
         return FileKind::Device;
     }
     if let Some(kind) = FileKind::of_name(name, has_name) {

@@ -11,10 +11,13 @@ use super::run::{FLASH_PAGES_BYTES, FlashPages};
 use super::spread::SpreadPoint;
 use super::tally::{Count, FileTally, RuleTally};
 use super::{Check, JudgedBy};
-use crate::{Losses, Rule};
+use crate::{Layer, Losses, Rule};
 
 /// The most files that a result names, those first that break most.
 const FILES_MAX: usize = 200;
+
+/// Behind the names of files whose requests were seen at their drive.
+pub const AT_DRIVE: &str = " (drive)";
 
 /// The result of a check.
 #[derive(Clone, Debug, Serialize)]
@@ -65,8 +68,8 @@ pub struct RuleReport {
 /// What was counted of some files.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
-    /// Whether these are requests to drives; else they are to files.
-    pub is_device: bool,
+    /// Where the requests were seen.
+    pub layer: Layer,
     /// How many files or drives.
     pub files: u64,
     /// Reads.
@@ -109,7 +112,7 @@ pub struct KindReport {
     /// The kind.
     pub kind: FileKind,
     /// Its name for people.
-    pub label: &'static str,
+    pub label: String,
     /// The counts.
     #[serde(flatten)]
     pub group: Group,
@@ -199,28 +202,32 @@ fn file_report((name, kind, tally): &(String, FileKind, &FileTally), drive: &Dri
 }
 
 fn layers(files: &[(String, FileKind, &FileTally)], drive: &Drive) -> Vec<Group> {
-    let mut sums: BTreeMap<bool, FileTally> = BTreeMap::new();
+    let mut sums: BTreeMap<Layer, FileTally> = BTreeMap::new();
     for (_, _, tally) in files {
-        let sum = sums.entry(tally.is_device).or_default();
-        sum.is_device = tally.is_device;
+        let sum = sums.entry(tally.layer()).or_default();
+        sum.layer = tally.layer;
         sum.add(tally);
     }
     sums.values().map(|sum| Group::of(sum, drive)).collect()
 }
 
 fn kinds(files: &[(String, FileKind, &FileTally)], drive: &Drive) -> Vec<KindReport> {
-    let mut sums: BTreeMap<FileKind, FileTally> = BTreeMap::new();
+    let mut sums: BTreeMap<(FileKind, Layer), FileTally> = BTreeMap::new();
     for (_, kind, tally) in files {
-        let sum = sums.entry(*kind).or_default();
-        sum.is_device = tally.is_device;
+        let sum = sums.entry((*kind, tally.layer())).or_default();
+        sum.layer = tally.layer;
         sum.add(tally);
     }
     let mut kinds: Vec<_> = sums.iter().collect();
     kinds.sort_by_key(|(_, tally)| std::cmp::Reverse(weight(tally)));
-    let report = |(kind, tally): (&FileKind, &FileTally)| {
+    let report = |((kind, layer), tally): (&(FileKind, Layer), &FileTally)| {
         let group = Group::of(tally, drive);
-        let mending = mend::mending(*kind, &group, &drive.grain);
-        KindReport { kind: *kind, label: kind.label(), group, mending }
+        // What would mend the system calls to files mends what reaches the drive.
+        let is_said = *layer == Layer::Drive && sums.contains_key(&(*kind, Layer::File));
+        let mending = if is_said { Vec::new() } else { mend::mending(*kind, &group, &drive.grain) };
+        let is_file_at_drive = *layer == Layer::Drive && *kind != FileKind::Device;
+        let label = format!("{}{}", kind.label(), if is_file_at_drive { AT_DRIVE } else { "" });
+        KindReport { kind: *kind, label, group, mending }
     };
     kinds.into_iter().map(report).collect()
 }
@@ -232,7 +239,7 @@ impl Group {
             drive.grain.knows(rule).then_some(tally)
         };
         Self {
-            is_device: tally.is_device,
+            layer: tally.layer(),
             files: tally.files,
             reads: tally.reads,
             writes: tally.writes,
@@ -295,7 +302,7 @@ const YEAR_SECONDS: f64 = 365.25 * 86400.0;
 impl Report {
     /// What reached the drive: requests to it if the trace has such, else those to files.
     pub fn lowest_layer(&self) -> Option<&Group> {
-        self.layers.iter().find(|layer| layer.is_device).or(self.layers.first())
+        self.layers.last()
     }
 
     /// The wear over an endurance; `None` if nothing was written.

@@ -7,7 +7,7 @@ use super::drive::{Drive, Prices};
 use super::run::Runs;
 use super::spread::Spread;
 use crate::rules::units;
-use crate::{Operation, Rule};
+use crate::{Layer, Operation, Rule};
 
 /// The most examples that are kept of one file and rule.
 const EXAMPLES_MAX: usize = 3;
@@ -57,7 +57,10 @@ pub struct RuleTally {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileTally {
     pub files: u64,
-    pub is_device: bool,
+    /// Where its requests were seen; system calls unless said otherwise.
+    pub layer: Option<Layer>,
+    /// Whether the requests are known to belong to a file; else they are to a drive.
+    pub is_file: bool,
     pub reads: Count,
     pub writes: Count,
     pub flushes: u64,
@@ -85,8 +88,12 @@ pub(super) struct Placed {
 }
 
 impl FileTally {
-    pub fn new(is_device: bool, spread: Option<Box<Spread>>) -> Self {
-        Self { files: 1, is_device, spread, ..Self::default() }
+    pub fn new(layer: Layer, is_file: bool, spread: Option<Box<Spread>>) -> Self {
+        Self { files: 1, layer: Some(layer), is_file, spread, ..Self::default() }
+    }
+
+    pub fn layer(&self) -> Layer {
+        self.layer.unwrap_or(Layer::File)
     }
 
     pub fn take(&mut self, request: Placed, drive: &Drive) {

@@ -3,7 +3,7 @@
 //! issued to the driver, action `D`.
 
 use super::{Line, sectors};
-use crate::{Address, Names, Operation, Request};
+use crate::{Address, Layer, Names, Operation, Request};
 
 const EXPECTED: &str = "major,minor cpu sequence seconds pid action and RWBS, then sector + sectors";
 
@@ -70,6 +70,7 @@ fn request(event: Event<'_>, names: &mut Names) -> Option<Line> {
     };
     Some(Line::Request(Request {
         time_ns: event.time_ns,
+        layer: Layer::Drive,
         operation,
         on_device: Some(Address { name: names.id(event.device), offset_bytes: sectors(sector)? }),
         in_file: None,

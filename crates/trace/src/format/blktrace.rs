@@ -13,7 +13,7 @@
 use std::io::{self, BufRead, Read};
 
 use super::sectors;
-use crate::{Address, Error, Format, Names, Operation, Request};
+use crate::{Address, Error, Format, Layer, Names, Operation, Request};
 
 const RECORD_BYTES: usize = 48;
 const MAGIC: u32 = 0x6561_7407;
@@ -94,6 +94,7 @@ impl Records {
         let sector = if length_bytes == 0 { 0 } else { self.u64(record, 16) };
         Some(Request {
             time_ns: self.u64(record, 8),
+            layer: Layer::Drive,
             operation,
             on_device: Some(Address { name, offset_bytes: sectors(sector)? }),
             in_file: None,

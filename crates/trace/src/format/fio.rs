@@ -2,7 +2,7 @@
 //! before. Version 2 has no times but waits, in microseconds.
 
 use super::Line;
-use crate::{Address, Names, Operation, Request};
+use crate::{Address, Layer, Names, Operation, Request};
 
 const EXPECTED: &str = "a file, then add, open or close, or an action with offset and length";
 const EXPECTED_TIMED: &str =
@@ -56,6 +56,7 @@ impl Iolog {
         let is_device = file.starts_with("/dev/");
         Some(Line::Request(Request {
             time_ns,
+            layer: if is_device { Layer::Drive } else { Layer::File },
             operation,
             on_device: address.filter(|_| is_device),
             in_file: address.filter(|_| !is_device),

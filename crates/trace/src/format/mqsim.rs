@@ -3,7 +3,7 @@
 //! unless it says otherwise; the trace itself does not say, and nanoseconds are assumed.
 
 use super::{Line, sectors};
-use crate::{Address, Names, Operation, Request};
+use crate::{Address, Layer, Names, Operation, Request};
 
 const EXPECTED: &str = "arrival time, device, first sector, sectors, and 1 for a read or 0 for a write";
 
@@ -48,6 +48,7 @@ impl Requests {
         let first = *self.first_time.get_or_insert(fields.time);
         Some(Request {
             time_ns: (fields.time - first).max(0.0) as u64,
+            layer: Layer::Drive,
             operation: fields.operation,
             on_device: Some(Address {
                 name: names.id(&format!("device {}", fields.device)),

@@ -2,7 +2,7 @@
 //! in units of 100 ns since 1601, and offsets and sizes in bytes.
 
 use super::Line;
-use crate::{Address, Names, Operation, Request};
+use crate::{Address, Layer, Names, Operation, Request};
 
 const EXPECTED: &str = "Timestamp,Hostname,DiskNumber,Read or Write,Offset,Size,ResponseTime";
 
@@ -58,6 +58,7 @@ impl Csv {
         let name = names.id(&format!("{}.{}", fields.host, fields.disk));
         Line::Request(Request {
             time_ns: fields.time.saturating_sub(first_time).saturating_mul(100),
+            layer: Layer::Drive,
             operation: fields.operation,
             on_device: Some(Address { name, offset_bytes: fields.offset_bytes }),
             in_file: None,

@@ -5,7 +5,8 @@
 //! flashgrain trace 1
 //! note TEXT                               what people should know
 //! name NUMBER NAME                        the name of a file or device, before its first use
-//! R|W|F|D TIME PROCESS FILE DEVICE LENGTH LATENCY
+//! R|W|F|D TIME PROCESS FILE DEVICE LENGTH LATENCY    a system call
+//! r|w|f|d TIME PROCESS FILE DEVICE LENGTH LATENCY    the same at a drive
 //! loss WORD COUNT                         what is missing
 //! end                                     the last line
 //! ```
@@ -16,7 +17,7 @@
 use std::io::{self, Write};
 
 use super::Line;
-use crate::{Address, Loss, Losses, NameId, Names, Operation, Request};
+use crate::{Address, Layer, Loss, Losses, NameId, Names, Operation, Request};
 
 /// The first line.
 pub(crate) const HEAD: &str = "flashgrain trace 1";
@@ -76,16 +77,21 @@ impl Records {
     }
 
     fn request(&self, word: &str, rest: &str) -> Option<Request> {
-        let operation = match word {
-            "R" => Operation::Read,
-            "W" => Operation::Write,
-            "F" => Operation::Flush,
-            "D" => Operation::Discard,
+        let (operation, layer) = match word {
+            "R" => (Operation::Read, Layer::File),
+            "W" => (Operation::Write, Layer::File),
+            "F" => (Operation::Flush, Layer::File),
+            "D" => (Operation::Discard, Layer::File),
+            "r" => (Operation::Read, Layer::Drive),
+            "w" => (Operation::Write, Layer::Drive),
+            "f" => (Operation::Flush, Layer::Drive),
+            "d" => (Operation::Discard, Layer::Drive),
             _ => return None,
         };
         let mut columns = rest.split(' ');
         let request = Request {
             time_ns: columns.next()?.parse().ok()?,
+            layer,
             operation,
             process: known(columns.next()?, |text| text.parse().ok())?,
             in_file: known(columns.next()?, |text| self.address(text))?,
@@ -175,11 +181,15 @@ impl<W: Write> TraceWriter<W> {
     pub fn request(&mut self, request: &Request, names: &Names) -> io::Result<()> {
         let file = self.number(request.in_file, names)?;
         let device = self.number(request.on_device, names)?;
-        let word = match request.operation {
-            Operation::Read => 'R',
-            Operation::Write => 'W',
-            Operation::Flush => 'F',
-            Operation::Discard => 'D',
+        let word = match (request.layer, request.operation) {
+            (Layer::File, Operation::Read) => 'R',
+            (Layer::File, Operation::Write) => 'W',
+            (Layer::File, Operation::Flush) => 'F',
+            (Layer::File, Operation::Discard) => 'D',
+            (Layer::Drive, Operation::Read) => 'r',
+            (Layer::Drive, Operation::Write) => 'w',
+            (Layer::Drive, Operation::Flush) => 'f',
+            (Layer::Drive, Operation::Discard) => 'd',
         };
         write!(self.to, "{word} {} ", request.time_ns)?;
         match request.process {

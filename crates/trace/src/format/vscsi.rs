@@ -14,7 +14,7 @@
 use std::io::BufRead;
 
 use super::sectors;
-use crate::{Address, Error, Format, Names, Operation, Request};
+use crate::{Address, Error, Format, Layer, Names, Operation, Request};
 
 const RECORD_BYTES_MAX: usize = 40;
 
@@ -91,6 +91,7 @@ impl Records {
         let latency = (self.version == 2).then(|| u64::from_le_bytes(bytes(record, 32)));
         Some(Request {
             time_ns: time.saturating_sub(first).saturating_mul(1000),
+            layer: Layer::Drive,
             operation,
             on_device: Some(Address { name: names.id("vscsi"), offset_bytes }),
             in_file: None,

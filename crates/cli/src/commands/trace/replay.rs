@@ -8,7 +8,8 @@ use flashgrain_profile::Error;
 use flashgrain_profile::load::{self, Pace, Region, Replay, Replayed};
 use flashgrain_profile::schema::Latency;
 use flashgrain_report::unit;
-use flashgrain_trace::replay::{Gathered, Layer, Planned};
+use flashgrain_trace::Layer;
+use flashgrain_trace::replay::{Gathered, Planned};
 use serde::Serialize;
 
 use super::check;
@@ -72,8 +73,8 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 pub fn run(arguments: &ReplayArguments, context: &Context) -> anyhow::Result<()> {
     let gathered = gather(arguments)?;
     let layer = match arguments.layer {
-        Some(LayerName::Files) => Layer::Files,
-        Some(LayerName::Drives) => Layer::Drives,
+        Some(LayerName::Files) => Layer::File,
+        Some(LayerName::Drives) => Layer::Drive,
         None => gathered.layer(),
     };
     let targets = [arguments.replayed_on.clone()];
@@ -180,7 +181,7 @@ impl Output {
         Self {
             flashgrain_version: env!("CARGO_PKG_VERSION"),
             target: device.identity().target.clone(),
-            layer: if layer == Layer::Files { "files" } else { "drives" },
+            layer: if layer == Layer::File { "files" } else { "drives" },
             pace: if arguments.closed { "closed" } else { "open" },
             depth,
             seed: arguments.seed,

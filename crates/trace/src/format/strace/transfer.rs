@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Calls;
 use super::descriptors::OpenFile;
 use super::line::{Call, descriptor, number_behind, number_from_end, path};
-use crate::{Address, Loss, NameId, Names, Operation, Request};
+use crate::{Address, Layer, Loss, NameId, Names, Operation, Request};
 
 /// Where files end, as far as the trace tells.
 #[derive(Default)]
@@ -56,6 +56,7 @@ fn is_no_file(path: &str) -> bool {
 fn request(operation: Operation, name: NameId, offset_bytes: u64, length_bytes: u64) -> Request {
     Request {
         time_ns: 0,
+        layer: Layer::File,
         operation,
         on_device: None,
         in_file: Some(Address { name, offset_bytes }),
