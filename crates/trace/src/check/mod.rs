@@ -137,7 +137,8 @@ impl Check {
         }
     }
 
-    /// A flush of a drive ends the runs of all that was written there. System calls have flushes of their own.
+    /// A flush of a drive ends the runs of all that was written there. System calls have flushes of their
+    /// own.
     fn flush_drive(&mut self) {
         let page_bytes = self.drive.grain.flash_page_bytes.map(u64::from);
         for slot in std::mem::take(&mut self.unflushed) {
