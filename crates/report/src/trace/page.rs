@@ -115,7 +115,7 @@ fn sections(judged: &JudgedTrace<'_>) -> Vec<Section> {
         sections.push(Section::new(
             "losses",
             "What the trace does not tell, and notes",
-            vec![Block::List(losses)],
+            losses.into_iter().map(Block::Text).collect(),
         ));
     }
     sections

@@ -24,11 +24,14 @@ pub(super) fn requests(judged: &JudgedTrace<'_>) -> Vec<String> {
 }
 
 fn layer(group: &Group) -> String {
-    let one = if group.layer == Layer::Drive { "Block requests" } else { "System calls" };
+    let (one, to) = match group.layer {
+        Layer::Drive => ("Block requests", "files and drives"),
+        Layer::File => ("System calls", "files"),
+    };
     let moved =
         |count: u64, bytes: u64| format!("{} ({})", unit::count(count as f64), unit::bytes(bytes as f64));
     format!(
-        "{one} to {} files or drives: {} reads, {} writes, {} flushes.",
+        "{one} to {} {to}: {} reads, {} writes, {} flushes.",
         group.files,
         moved(group.reads.requests, group.reads.bytes),
         moved(group.writes.requests, group.writes.bytes),
