@@ -2,6 +2,7 @@
 
 use flashgrain_trace::check::{FileReport, Report, SpreadPoint};
 
+use super::tables;
 use crate::figure::{Figure, Key};
 use crate::svg::{Axis, Growth, Mark, Plot, Series, colour};
 use crate::unit::{self, Unit};
@@ -21,14 +22,15 @@ pub(super) fn spread(report: &Report, file: &FileReport, number: usize) -> Figur
         if points.is_empty() {
             continue;
         }
-        points.sort_by_key(|point| std::cmp::Reverse(point.requests));
-        let hidden = points.split_off(points.len().min(MARKS_MAX));
-        left_out += hidden.iter().map(|point| point.requests).sum::<u64>();
+        let all: u64 = points.iter().map(|point| point.requests).sum();
+        points = thinned(points);
+        left_out += all - points.iter().map(|point| point.requests).sum::<u64>();
         panels.push(panel(report, &points, &series, &file.name));
         legend.push(Key::series(&series, "dot"));
     }
     let stripe = unit::bytes(report.spread_stripe_bytes as f64);
-    let mut caption = format!("{}: {}. {}", file.kind.label(), file.name, said(file, &stripe));
+    let mut caption =
+        format!("{}{}: {}. {}", file.kind.label(), tables::where_seen(file), file.name, said(file, &stripe));
     if left_out > 0 {
         caption += &format!(
             " {} requests are not drawn: there are too many different ones.",
@@ -37,11 +39,25 @@ pub(super) fn spread(report: &Report, file: &FileReport, number: usize) -> Figur
     }
     Figure {
         id: format!("fig-spread-{number}").into(),
-        title: short(&file.name).to_owned(),
+        title: format!("{}{}", short(&file.name), tables::where_seen(file)),
         caption,
         legend,
         panels,
     }
+}
+
+/// As many points as are drawn: the half with the most requests, and of the others, in order of their
+/// offsets, each so many-th.
+fn thinned(mut points: Vec<&SpreadPoint>) -> Vec<&SpreadPoint> {
+    if points.len() <= MARKS_MAX {
+        return points;
+    }
+    points.sort_by_key(|point| std::cmp::Reverse(point.requests));
+    let mut others = points.split_off(MARKS_MAX / 2);
+    others.sort_by_key(|point| (point.offset_bytes, point.length_bytes));
+    let step = others.len().div_ceil(MARKS_MAX / 2);
+    points.extend(others.into_iter().step_by(step));
+    points
 }
 
 /// The name without its folder.

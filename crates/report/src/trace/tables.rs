@@ -57,10 +57,15 @@ fn found_cells(tally: &RuleTally, group: &Group) -> [Cell; 6] {
     ]
 }
 
-/// A file's name, and where its requests were seen if that needs saying.
+/// A file's name, and where its requests were seen.
 fn shown(file: &FileReport) -> String {
+    shortened(&file.name) + where_seen(file)
+}
+
+/// Where a file's requests were seen, if that needs saying.
+pub(super) fn where_seen(file: &FileReport) -> &'static str {
     let is_at_drive = file.group.layer == Layer::Drive && file.kind != FileKind::Device;
-    shortened(&file.name) + if is_at_drive { AT_DRIVE } else { "" }
+    if is_at_drive { AT_DRIVE } else { "" }
 }
 
 /// The end of a name, where all of it is too long for a table.

@@ -6,7 +6,7 @@ use flashgrain_model::Access;
 use serde::Serialize;
 
 /// The most different points of one file.
-const POINTS_MAX: usize = 1000;
+const POINTS_MAX: usize = 2000;
 
 /// Requests of one operation, length and offset within a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
