@@ -16,10 +16,11 @@ pub enum Operation {
 }
 
 /// Where a request was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// As a system call to a file.
+    #[default]
     File,
     /// At a drive.
     Drive,

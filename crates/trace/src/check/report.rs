@@ -204,7 +204,7 @@ fn file_report((name, kind, tally): &(String, FileKind, &FileTally), drive: &Dri
 fn layers(files: &[(String, FileKind, &FileTally)], drive: &Drive) -> Vec<Group> {
     let mut sums: BTreeMap<Layer, FileTally> = BTreeMap::new();
     for (_, _, tally) in files {
-        let sum = sums.entry(tally.layer()).or_default();
+        let sum = sums.entry(tally.layer).or_default();
         sum.layer = tally.layer;
         sum.add(tally);
     }
@@ -214,7 +214,7 @@ fn layers(files: &[(String, FileKind, &FileTally)], drive: &Drive) -> Vec<Group>
 fn kinds(files: &[(String, FileKind, &FileTally)], drive: &Drive) -> Vec<KindReport> {
     let mut sums: BTreeMap<(FileKind, Layer), FileTally> = BTreeMap::new();
     for (_, kind, tally) in files {
-        let sum = sums.entry((*kind, tally.layer())).or_default();
+        let sum = sums.entry((*kind, tally.layer)).or_default();
         sum.layer = tally.layer;
         sum.add(tally);
     }
@@ -239,7 +239,7 @@ impl Group {
             drive.grain.knows(rule).then_some(tally)
         };
         Self {
-            layer: tally.layer(),
+            layer: tally.layer,
             files: tally.files,
             reads: tally.reads,
             writes: tally.writes,

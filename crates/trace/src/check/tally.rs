@@ -57,8 +57,8 @@ pub struct RuleTally {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileTally {
     pub files: u64,
-    /// Where its requests were seen; system calls unless said otherwise.
-    pub layer: Option<Layer>,
+    /// Where its requests were seen.
+    pub layer: Layer,
     /// Whether the requests are known to belong to a file; else they are to a drive.
     pub is_file: bool,
     pub reads: Count,
@@ -89,11 +89,7 @@ pub(super) struct Placed {
 
 impl FileTally {
     pub fn new(layer: Layer, is_file: bool, spread: Option<Box<Spread>>) -> Self {
-        Self { files: 1, layer: Some(layer), is_file, spread, ..Self::default() }
-    }
-
-    pub fn layer(&self) -> Layer {
-        self.layer.unwrap_or(Layer::File)
+        Self { files: 1, layer, is_file, spread, ..Self::default() }
     }
 
     pub fn take(&mut self, request: Placed, drive: &Drive) {
