@@ -5,6 +5,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use flashgrain_layout::header::{self, HEADER_BYTES};
@@ -82,6 +83,14 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The copy would be its own source.
+    #[error(
+        "{path} cannot be converted in place: its pages would be written over each other, and a crash meanwhile would leave no database; name a new file, and rename it afterwards"
+    )]
+    InPlace {
+        /// The file.
+        path: PathBuf,
+    },
     /// Somebody wrote to the database while it was copied.
     #[error("{path} was written to while it was copied; close the programs that use it and try again")]
     Changed {
@@ -102,6 +111,7 @@ impl Error {
             Self::Plain { .. } => "plain",
             Self::InUse { .. } => "in use",
             Self::Exists { .. } => "exists",
+            Self::InPlace { .. } => "in place",
             Self::Changed { .. } => "changed",
         }
     }
@@ -155,6 +165,7 @@ pub fn import(from: &Path, to: &Path, layout: Layout) -> Result<Description, Err
         return Err(Error::Reserved { path: from.to_owned(), reserved_bytes });
     }
     source.is_closed()?;
+    source.is_not(to)?;
     let mut target = Target::create(to, true)?;
     let mut block = vec![0; HEADER_BYTES as usize];
     block[..header::ENCODED_BYTES].copy_from_slice(&header::encode(layout));
@@ -170,6 +181,7 @@ pub fn export(from: &Path, to: &Path) -> Result<Description, Error> {
     let mut source = Source::open(from)?;
     let Some(layout) = source.layout else { return Err(Error::Plain { path: from.to_owned() }) };
     source.is_closed()?;
+    source.is_not(to)?;
     let mut target = Target::create(to, false)?;
     let mut block = vec![0; source.database_bytes().min(HEADER_BYTES) as usize];
     source.read_exact(layout.start_bytes(), &mut block)?;
@@ -258,6 +270,16 @@ impl Source {
         match self.beside()?.into_iter().next() {
             Some(path) => Err(Error::InUse { path }),
             None => Ok(()),
+        }
+    }
+
+    /// Whether the copy is to go elsewhere.
+    fn is_not(&self, to: &Path) -> Result<(), Error> {
+        match std::fs::metadata(to) {
+            Ok(to) if (to.dev(), to.ino()) == (self.metadata.dev(), self.metadata.ino()) => {
+                Err(Error::InPlace { path: self.path.clone() })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -384,6 +406,10 @@ mod tests {
         assert_eq!(kind(import(folder.path(), &copy, layout())), "not a database");
         assert_eq!(kind(import(&path("none"), &copy, layout())), "io");
         assert_eq!(kind(import(&plain, &laid, layout())), "exists");
+        assert_eq!(kind(import(&plain, &plain, layout())), "in place");
+        assert_eq!(kind(export(&laid, &laid)), "in place");
+        let with_log = Layout::new(layout().hot(), Some(4096)).unwrap();
+        assert_eq!(kind(import(&plain, &copy, with_log)), "reserved");
         fs::write(path("laid-grainwal"), b"frames").unwrap();
         assert_eq!(kind(export(&laid, &copy)), "in use");
         fs::write(path("plain-journal"), b"\xd9journal").unwrap();

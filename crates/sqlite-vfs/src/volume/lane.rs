@@ -62,7 +62,12 @@ pub(super) fn with<T>(
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => entry.insert(open()?),
         };
-        act(lane)
+        let result = act(lane);
+        if matches!(result, Err(Error::Device(_))) {
+            // Requests may be under way that nobody waits for any more: the channel does when it is dropped.
+            lanes.remove(&volume);
+        }
+        result
     })
 }
 

@@ -404,6 +404,12 @@ impl Volume {
         let Some(file) = inner.buffer.file() else { return Ok(()) };
         check(inner)?;
         let ranges = inner.buffer.take();
+        let done = self.send(inner, file, ranges);
+        fail(inner, done)
+    }
+
+    /// Has the device take ranges of a file.
+    fn send(&self, inner: &mut Inner, file: FileId, ranges: Vec<(u64, Vec<u8>)>) -> Result<(), Error> {
         let images = self.images(inner, file, ranges)?;
         let mut transfers = Vec::new();
         for Image { begin, bytes, asked } in &images {
@@ -415,8 +421,7 @@ impl Volume {
             }
         }
         inner.files.written(file);
-        let done = self.with_lane(|lane| lane.write(&transfers));
-        fail(inner, done)
+        self.with_lane(|lane| lane.write(&transfers))
     }
 
     /// Ranges as whole blocks: bytes around them come from the device.

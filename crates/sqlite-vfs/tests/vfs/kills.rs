@@ -5,10 +5,12 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use flashgrain_device::OpenOptions;
+use flashgrain_sqlite_vfs::{VolumeOptions, create_files, open_files};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 
-use crate::support::{LAYOUTS, check, count, create, fill, open, pragma};
+use crate::support::{LAYOUTS, Mounted, check, count, create, fill, open, pragma};
 
 /// Tells the child which database is its own.
 const DATABASE: &str = "FLASHGRAIN_KILLED_DATABASE";
@@ -35,7 +37,7 @@ fn acknowledged_transactions_survive_kills() {
         // The second life begins with what the first one has left.
         for _ in 0..2 {
             let before = count(&open(&path, "plain"));
-            let acknowledged = killed(&path, random.random_range(1..40), mode);
+            let acknowledged = killed(&path, None, random.random_range(1..40), mode);
             let connection = open(&path, "plain");
             let found = count(&connection);
             let told =
@@ -47,10 +49,56 @@ fn acknowledged_transactions_survive_kills() {
     }
 }
 
+/// The file of a volume, which the child mounts.
+const VOLUME: &str = "FLASHGRAIN_KILLED_VOLUME";
+
+fn mount(file: &Path) -> Mounted {
+    Mounted::mount(
+        "killed",
+        open_files(&[file.to_owned()], &OpenOptions::default(), VolumeOptions::default()).unwrap(),
+    )
+}
+
+#[test]
+fn acknowledged_transactions_survive_kills_in_a_volume() {
+    let seed = number("FLASHGRAIN_SEED", 1);
+    let mut random = Pcg64::seed_from_u64(seed ^ 1);
+    for kill in 0..number("FLASHGRAIN_KILLS", 6) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("volume");
+        let layout = LAYOUTS[random.random_range(0..LAYOUTS.len())];
+        let mode = ["delete", "truncate", "persist", "wal"][random.random_range(0..4)];
+        let path = {
+            let made = create_files(
+                std::slice::from_ref(&file),
+                32 << 20,
+                &OpenOptions::default(),
+                VolumeOptions::default(),
+            );
+            let volume = Mounted::mount("killed", made.unwrap());
+            let connection = open(&volume.path("database"), layout);
+            pragma::<String>(&connection, &format!("journal_mode = {mode}"));
+            create(&connection);
+            volume.path("database")
+        };
+        let acknowledged = killed(&path, Some(&file), random.random_range(1..40), mode);
+        let volume = mount(&file);
+        let connection = open(&volume.path("database"), "plain");
+        let found = count(&connection);
+        let told = format!("seed {seed}, kill {kill}: {layout} {mode}: {acknowledged}, {found}");
+        assert!(found.is_multiple_of(RECORDS_PER_TRANSACTION) && found >= acknowledged, "{told}");
+        check(&connection);
+    }
+}
+
 /// Records in transactions that a child had acknowledged when it was killed, after so many lines or a little
 /// later.
-fn killed(path: &Path, lines: usize, mode: &str) -> u32 {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+fn killed(path: &Path, volume: Option<&Path>, lines: usize, mode: &str) -> u32 {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    if let Some(file) = volume {
+        command.env(VOLUME, file);
+    }
+    let mut child = command
         .args(["kills::writes_until_it_is_killed", "--exact", "--ignored", "--nocapture"])
         .env(DATABASE, path)
         .env("FLASHGRAIN_KILLED_MODE", mode)
@@ -73,6 +121,7 @@ fn killed(path: &Path, lines: usize, mode: &str) -> u32 {
 #[ignore = "runs until it is killed"]
 fn writes_until_it_is_killed() {
     let Some(path) = std::env::var_os(DATABASE) else { return };
+    let _mounted = std::env::var_os(VOLUME).map(|file| mount(file.as_ref()));
     let connection = open(path.as_ref(), "plain");
     // In this mode, a log that is reset often is more of a challenge.
     connection.execute_batch("PRAGMA cache_size = 3; PRAGMA synchronous = off").unwrap();

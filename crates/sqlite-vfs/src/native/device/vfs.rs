@@ -10,7 +10,7 @@ use crate::mounts;
 use crate::native::abi::{
     ACCESS_EXISTS, ACCESS_READ, ACCESS_READWRITE, AnyFunction, CANTOPEN, ERROR, File, Functions,
     IOERR_DELETE, IOERR_DELETE_NOENT, OK, OPEN_CREATE, OPEN_EXCLUSIVE, OPEN_MAIN_DB, OPEN_MAIN_JOURNAL,
-    OPEN_READONLY, OPEN_SUPER_JOURNAL, OPEN_WAL, Vfs,
+    OPEN_SUPER_JOURNAL, OPEN_WAL, Vfs,
 };
 use crate::volume::Volume;
 
@@ -114,7 +114,7 @@ unsafe extern "C" fn open(
             unsafe {
                 install(file, state);
                 if let Some(out) = flags_out.as_mut() {
-                    *out = flags & !OPEN_READONLY;
+                    *out = flags;
                 }
             }
             OK
