@@ -41,6 +41,7 @@ int flashgrain_default_vfs(const char *unused) {
   void *library;
   void (*entry)(void);
   sqlite3 *connection;
+  int code;
   (void)unused;
   if (path == 0) return SQLITE_OK;
   library = dlopen(path, RTLD_NOW);
@@ -50,9 +51,12 @@ int flashgrain_default_vfs(const char *unused) {
     return SQLITE_ERROR;
   }
   sqlite3_auto_extension(entry);
-  sqlite3_open_v2(":memory:", &connection, SQLITE_OPEN_READWRITE, 0);
+  code = sqlite3_open_v2(":memory:", &connection, SQLITE_OPEN_READWRITE, 0);
   sqlite3_close(connection);
   sqlite3_reset_auto_extension();
+  /* Tests have memory run out here, too. */
+  if (code != SQLITE_OK) return code;
+  if (sqlite3_vfs_find("flashgrain") == 0) return SQLITE_NOMEM;
   return sqlite3_vfs_register(sqlite3_vfs_find("flashgrain"), 1);
 }
 C

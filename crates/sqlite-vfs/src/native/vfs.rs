@@ -15,7 +15,7 @@ use super::log_file::{self, LogState};
 use super::lower::{Lower, call};
 use crate::log_shape::LogShape;
 use crate::mounts;
-use crate::names::{self, LONGER_BYTES, Name, Names};
+use crate::names::{self, Name, Names};
 use crate::shape::Shape;
 use crate::split::Split;
 
@@ -93,7 +93,8 @@ unsafe fn table(name: &'static CStr, base: *mut Vfs, shim: &'static mut Shim) ->
     Vfs {
         version: version.min(3),
         file_bytes: size_of::<ShimFile>() as c_int + file_bytes,
-        path_bytes_max: path_bytes_max - LONGER_BYTES as c_int,
+        // Names of ours are longer than SQLite's, but no buffer of SQLite's ever holds one.
+        path_bytes_max,
         next: null_mut(),
         name: name.as_ptr(),
         app_data: std::ptr::from_mut(shim).cast(),

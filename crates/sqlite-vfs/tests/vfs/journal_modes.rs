@@ -89,3 +89,25 @@ fn mapped_memory_shows_the_same() {
         assert_eq!(count(&connection), 1333);
     }
 }
+
+#[test]
+fn names_may_be_as_long_as_without_the_vfs() {
+    /// SQLite's own VFS takes 512, of which 8 are for SQLite's ending.
+    const NAME_BYTES: usize = 504;
+    let folder = tempfile::tempdir().unwrap();
+    for mode in ["delete", "wal"] {
+        let mut path = folder.path().join(mode);
+        while path.as_os_str().len() + 1 < NAME_BYTES {
+            let left = NAME_BYTES - path.as_os_str().len() - 1;
+            path = path.join("n".repeat(if left > 400 { 100 } else { left.min(200) }));
+        }
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let connection = open(&path, LAYOUTS[0]);
+        assert_eq!(pragma::<String>(&connection, &format!("journal_mode = {mode}")), mode);
+        create(&connection);
+        fill(&connection, 0..100);
+        check(&connection);
+        drop(connection);
+        assert_eq!(count(&open(&path, "plain")), 100);
+    }
+}
