@@ -42,6 +42,9 @@ pub enum Error {
     /// An earlier write failed.
     #[error("an earlier write failed ({0}), so nothing is written any more; open the volume again")]
     Failed(String),
+    /// A connection was used while its thread ended.
+    #[error("a database on a volume was used while its thread was ending; close it before")]
+    ThreadEnds,
     /// There is a volume of this name.
     #[error("a volume is mounted as `{0}` already; take another name")]
     Mounted(String),
@@ -62,6 +65,7 @@ impl Error {
             Self::TooLong => "too long",
             Self::Removed => "removed",
             Self::Failed(_) => "failed",
+            Self::ThreadEnds => "thread ends",
             Self::Mounted(_) => "mounted",
         }
     }

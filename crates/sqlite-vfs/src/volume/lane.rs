@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use flashgrain_device::{Arena, Channel, Completion, Op, Request};
@@ -57,10 +58,11 @@ pub(super) fn with<T>(
     open: impl FnOnce() -> Result<Lane, Error>,
     act: impl FnOnce(&mut Lane) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    LANES.with_borrow_mut(|lanes| {
+    let call = |lanes: &RefCell<BTreeMap<u64, Lane>>| {
+        let mut lanes = lanes.borrow_mut();
         let lane = match lanes.entry(volume) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(open()?),
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(open()?),
         };
         let result = act(lane);
         if matches!(result, Err(Error::Device(_))) {
@@ -68,7 +70,8 @@ pub(super) fn with<T>(
             lanes.remove(&volume);
         }
         result
-    })
+    };
+    LANES.try_with(call).unwrap_or_else(|_| Err(Error::ThreadEnds))
 }
 
 /// Closes the calling thread's lane. Those of other threads end with these.

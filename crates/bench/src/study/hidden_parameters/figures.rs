@@ -35,7 +35,7 @@ pub(super) fn over_iterations(found: &hot::Found) -> Option<Figure> {
         panels.push(panel(title, name, ITERATION, RATE, &curves));
         keys = legend(&curves);
     }
-    let caption = format!("{size} inserts in a transaction.");
+    let caption = format!("Inserts in a transaction: {size}.");
     Some(Figure { id: "hot-iterations".into(), title: title.into(), caption, legend: keys, panels })
 }
 
