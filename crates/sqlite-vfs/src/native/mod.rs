@@ -37,14 +37,14 @@ pub unsafe extern "C" fn sqlite3_flashgrainsqlitevfs_init(
 ) -> c_int {
     // SAFETY: as the caller promises.
     match unsafe { auto_extension(connection, message, table) } {
-        // The VFS outlives the connection that has loaded it.
         OK => {
             // SAFETY: as the caller promises; SQLite calls entry points with these arguments.
-            unsafe {
+            let code = unsafe {
                 let entry = std::mem::transmute::<EntryPoint, unsafe extern "C" fn()>(auto_extension);
-                (Functions::of(table.cast()).auto_extension)(Some(entry));
-            }
-            OK_LOAD_PERMANENTLY
+                (Functions::of(table.cast()).auto_extension)(Some(entry))
+            };
+            // The VFS outlives the connection that has loaded it.
+            if code == OK { OK_LOAD_PERMANENTLY } else { code }
         }
         error => error,
     }
