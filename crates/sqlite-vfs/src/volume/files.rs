@@ -101,7 +101,7 @@ impl Files {
         self.files.get_mut(&id).ok_or(Error::Removed)
     }
 
-    pub fn is_log(&mut self, id: FileId) {
+    pub fn note_log(&mut self, id: FileId) {
         if let Some(file) = self.files.get_mut(&id) {
             file.is_log = true;
         }

@@ -225,9 +225,9 @@ impl Volume {
         }
     }
 
-    /// A file whose end SQLite finds by itself.
-    pub(crate) fn is_log(&self, file: FileId) {
-        self.inner().files.is_log(file);
+    /// Notes that a file is a log, whose end SQLite finds by itself.
+    pub(crate) fn note_log(&self, file: FileId) {
+        self.inner().files.note_log(file);
     }
 
     /// The file's length.

@@ -178,7 +178,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The drive's time.
-    pub fn now(&self) -> Nanos {
+    fn now(&self) -> Nanos {
         self.device.now()
     }
 
@@ -257,15 +257,12 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Copies the log into the database; frames of the log.
-    pub fn checkpoint_frames(&self) -> anyhow::Result<u64> {
+    /// Copies the log into the database; frames of the log, and seconds.
+    pub fn checkpoint(&mut self) -> anyhow::Result<(u64, f64)> {
+        let began = self.now();
         let frames: i64 = self.connection()?.query_row("PRAGMA wal_checkpoint", [], |row| row.get(1))?;
-        Ok(frames.unsigned_abs())
-    }
-
-    /// Lets the time pass that pages took which were moved since the last operation.
-    pub fn spend_pages(&mut self) {
         self.spend(0);
+        Ok((frames.unsigned_abs(), self.now().since(began).seconds()))
     }
 
     /// Begins to record the volume's requests, or ends it.

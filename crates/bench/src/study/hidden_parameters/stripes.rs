@@ -128,16 +128,6 @@ fn extra_flash_pages(sent: &[Sent], first: u64, frames: u64, flash_page_bytes: u
     touched as i64 - (frames * PAGE_BYTES / flash_page_bytes) as i64
 }
 
-impl Stage<'_> {
-    /// Copies the log into the database; frames of the log, and seconds.
-    fn checkpoint(&mut self) -> anyhow::Result<(u64, f64)> {
-        let began = self.now();
-        let frames = self.checkpoint_frames()?;
-        self.spend_pages();
-        Ok((frames, self.now().since(began).seconds()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -40,7 +40,7 @@ impl VolumeFile {
     /// The state of a file that is being opened.
     pub fn state(volume: Arc<Volume>, name: &str, id: FileId, is_log: bool, functions: Functions) -> State {
         if is_log {
-            volume.is_log(id);
+            volume.note_log(id);
         }
         let shared = volume.shared().open(name);
         State {
