@@ -55,68 +55,71 @@ fn lsm(campaign: impl Campaign + 'static, seeds: u64) -> Turn {
     (Box::new(OfKind::new(IndexKind::Lsm, campaign)), seeds)
 }
 
-/// The campaigns that should find a bug, the cheapest first.
-fn campaigns(bug: Bug) -> Vec<Turn> {
-    let choices = || Choices { subsets: 2, tears: 3 };
-    let crashes = || Crash { choices: choices(), states_per_life: STATES_PER_LIFE, ..Crash::default() };
-    let crash = || -> Turn { (Box::new(crashes()), 1) };
-    let lives = || -> Turn { (Box::new(Lives::default()), 1) };
-    let listing = || -> Turn { (Box::new(Listing), 4) };
-    let tokens = || -> Turn { (Box::new(Tokens), 2) };
-    let counting = || -> Turn { (Box::new(Counting), 1) };
-    let moves = || -> Turn {
-        (Box::new(Crash { states_per_life: STATES_PER_MOVING_LIFE, ..Crash::about_moves() }), 1)
-    };
-    let cuts = || -> Turn {
-        (Box::new(Crash { states_per_life: STATES_PER_MOVING_LIFE, ..Crash::about_cuts() }), 1)
-    };
-    let many = || {
-        let crash = Crash { habits: Some(Habits::many_records()), states_per_life: 10, ..crashes() };
-        lsm(crash, 4)
-    };
-    match bug.finder() {
-        _ if matches!(bug, Bug::CutBeforeSuperblock | Bug::AppendsOutgrowMove) => {
-            vec![cuts()]
+fn crashes() -> Crash {
+    let choices = Choices { subsets: 2, tears: 3 };
+    Crash { choices, states_per_life: STATES_PER_LIFE, ..Crash::default() }
+}
+
+/// These cost little, as hardly any crash states are looked at.
+fn of_many_records() -> Turn {
+    lsm(Crash { habits: Some(Habits::many_records()), states_per_life: 10, ..crashes() }, 4)
+}
+
+/// Crashes while the log moves, or the device becomes shorter.
+fn of_moving_lives(about: Crash) -> Turn {
+    (Box::new(Crash { states_per_life: STATES_PER_MOVING_LIFE, ..about }), 1)
+}
+
+fn lives() -> Turn {
+    (Box::new(Lives::default()), 1)
+}
+
+fn listing() -> Turn {
+    (Box::new(Listing), 4)
+}
+
+/// The campaigns of a bug that those of its finder are not likely to find, or would take long to.
+fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
+    let campaigns: Vec<Turn> = match bug {
+        Bug::CutBeforeSuperblock | Bug::AppendsOutgrowMove => vec![of_moving_lives(Crash::about_cuts())],
+        Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly => {
+            vec![of_moving_lives(Crash::about_moves())]
         }
-        _ if matches!(bug, Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly) => vec![moves()],
-        _ if bug == Bug::MovedOntoStaleCopies => vec![(Box::new(Crash::about_moves_into_growth()), 1)],
+        Bug::MovedOntoStaleCopies => vec![(Box::new(Crash::about_moves_into_growth()), 1)],
         // Names have to be used again between a checkpoint and what a memtable keeps in the log.
-        _ if bug == Bug::CatalogReplayedOverNewer => {
+        Bug::CatalogReplayedOverNewer => {
             vec![lsm(Crash { habits: Some(Habits::many_trees()), states_per_life: 100, ..crashes() }, 8)]
         }
-        // Those that the others are not likely to find, and would take long not to.
-        _ if matches!(
-            bug,
-            Bug::ErasedNotFlushed
-                | Bug::LoadingPageLeftOutOfMap
-                | Bug::LogWindowNotWatched
-                | Bug::MapHasLaterPlaces
-                | Bug::StaysClosedWhenOpened
-                | Bug::TornRecordKept
-        ) =>
-        {
-            vec![lives()]
-        }
-        _ if matches!(
-            bug,
-            Bug::BlockWaitsForBlocks
-                | Bug::BorderKeyLost
-                | Bug::FlushedMemtableStays
-                | Bug::TableSweptWhileRead
-                | Bug::VersionsSplitOverTables
-        ) =>
-        {
-            vec![many()]
-        }
-        _ if matches!(
-            bug,
-            Bug::FrozenMemtableNotReplayed | Bug::OperandsJoinedAcrossSnapshot | Bug::ReadErrorEndsTable
-        ) =>
-        {
+        Bug::ErasedNotFlushed
+        | Bug::LoadingPageLeftOutOfMap
+        | Bug::LogWindowNotWatched
+        | Bug::MapHasLaterPlaces
+        | Bug::StaysClosedWhenOpened
+        | Bug::TornRecordKept => vec![lives()],
+        Bug::BlockWaitsForBlocks
+        | Bug::BorderKeyLost
+        | Bug::FlushedMemtableStays
+        | Bug::TableSweptWhileRead
+        | Bug::VersionsSplitOverTables => vec![of_many_records()],
+        Bug::FrozenMemtableNotReplayed | Bug::OperandsJoinedAcrossSnapshot | Bug::ReadErrorEndsTable => {
             vec![lsm(Errors { habits: Some(Habits::many_records()) }, 1), lsm(Errors { habits: None }, 1)]
         }
-        _ if bug == Bug::MergesGoOnWhenClosed => vec![lsm(Tokens, 1)],
-        _ if bug == Bug::BackupMissesNewTree => vec![listing()],
+        Bug::MergesGoOnWhenClosed => vec![lsm(Tokens, 1)],
+        Bug::BackupMissesNewTree => vec![listing()],
+        _ => return None,
+    };
+    Some(campaigns)
+}
+
+/// The campaigns that should find a bug, the cheapest first.
+fn campaigns(bug: Bug) -> Vec<Turn> {
+    if let Some(campaigns) = own_campaigns(bug) {
+        return campaigns;
+    }
+    let crash = || -> Turn { (Box::new(crashes()), 1) };
+    let tokens = || -> Turn { (Box::new(Tokens), 2) };
+    let counting = || -> Turn { (Box::new(Counting), 1) };
+    match bug.finder() {
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],
@@ -127,9 +130,8 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
             lsm(Histories, 2),
             lsm(crashes(), 1),
             lsm(Errors { habits: None }, 10),
-            // These cost little, as no crash states are looked at.
             lsm(Errors { habits: Some(Habits::many_records()) }, 10),
-            many(),
+            of_many_records(),
             lsm(Lives::default(), 1),
         ],
         Finder::LsmDecay => vec![lsm(Decay::default(), 1)],
