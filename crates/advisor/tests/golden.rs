@@ -37,7 +37,11 @@ fn files_are_as_they_were() {
         }
         check(&format!("{preset}-workload.toml"), &advice.workload.to_toml());
     }
-    let lazy = Workload { durability: Durability::None, ..Workload::preset("ycsb-a").unwrap() };
-    let advice = Advice::new(&lazy, &profile, &[EngineName::Flashgrain]);
-    check("ycsb-a-lazy-flashgrain.txt", &advice.engines[0].file);
+    // Small records that are updated without waiting: an LSM-tree.
+    let mut updates =
+        Workload { durability: Durability::None, skew: 0.0, ..Workload::preset("ycsb-a").unwrap() };
+    (updates.operations.point_hits, updates.operations.updates) = (0.0, 1.0);
+    updates.records.value_bytes = 100;
+    let advice = Advice::new(&updates, &profile, &[EngineName::Flashgrain]);
+    check("small-updates-flashgrain.txt", &advice.engines[0].file);
 }
