@@ -58,6 +58,8 @@ fn opened_by(named: Option<&CStr>, flags: c_int, open: impl FnOnce(c_int) -> c_i
     // Heads are read where records are written, and the position is kept here.
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
     let access = if writes { libc::O_RDWR } else { libc::O_RDONLY };
+    // Another program would find the bytes of the drive, and write over them.
+    let access = access | libc::O_CLOEXEC;
     let descriptor = open(flags & !(libc::O_ACCMODE | libc::O_APPEND | libc::O_DIRECT) | access);
     if descriptor < 0 {
         return descriptor;
@@ -101,6 +103,83 @@ macro_rules! opens_at {
     )*};
 }
 opens_at!(openat, openat64);
+
+/// What programs that are built with checks call instead of `open` without a mode.
+macro_rules! opens_checked {
+    ($($name:ident as $plain:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: *const c_char, flags: c_int) -> c_int {
+            // SAFETY: see the module.
+            unsafe { $plain(path, flags, 0) }
+        }
+    )*};
+}
+opens_checked!(__open_2 as open, __open64_2 as open64);
+
+/// The same of `openat`.
+macro_rules! opens_checked_at {
+    ($($name:ident as $plain:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(folder: c_int, path: *const c_char, flags: c_int) -> c_int {
+            // SAFETY: see the module.
+            unsafe { $plain(folder, path, flags, 0) }
+        }
+    )*};
+}
+opens_checked_at!(__openat_2 as openat, __openat64_2 as openat64);
+
+/// Streams would go past this library: files of records have none.
+macro_rules! streams {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut c_void {
+            // SAFETY: see the module.
+            if unsafe { named(path) }.is_some() {
+                refuse::<i64>(libc::ENOTSUP);
+                return std::ptr::null_mut();
+            }
+            real!($name(path => *const c_char, mode => *const c_char) -> *mut c_void)
+        }
+    )*};
+}
+streams!(fopen, fopen64);
+
+/// As `fopen`.
+macro_rules! streams_again {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void {
+            // SAFETY: see the module.
+            if unsafe { named(path) }.is_some() {
+                refuse::<i64>(libc::ENOTSUP);
+                return std::ptr::null_mut();
+            }
+            real!($name(path => *const c_char, mode => *const c_char, stream => *mut c_void) -> *mut c_void)
+        }
+    )*};
+}
+streams_again!(freopen, freopen64);
+
+macro_rules! truncates_named {
+    ($($name:ident),*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: *const c_char, length: off64_t) -> c_int {
+            // SAFETY: see the module.
+            let (true, Ok(length_bytes)) = (unsafe { named(path) }.is_some(), u64::try_from(length)) else {
+                return real!($name(path => *const c_char, length => off64_t) -> c_int);
+            };
+            let flags = libc::O_RDWR | libc::O_CLOEXEC;
+            let descriptor = real!(open64(path => *const c_char, flags => c_int, 0 => mode_t) -> c_int);
+            if descriptor < 0 {
+                return descriptor;
+            }
+            let done = opened::set_length_of(descriptor, length_bytes);
+            real!(close(descriptor => c_int) -> c_int);
+            count(done.map(|()| 0)) as c_int
+        }
+    )*};
+}
+truncates_named!(truncate, truncate64);
 
 macro_rules! creates {
     ($($name:ident),*) => {$(
@@ -434,8 +513,16 @@ unsafe extern "C" fn dup(descriptor: c_int) -> c_int {
     other
 }
 
+/// Whether a file of records would become one of the three streams of a process, or of one that is begun.
+fn is_for_streams(descriptor: c_int, other: c_int) -> bool {
+    (0..=2).contains(&other) && descriptor != other && opened::get(descriptor).is_some()
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn dup2(descriptor: c_int, other: c_int) -> c_int {
+    if is_for_streams(descriptor, other) {
+        return refuse(libc::EINVAL);
+    }
     let done = real!(dup2(descriptor => c_int, other => c_int) -> c_int);
     if done >= 0 && done != descriptor {
         opened::duplicate(descriptor, done);
@@ -445,6 +532,9 @@ unsafe extern "C" fn dup2(descriptor: c_int, other: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn dup3(descriptor: c_int, other: c_int, flags: c_int) -> c_int {
+    if is_for_streams(descriptor, other) {
+        return refuse(libc::EINVAL);
+    }
     let done = real!(dup3(descriptor => c_int, other => c_int, flags => c_int) -> c_int);
     if done >= 0 {
         opened::duplicate(descriptor, done);
@@ -499,6 +589,24 @@ unsafe extern "C" fn copy_file_range(
         return refuse::<i64>(libc::EXDEV) as ssize_t;
     }
     real!(copy_file_range(
+        from => c_int, from_offset => *mut off64_t, to => c_int, to_offset => *mut off64_t,
+        length => size_t, flags => u32) -> ssize_t)
+}
+
+/// Programs read and write instead.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn splice(
+    from: c_int,
+    from_offset: *mut off64_t,
+    to: c_int,
+    to_offset: *mut off64_t,
+    length: size_t,
+    flags: u32,
+) -> ssize_t {
+    if opened::get(from).is_some() || opened::get(to).is_some() {
+        return refuse::<i64>(libc::EINVAL) as ssize_t;
+    }
+    real!(splice(
         from => c_int, from_offset => *mut off64_t, to => c_int, to_offset => *mut off64_t,
         length => size_t, flags => u32) -> ssize_t)
 }

@@ -61,6 +61,7 @@ fn file(descriptor: c_int) -> ManuallyDrop<File> {
 /// The records of a file, if it has some or is to get some.
 fn records_of(descriptor: c_int, may_create: bool) -> Result<Option<Arc<Shared>>> {
     let file = file(descriptor);
+    let _locked = if may_create { Locked::to_write(descriptor)? } else { Locked::to_read(descriptor)? };
     let metadata = file.metadata()?;
     let mut all = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|_, records| records.strong_count() > 0);
@@ -135,8 +136,68 @@ pub fn length_of(descriptor: c_int) -> Result<Option<u64>> {
     let _inside = Inside::begin();
     let Some(records) = records_of(descriptor, false)? else { return Ok(None) };
     let mut records = records.write().unwrap_or_else(PoisonError::into_inner);
+    let _locked = Locked::to_read(descriptor)?;
     records.refresh(&file(descriptor))?;
     Ok(Some(records.length_bytes()))
+}
+
+/// The byte of a file that whoever writes has locked. No file is so long, so no program locks it.
+const LOCKED_BYTE: i64 = 1 << 62;
+
+/// No other process writes to the file, or reads what is written, until this is dropped.
+struct Locked(c_int);
+
+impl Locked {
+    fn to_read(descriptor: c_int) -> Result<Self> {
+        lock(descriptor, libc::F_RDLCK)?;
+        Ok(Self(descriptor))
+    }
+
+    fn to_write(descriptor: c_int) -> Result<Self> {
+        lock(descriptor, libc::F_WRLCK)?;
+        Ok(Self(descriptor))
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // The lock goes with the descriptor at the latest.
+        let _unlocked = lock(self.0, libc::F_UNLCK);
+    }
+}
+
+fn lock(descriptor: c_int, kind: c_int) -> Result<()> {
+    let byte = libc::flock {
+        l_type: kind as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: LOCKED_BYTE,
+        l_len: 1,
+        l_pid: 0,
+    };
+    loop {
+        // SAFETY: the lock's description lives longer than the call.
+        if unsafe { libc::fcntl(descriptor, libc::F_OFD_SETLKW, &raw const byte) } == 0 {
+            return Ok(());
+        }
+        let error = Error::last_os_error();
+        if error.kind() != ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Makes the file of records with this descriptor so long.
+///
+/// # Errors
+/// As [`Opened::set_length`].
+pub fn set_length_of(descriptor: c_int, length_bytes: u64) -> Result<()> {
+    add(descriptor, true, false)?;
+    let done = match get(descriptor) {
+        Some(opened) => opened.set_length(descriptor, length_bytes),
+        None => file(descriptor).set_len(length_bytes),
+    };
+    remove(descriptor);
+    done
 }
 
 impl Opened {
@@ -148,6 +209,7 @@ impl Opened {
 
     fn length_inside(&self, descriptor: c_int) -> Result<u64> {
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        let _locked = Locked::to_read(descriptor)?;
         records.refresh(&file(descriptor))?;
         Ok(records.length_bytes())
     }
@@ -179,9 +241,8 @@ impl Opened {
         let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let file = file(descriptor);
-        if self.appends {
-            records.refresh(&file)?;
-        }
+        let _locked = Locked::to_write(descriptor)?;
+        records.refresh(&file)?;
         let at = match offset {
             _ if self.appends => records.length_bytes(),
             Some(offset) => offset,
@@ -214,6 +275,7 @@ impl Opened {
         let _inside = Inside::begin();
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         let file = file(descriptor);
+        let _locked = Locked::to_write(descriptor)?;
         records.refresh(&file)?;
         records.set_length(&file, length_bytes)
     }

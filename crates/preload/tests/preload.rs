@@ -40,6 +40,10 @@ fn plays_its_part() {
         Ok("reader") => read_back(),
         Ok("appender") => append_for_ever(),
         Ok("checker") => check_appended(),
+        Ok("adder") => add_beside_others(),
+        Ok("counter") => {
+            println!("whole {}", fs::read(LOG).unwrap().chunks_exact(40).filter(is_whole).count())
+        }
         _ => {}
     }
 }
@@ -115,6 +119,41 @@ fn check_appended() {
     println!("whole {}", bytes.len() / 275);
     // A database cuts off what is not whole.
     OpenOptions::new().write(true).open(LOG).unwrap().set_len(bytes.len() as u64 / 275 * 275).unwrap();
+}
+
+/// Appends records of its own, while others do.
+fn add_beside_others() {
+    let mut log = OpenOptions::new().append(true).create(true).open(LOG).unwrap();
+    let record = [std::process::id() as u8; 40];
+    (0..300).for_each(|_| log.write_all(&record).unwrap());
+}
+
+fn is_whole(record: &&[u8]) -> bool {
+    record.iter().all(|byte| *byte == record[0])
+}
+
+/// A shell hands its files to programs that know nothing of records.
+#[test]
+fn a_log_becomes_no_programs_output() {
+    let folder = tempfile::tempdir().unwrap();
+    plays("writer", folder.path());
+    let own = playing("reader", folder.path());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("echo lost >> {LOG}")]).current_dir(folder.path());
+    shell.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert!(!shell.output().unwrap().status.success());
+    plays("reader", folder.path());
+}
+
+#[test]
+fn what_several_processes_append_is_all_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let adders: Vec<_> = (0..4).map(|_| playing("adder", folder.path()).spawn().unwrap()).collect();
+    for mut adder in adders {
+        assert!(adder.wait().unwrap().success());
+    }
+    let said = String::from_utf8(plays("counter", folder.path()).stdout).unwrap();
+    assert_eq!(last_number(&said, "whole"), Some(4 * 300));
 }
 
 #[test]

@@ -7,8 +7,9 @@ use std::os::unix::fs::FileExt;
 use flashgrain_layout::header::{ENCODED_BYTES, HEADER_BYTES, decode_records, encode_records};
 use flashgrain_layout::{FlashPages, PAGE_HEAD_BYTES};
 
-/// Zeros that are appended at a time where a program leaves a gap.
+/// Zeros that are appended at a time where a program leaves a gap, and at most: they take room.
 const GAP_BYTES: u64 = 64 << 10;
+const GAP_BYTES_MAX: u64 = 64 << 20;
 
 /// The records of a file. Each call gets the file, as programs open one file several times, with several
 /// rights; one [`Records`] serves them all, and only one writes at a time.
@@ -157,7 +158,7 @@ impl Records {
     /// filled with zeros.
     ///
     /// # Errors
-    /// Those of writing; some of the bytes may be written then.
+    /// [`ErrorKind::FileTooLarge`] for a gap of more than 64 MiB; those of writing; some of the bytes may be written then.
     pub fn write_at(&mut self, file: &File, bytes: &[u8], logical: u64) -> Result<()> {
         self.grow(file, logical)?;
         let mut written = 0;
@@ -192,6 +193,9 @@ impl Records {
     }
 
     fn grow(&mut self, file: &File, length_bytes: u64) -> Result<()> {
+        if length_bytes.saturating_sub(self.length_bytes()) > GAP_BYTES_MAX {
+            return Err(Error::from(ErrorKind::FileTooLarge));
+        }
         while self.length_bytes() < length_bytes {
             let missing = (length_bytes - self.length_bytes()).min(GAP_BYTES);
             self.append(file, &vec![0; missing as usize])?;

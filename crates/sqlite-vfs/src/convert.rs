@@ -3,7 +3,7 @@
 //! The first block of a copy is written last, when all others are durable: a copy that was interrupted is no
 //! database for anybody.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -216,8 +216,9 @@ impl Source {
         (&file).take(HEADER_BYTES).read_to_end(&mut start).map_err(failed())?;
         let layout =
             header::decode(&start).map_err(|source| Error::Layout { path: path.to_owned(), source })?;
-        let mut source =
-            Self { path: path.to_owned(), file, metadata, layout, beginning: [0; DATABASE_HEADER_BYTES] };
+        // Journals and logs lie beside the file itself, wherever a link to it lies.
+        let path = fs::canonicalize(path).map_err(failed())?;
+        let mut source = Self { path, file, metadata, layout, beginning: [0; DATABASE_HEADER_BYTES] };
         if source.database_bytes() < DATABASE_HEADER_BYTES as u64 {
             return Err(no_database());
         }
