@@ -158,7 +158,8 @@ impl Records {
     /// filled with zeros.
     ///
     /// # Errors
-    /// [`ErrorKind::FileTooLarge`] for a gap of more than 64 MiB; those of writing; some of the bytes may be written then.
+    /// [`ErrorKind::FileTooLarge`] for a gap of more than 64 MiB; those of writing. Some of the bytes may be
+    /// written then.
     pub fn write_at(&mut self, file: &File, bytes: &[u8], logical: u64) -> Result<()> {
         self.grow(file, logical)?;
         let mut written = 0;
