@@ -4,7 +4,7 @@
 //!  0 ┌───────────────────────────────────┐
 //!    │ magic "Flashgrain vol.\0"         │
 //! 16 ├───────────────────────────────────┤
-//!    │ version, u32: 1                   │
+//!    │ version, u32: 2                   │
 //! 20 ├───────────────────────────────────┤
 //!    │ files, u32                        │
 //! 24 ├───────────────────────────────────┤
@@ -12,6 +12,8 @@
 //! 32 ├───────────────────────────────────┤
 //!    │ bytes of all, checksum too, u64   │
 //! 40 ├───────────────────────────────────┤
+//!    │ extents of the device, u32        │
+//! 44 ├───────────────────────────────────┤
 //!    │ of each file: bytes of its name,  │
 //!    │ u32; runs, u32; length, u64; name;│
 //!    │ of each run: first extent, u32,   │
@@ -26,7 +28,7 @@
 use super::{EXTENT_BYTES, SLOT_BYTES};
 
 const MAGIC: &[u8; 16] = b"Flashgrain vol.\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Bytes of a name at most.
 pub(super) const NAME_BYTES_MAX: usize = 200;
@@ -61,13 +63,14 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The slot's bytes; `None` if they are too many.
-    pub fn encode(&self) -> Option<Vec<u8>> {
+    /// The slot's bytes on a device with so many extents; `None` if they are too many.
+    pub fn encode(&self, extents: u32) -> Option<Vec<u8>> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend((self.entries.len() as u32).to_le_bytes());
         bytes.extend(self.generation.to_le_bytes());
         bytes.extend([0; 8]);
+        bytes.extend(extents.to_le_bytes());
         for entry in &self.entries {
             bytes.extend((entry.name.len() as u32).to_le_bytes());
             bytes.extend((entry.runs.len() as u32).to_le_bytes());
@@ -85,7 +88,8 @@ impl Directory {
         (all <= SLOT_BYTES).then_some(bytes)
     }
 
-    /// The directory in a slot of a device with so many extents; `None` if it is none, or damaged.
+    /// The directory in a slot of a device with so many extents; `None` if it is none, damaged, or that of a
+    /// device with more or less: drives that are striped over were left out then, or added.
     pub fn decode(slot: &[u8], extents: u32) -> Option<Self> {
         let all = u64::from_le_bytes(part(slot, 32)?);
         let bytes = slot.get(..usize::try_from(all).ok()?)?;
@@ -93,12 +97,13 @@ impl Directory {
         if !content.starts_with(MAGIC)
             || crc_fast::crc32_iscsi(content) != u32::from_le_bytes(*checksum)
             || u32::from_le_bytes(part(content, 16)?) != VERSION
+            || u32::from_le_bytes(part(content, 40)?) != extents
         {
             return None;
         }
         let files = u32::from_le_bytes(part(content, 20)?);
         let mut directory = Self { generation: u64::from_le_bytes(part(content, 24)?), entries: Vec::new() };
-        let (mut at, mut used) = (40, vec![false; extents as usize]);
+        let (mut at, mut used) = (44, vec![false; extents as usize]);
         for _ in 0..files {
             directory.entries.push(entry(content, &mut at, &mut used)?);
         }
@@ -153,9 +158,11 @@ mod tests {
 
     #[test]
     fn a_directory_reads_back() {
-        let bytes = directory().encode().unwrap();
+        let bytes = directory().encode(10).unwrap();
         assert_eq!(Directory::decode(&bytes, 10), Some(directory()));
-        assert_eq!(Directory::decode(&bytes, 9), None, "an extent behind the end");
+        for other in [9, 11] {
+            assert_eq!(Directory::decode(&bytes, other), None, "the directory of another device");
+        }
     }
 
     #[test]
@@ -166,7 +173,7 @@ mod tests {
         ] {
             let mut spoilt = directory();
             spoil(&mut spoilt);
-            assert_eq!(Directory::decode(&spoilt.encode().unwrap(), 10), None);
+            assert_eq!(Directory::decode(&spoilt.encode(10).unwrap(), 10), None);
         }
     }
 
@@ -174,13 +181,13 @@ mod tests {
     fn too_many_pieces_are_refused() {
         let runs = vec![Run { first: 0, count: 1 }; 1 << 16];
         let entry = Entry { runs, ..Entry::default() };
-        assert_eq!(Directory { generation: 0, entries: vec![entry] }.encode(), None);
+        assert_eq!(Directory { generation: 0, entries: vec![entry] }.encode(10), None);
     }
 
     proptest! {
         #[test]
-        fn every_flipped_bit_shows(bit in 0_usize..115 * 8) {
-            let mut bytes = directory().encode().unwrap();
+        fn every_flipped_bit_shows(bit in 0_usize..119 * 8) {
+            let mut bytes = directory().encode(10).unwrap();
             let bit = bit % (bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert_eq!(Directory::decode(&bytes, 10), None);
@@ -189,10 +196,11 @@ mod tests {
         #[test]
         fn nothing_panics(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Directory::decode(&bytes, 10);
-            if bytes.len() > 48 {
+            if bytes.len() > 52 {
                 // With everything right but the content.
                 bytes[..16].copy_from_slice(MAGIC);
                 bytes[16..20].copy_from_slice(&VERSION.to_le_bytes());
+                bytes[40..44].copy_from_slice(&10_u32.to_le_bytes());
                 let all = bytes.len();
                 bytes[32..40].copy_from_slice(&(all as u64).to_le_bytes());
                 let checksum = crc_fast::crc32_iscsi(&bytes[..all - 4]);

@@ -16,7 +16,9 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Neither slot holds a directory.
-    #[error("{0} holds no volume; make one there, which loses what is on it")]
+    #[error(
+        "{0} holds no volume that consists of just these files or drives, in this order: name all of them as they were when it was made, or make a new one, which loses what is on them"
+    )]
     NoVolume(String),
     /// There is no room for anything.
     #[error("{0} is too small for a volume: it takes 2 MiB at least")]

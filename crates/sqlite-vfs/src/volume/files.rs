@@ -226,7 +226,7 @@ impl Files {
         };
         let entries = self.files.values().map(entry).collect();
         let directory = Directory { generation: self.generation, entries };
-        let bytes = directory.encode().ok_or(Error::Fragmented)?;
+        let bytes = directory.encode(self.space.extents()).ok_or(Error::Fragmented)?;
         (self.is_changed, self.is_durable) = (false, false);
         Ok((self.generation, bytes))
     }

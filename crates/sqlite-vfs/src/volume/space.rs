@@ -19,6 +19,11 @@ impl Space {
         Self { used, leaving: Vec::new() }
     }
 
+    /// Extents of the device.
+    pub fn extents(&self) -> u32 {
+        self.used.len() as u32
+    }
+
     /// Takes up to `wanted` free extents in a row: behind `last` if there are any, or else from the first gap
     /// with as many, or from the longest one.
     pub fn take(&mut self, last: Option<Run>, wanted: u32) -> Option<Run> {
