@@ -41,6 +41,11 @@ fn a_trace_of_sqlite_breaks_what_the_paper_says() {
     }
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.contains("fig-spread-0") && page.contains("offset within the stripe"));
+    // A page is written over an older one, and over nothing else.
+    check(&["--html", "page.html"]);
+    let mut over = flashgrain();
+    over.current_dir(&folder).args(["trace", "check", "sqlite.strace", "--profile", PROFILE]);
+    fails(over.args(["--html", "sqlite.strace"]), 1, &["sqlite.strace exists and is no page"]);
     let found: Value = serde_json::from_str(&check(&["--json"])).unwrap();
     assert_eq!(found["requests"], 13);
     let file = |name: &str| {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::Args;
 use flashgrain_profile::file;
 use flashgrain_report::trace::{JudgedTrace, page};
@@ -58,7 +58,23 @@ struct Output<'a> {
     endurance: Option<Endurance>,
 }
 
+/// Whether a page may be written there: not over the trace, nor over anything else that is no page.
+fn check_is_free(path: &Path) -> anyhow::Result<()> {
+    let mut beginning = Vec::new();
+    if let Ok(file) = File::open(path) {
+        file.take(14).read_to_end(&mut beginning)?;
+    }
+    let is_page = beginning.eq_ignore_ascii_case(b"<!doctype html");
+    ensure!(
+        beginning.is_empty() || is_page,
+        "{} exists and is no page: name another file with --html",
+        path.display()
+    );
+    Ok(())
+}
+
 pub fn run(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> {
+    arguments.html.as_deref().map_or(Ok(()), check_is_free)?;
     let profile = results::read_profile(&arguments.profile)?;
     let judged_by = if arguments.by_file { JudgedBy::File } else { JudgedBy::Drive };
     let mut check = Check::new(Drive::of(&profile), judged_by);
