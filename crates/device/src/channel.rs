@@ -85,8 +85,8 @@ pub trait Channel {
     /// not modified) until the completion has been reaped or the channel dropped.
     unsafe fn submit(&mut self, request: Request) -> Result<(), Error>;
 
-    /// Hands queued requests to the device and appends completions that are ready; does not block. Returns
-    /// how many were appended. Appends no more than `completions` has spare capacity for, so that a caller
+    /// Hands queued requests to the device and appends completions that are ready; does not block. It returns
+    /// how many were appended. It appends no more than `completions` has spare capacity for, so that a caller
     /// with room for `depth` never allocates.
     ///
     /// # Errors

@@ -140,7 +140,7 @@ impl Records {
         Ok(())
     }
 
-    /// Reads from a logical offset on; fewer bytes than asked for at the end. Returns how many.
+    /// Reads from a logical offset on; fewer bytes than asked for at the end. It returns how many.
     ///
     /// # Errors
     /// Those of reading.

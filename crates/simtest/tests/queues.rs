@@ -40,7 +40,7 @@ fn value(key: u32) -> Vec<u8> {
 }
 
 /// Uses a store as an ordinary thread does: with requests of its own, and waiting for those of the workers.
-/// Counts the commits that are acknowledged.
+/// It counts the commits that are acknowledged.
 fn live(drives: &Drives, plan: &Arc<FailPlan>, acknowledged: &mut u32) -> Result<(), Error> {
     let db = drives.store(plan).create()?;
     let tree = db.tree("fruit")?;

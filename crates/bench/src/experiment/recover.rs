@@ -92,7 +92,7 @@ fn measure(
     })
 }
 
-/// Opens the store, and closes it. Gives its statistics once it was open, and how long that took.
+/// Opens the store, and closes it. It gives its statistics once it was open, and how long that took.
 fn open(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result<(Stats, Nanos)> {
     let began = clock::now();
     let db = place.builder(&experiment.options.store).open()?;

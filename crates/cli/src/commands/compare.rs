@@ -15,8 +15,8 @@ use crate::{results, summary};
 /// Put the four cost models side by side on points that their fits have not seen, and print their constants.
 ///
 /// Prints the errors of each model on held-out points, and then the constants of fits to all points with
-/// their 95 % intervals. Takes a folder of results, a profile with its `samples.csv` beside it, or a CSV file
-/// of measurements made with any other tool (docs/samples-csv.md tells the form), which may be a pipe:
+/// their 95 % intervals. It takes a folder of results, a profile with its `samples.csv` beside it, or a CSV
+/// file of measurements made with any other tool (docs/samples-csv.md tells the form), which may be a pipe:
 /// `/dev/stdin`, or `<(...)` in a shell.
 #[derive(Debug, Args)]
 pub struct CompareArguments {

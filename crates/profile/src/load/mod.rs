@@ -245,7 +245,7 @@ impl Gate {
         Self { missing: Mutex::new(Some(workers)), changed: Condvar::new() }
     }
 
-    /// Waits until all workers that will come have come. Returns whether all are ready.
+    /// Waits until all workers that will come have come. It returns whether all are ready.
     fn pass(&self, ready: bool) -> bool {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         *missing = missing.filter(|_| ready).map(|missing| missing - 1);

@@ -174,7 +174,7 @@ impl<'a> Worker<'a> {
         Ok(Measured { elapsed, ..counted.measured(streams, written, interrupted) })
     }
 
-    /// Each stream's next request follows its last at once. Returns whether it was interrupted.
+    /// Each stream's next request follows its last at once. It returns whether it was interrupted.
     fn closed_loop(&mut self, bounds: &Bounds, interrupt: &AtomicBool) -> Result<bool, Error> {
         let mut completions = Vec::with_capacity(ANSWERED_AT_ONCE);
         let all_streams = self.streams.len() as u64;

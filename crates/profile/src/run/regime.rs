@@ -63,7 +63,7 @@ pub(super) fn allot_regimes(mut named: Trials, limits: Limits, cache: Cache) -> 
 }
 
 /// Gives each burst no more bytes than the cache takes, and than it passes on within the burst's share of the
-/// time. Returns how many would be too short, and the others.
+/// time. It returns how many would be too short, and the others.
 fn bounded_bursts(bursts: Vec<PlannedTrial>, limits: &Limits, cache: Cache) -> (usize, Vec<PlannedTrial>) {
     let count = bursts.len();
     let share_s = limits.seconds / (f64::from(limits.rounds) * count.max(1) as f64);

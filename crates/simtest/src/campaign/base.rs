@@ -43,8 +43,8 @@ pub fn random_cut(random: &mut Pcg64) -> PowerCut {
 }
 
 impl Base {
-    /// Opens the store after the crash. Returns the number of its commits: from now on, none of them may be
-    /// missing.
+    /// Opens the store after the crash. It returns the number of its commits: from now on, none of them may
+    /// be missing.
     ///
     /// # Errors
     /// A promise that was broken.

@@ -328,8 +328,8 @@ pub(super) fn open(
     }
 }
 
-/// Whether the content is one that the store may have after a crash at this moment. Returns the last commit
-/// in it.
+/// Whether the content is one that the store may have after a crash at this moment. It returns the last
+/// commit in it.
 pub(super) fn look_at(db: &Db, shared: &Shared, moment: Moment) -> Result<u64, String> {
     match compare(db, shared, (moment.acknowledged, moment.given)) {
         Found::Right(last) => Ok(last),

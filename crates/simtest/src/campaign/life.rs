@@ -142,8 +142,8 @@ pub(super) fn begin(
         .collect()
 }
 
-/// Whether each backup equals a state of the store between its beginning and its end. Returns the number of
-/// backups.
+/// Whether each backup equals a state of the store between its beginning and its end. It returns the number
+/// of backups.
 fn check_copies(shape: &Shape, shared: &Shared) -> Result<u64, String> {
     let copies = std::mem::take(&mut shared.get().copies);
     for (disk, mut between) in copies.iter().cloned() {

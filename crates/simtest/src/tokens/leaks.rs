@@ -56,7 +56,7 @@ pub fn give_everything_back(db: &Db, trees: Trees, empty_pages: u64) -> Result<(
     Err(Stop::Wrong(format!("{pages} pages are left of an empty store, which has {empty_pages}")))
 }
 
-/// Frees the pages without an owner; how many. Waits for old versions and dropped trees to be given back
+/// Frees the pages without an owner; how many. It waits for old versions and dropped trees to be given back
 /// before.
 ///
 /// # Errors

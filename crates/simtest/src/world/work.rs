@@ -363,7 +363,7 @@ impl Work {
         value
     }
 
-    /// Whether an event of this probability happens now. Draws nothing for probability 0.
+    /// Whether an event of this probability happens now. It draws nothing for probability 0.
     fn happens(&mut self, share: f64) -> bool {
         share > 0.0 && self.random.random::<f64>() < share
     }

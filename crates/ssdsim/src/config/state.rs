@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// State at the start. Applies to flash; other media only know whether they were written, which does not
+/// State at the start. It applies to flash; other media only know whether they were written, which does not
 /// matter to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// The data of a faulty write have arrived. Returns whether the medium gets the write.
+    /// The data of a faulty write have arrived. It returns whether the medium gets the write.
     pub(super) fn store_faulty(&mut self, index: u32) -> bool {
         let command = &mut self.commands[index];
         let content = &mut self.drives[usize::from(command.drive)].content;

@@ -3,7 +3,7 @@
 use rand::{Rng, RngExt};
 
 /// Around `typical`, nearly normal with the given relative standard deviation: the sum of four uniform
-/// numbers of 16 bits each, which one draw gives. Draws nothing if nothing varies.
+/// numbers of 16 bits each, which one draw gives. It draws nothing if nothing varies.
 #[inline]
 pub(crate) fn vary(typical_ns: u64, relative_deviation: f64, random: &mut impl Rng) -> u64 {
     if relative_deviation == 0.0 {

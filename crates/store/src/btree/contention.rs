@@ -59,7 +59,7 @@ pub(super) fn note_change() {
     RACES.with_borrow_mut(|races| races.changes += 1);
 }
 
-/// Somebody changed the leaf after the calling thread had looked at it and before it got the latch. Says
+/// Somebody changed the leaf after the calling thread had looked at it and before it got the latch. It says
 /// whether that happens often.
 #[cold]
 pub(super) fn note_lost(page: PageId) -> bool {

@@ -65,7 +65,7 @@ impl BTree {
         }
     }
 
-    /// Frees some of the last pages. Says whether only the root is left.
+    /// Frees some of the last pages. It says whether only the root is left.
     pub(super) fn free_some(&self) -> Result<bool, Denied> {
         let mut guard = self.pool.read(self.root, Access::Normal).map_err(Denied::Failed)?;
         loop {

@@ -11,8 +11,8 @@ use crate::pool::{Denied, OptimisticGuard};
 
 impl BTree {
     /// Splits a node on the way to the leaf of `key`: the leaf, or if its parent has no room for another
-    /// child the parent, and so on. Changes nothing if another was faster. Whoever needs the room tries again
-    /// then, and comes back as long as there is none.
+    /// child the parent, and so on. It changes nothing if another was faster. Whoever needs the room tries
+    /// again then, and comes back as long as there is none.
     pub(super) fn make_room(&self, key: &[u8]) -> Result<(), Error> {
         self.split_on_the_way(key, |leaf, index| cut(leaf, index, key))
     }

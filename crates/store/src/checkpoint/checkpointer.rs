@@ -63,7 +63,7 @@ impl Checkpointer {
         *self.shared.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests a checkpoint that contains everything done before. Returns at once; may be called from
+    /// Requests a checkpoint that contains everything done before. It returns at once; may be called from
     /// anywhere, however often.
     pub fn want(&self) {
         if !self.shared.wanted.swap(true, Ordering::AcqRel) {
@@ -129,7 +129,7 @@ impl Checkpointer {
     }
 
     /// From now on no checkpoint is made, as the trees are about to go: one without them would not know which
-    /// of their changes are in the log alone. Waits for one that is under way.
+    /// of their changes are in the log alone. It waits for one that is under way.
     pub fn end(&self) {
         let _turn = self.take_turn();
         self.shared.turns().is_ended = true;

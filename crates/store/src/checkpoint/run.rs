@@ -328,7 +328,8 @@ impl Run {
         }
     }
 
-    /// Moves the log to a place that was taken for it, or to its first place. Returns whether it has moved.
+    /// Moves the log to a place that was taken for it, or to its first place. It returns whether it has
+    /// moved.
     pub(super) fn move_log(&mut self, place: LogExtent) -> Result<bool, Error> {
         let Parts { segments, log, .. } = self.parts.clone();
         let before = log.place();

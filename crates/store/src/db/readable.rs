@@ -51,7 +51,8 @@ pub trait Readable: Source {
     }
 
     /// As [`Readable::get`], into the caller's memory, which spares an allocation: `value` becomes the value,
-    /// and is empty if there is none. Returns whether there is one. After an error `value` may hold anything.
+    /// and is empty if there is none. It returns whether there is one. After an error `value` may hold
+    /// anything.
     ///
     /// # Errors
     /// As [`Readable::get`].

@@ -27,7 +27,7 @@ pub type Overlay = BTreeMap<Key, Option<Content>>;
 /// The implementation behind [`Readable`](super::readable::Readable). It cannot be named outside of the
 /// crate.
 pub trait Source {
-    /// For looking keys up. Refuses a handle that is of no tree of the store as it is open now.
+    /// For looking keys up. It refuses a handle that is of no tree of the store as it is open now.
     #[doc(hidden)]
     fn lookup<'a>(&'a self, tree: &'a Tree) -> Result<Lookup<'a>, Error>;
 

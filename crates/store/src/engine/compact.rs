@@ -20,8 +20,8 @@ impl Engine {
     }
 
     /// Moves what is live to the device's beginning, in rounds, until that helps no more or `goes_on`, which
-    /// is told how many bytes the device has, says no. Then cuts the device's free end off. Does nothing on a
-    /// device that keeps its size, or while another compaction is under way.
+    /// is told how many bytes the device has, says no. Then cuts the device's free end off. It does nothing
+    /// on a device that keeps its size, or while another compaction is under way.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no room for a checkpoint; [`Error::Poisoned`].

@@ -214,7 +214,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a tree another name, durably. Returns it as it was known before.
+    /// Gives a tree another name, durably. It returns it as it was known before.
     ///
     /// # Errors
     /// [`Error::NoTree`]; [`Error::Exists`] if there is one of the new name; [`Error::Full`];

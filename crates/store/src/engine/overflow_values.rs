@@ -251,8 +251,8 @@ impl OverflowValues {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last reader of the value within its own transaction has ended. Returns whether the value is to be
-    /// freed.
+    /// The last reader of the value within its own transaction has ended. It returns whether the value is to
+    /// be freed.
     fn take_back(&self, reference: &[u8]) -> bool {
         let mut lent = self.lent();
         let place = lent.iter().position(|lent| lent.reference == reference);

@@ -34,7 +34,7 @@ pub(super) struct Replay {
 }
 
 /// The overflow values of a record that is going to be replayed: their pages are on the device already, so
-/// nothing that replaying writes may take their places, nor new pages their numbers. Gives the highest
+/// nothing that replaying writes may take their places, nor new pages their numbers. It gives the highest
 /// number, which is below `limit`, and the latest epoch in which one of them was made.
 ///
 /// # Errors

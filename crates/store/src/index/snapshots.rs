@@ -64,7 +64,7 @@ impl Snapshots {
         taken
     }
 
-    /// Gives a snapshot back. Returns whether it was the last one of this timestamp.
+    /// Gives a snapshot back. It returns whether it was the last one of this timestamp.
     pub fn give_back(&self, timestamp: Timestamp) -> bool {
         let mut state = self.state();
         let Some(users) = state.active.get_mut(&timestamp.0) else { return false };

@@ -219,8 +219,8 @@ impl IoContext {
         }
     }
 
-    /// Hands over what was submitted, notes what is answered and wakes who waits for it. Does not wait.
-    /// Returns how many were answered.
+    /// Hands over what was submitted, notes what is answered and wakes who waits for it. It does not wait. It
+    /// returns how many were answered.
     pub fn poll(&mut self, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let mut answered = self.poll_own(&wake)?;
         for guest in &mut self.guests {
@@ -243,7 +243,7 @@ impl IoContext {
         Ok(answered)
     }
 
-    /// As [`IoContext::poll`], but waits for an answer, or until `until`. Returns at once if nothing is in
+    /// As [`IoContext::poll`], but waits for an answer, or until `until`. It returns at once if nothing is in
     /// flight and there is no `until`. May return for no reason.
     pub fn wait(&mut self, until: Option<Nanos>, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let busy = |queue: &Queue| queue.channel.in_flight() > 0;

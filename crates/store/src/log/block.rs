@@ -70,7 +70,7 @@ pub(crate) struct NotIt {
     pub got: String,
 }
 
-/// Completes `block`, which has the bytes of its records, with header and checksum. Returns the checksum.
+/// Completes `block`, which has the bytes of its records, with header and checksum. It returns the checksum.
 pub(crate) fn seal(block: &mut [u8], header: &Header) -> u32 {
     put(block, PREVIOUS, &header.previous.to_le_bytes());
     put(block, STORE, &header.store.to_le_bytes());

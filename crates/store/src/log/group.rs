@@ -136,7 +136,7 @@ impl Group {
         self.firsts.len()
     }
 
-    /// Makes block `index` of it whole. Returns its checksum.
+    /// Makes block `index` of it whole. It returns its checksum.
     pub fn seal(&mut self, index: usize, store: u64, previous: u32, durable: Lsn) -> u32 {
         let offset = index * self.block_bytes;
         let used = (self.used - offset).min(self.block_bytes);

@@ -160,8 +160,8 @@ impl Log {
     }
 
     /// To be called when the store has been idle for a moment: makes everything durable and writes that into
-    /// the [durable mark](super::durable_mark), so that damage to the last group is told from a torn tail.
-    /// Does nothing if nothing was appended since the last time, or somebody is writing.
+    /// the [durable mark](super::durable_mark), so that damage to the last group is told from a torn tail. It
+    /// does nothing if nothing was appended since the last time, or somebody is writing.
     ///
     /// # Errors
     /// As [`Log::wait`].
@@ -215,7 +215,7 @@ impl Shared {
         result
     }
 
-    /// Gives up the right to write. Wakes those whose records have reached their durability, and one more,
+    /// Gives up the right to write. It wakes those whose records have reached their durability, and one more,
     /// who will write next.
     pub(super) fn hand_over(&self, mut leader: Leader) {
         let mut state = self.state();

@@ -243,8 +243,8 @@ impl Log {
         Self::open(layout, devices, executor, poison, checkpoint, &mut |_, _, _| Ok(()))
     }
 
-    /// The log, as a checkpoint knows it, after [`Log::scan`]. Calls `replay` with each record from its tail
-    /// on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
+    /// The log, as a checkpoint knows it, after [`Log::scan`]. It calls `replay` with each record from its
+    /// tail on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a record that was durable is damaged, or what `replay` returns. A torn tail is
@@ -333,7 +333,7 @@ impl Log {
         self.shared.record_bytes_max
     }
 
-    /// Appends a record with the next timestamp. Parks while the ring is full.
+    /// Appends a record with the next timestamp. It parks while the ring is full.
     ///
     /// # Errors
     /// [`Error::BatchLength`] if it is too long; [`Error::Full`] if the ring is full and stays so;
@@ -349,7 +349,7 @@ impl Log {
         self.shared.store
     }
 
-    /// Appends a record with the next timestamp. Parks while the ring is full. `note` is called before
+    /// Appends a record with the next timestamp. It parks while the ring is full. `note` is called before
     /// anybody else can append, or see that the record is counted.
     ///
     /// # Errors

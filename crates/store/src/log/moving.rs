@@ -85,7 +85,7 @@ impl Log {
     }
 
     /// Moves the log to `place`, overwriting it. `make_current` gets the position up to which everything is
-    /// durable, and makes recovery read from `place`. Returns whether the log has moved: it stays if its
+    /// durable, and makes recovery read from `place`. It returns whether the log has moved: it stays if its
     /// needed part is too long for the place, or cannot be read.
     ///
     /// # Errors

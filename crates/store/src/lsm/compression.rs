@@ -19,7 +19,7 @@ pub enum LsmCompression {
     None,
     /// LZ4: fast.
     Lz4,
-    /// Zstandard: smaller, for some five times the processor time. Needs the feature `zstd`, also to read
+    /// Zstandard: smaller, for some five times the processor time. It needs the feature `zstd`, also to read
     /// what was written so.
     Zstd,
 }

@@ -45,7 +45,7 @@ struct Folded<'a> {
 }
 
 impl Folding<'_> {
-    /// Folds the versions of a key, the newest first. Returns how often the operator failed.
+    /// Folds the versions of a key, the newest first. It returns how often the operator failed.
     pub fn fold(&self, versions: &mut KeyVersions) -> u64 {
         let below = if self.is_oldest { Below::Nothing } else { Below::Unknown };
         let (key, gathered) = (versions.key(), Vec::new());

@@ -20,7 +20,7 @@ const READ_AHEAD_TASKS_MAX: u64 = 1024;
 /// And there is at most one for so many pages of the smallest class that the budget has room for.
 const PAGES_PER_READ_AHEAD_TASK: u64 = 16;
 
-/// A task that loads something in advance. Counts as long as there is one.
+/// A task that loads something in advance. It counts as long as there is one.
 struct ReadAheadTask(Arc<Pool>);
 
 impl Drop for ReadAheadTask {
@@ -61,7 +61,7 @@ impl ReadAhead {
 }
 
 impl Pool {
-    /// Has another task load what the caller will probably need. Does nothing if many do.
+    /// Has another task load what the caller will probably need. It does nothing if many do.
     pub fn send_out(&self, load: impl FnOnce(&Self) + Send + 'static) {
         if let Some(task) = self.ahead.begin() {
             self.ahead.executor.send_out(move || load(&task.0));

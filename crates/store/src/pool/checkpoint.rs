@@ -40,7 +40,7 @@ impl<'a> Checkpoints<'a> {
     }
 
     /// Gathers the images of all pages that were changed until the end of `epoch` and not since. With those
-    /// that were gathered meanwhile, for other reasons, they are the state at the cut. Lets others run in
+    /// that were gathered meanwhile, for other reasons, they are the state at the cut. It lets others run in
     /// between.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl<'a> Checkpoints<'a> {
     }
 
     /// Calls `see` with every durable page that there was at the end of `epoch` and where it was then; after
-    /// [`Checkpoints::flush_epoch`], and with no later cut meanwhile. Lets others run in between, who may
+    /// [`Checkpoints::flush_epoch`], and with no later cut meanwhile. It lets others run in between, who may
     /// change what they like.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ impl Gate {
         self.epoch.store(epoch, Ordering::Release);
     }
 
-    /// Begins a section. Gives the place to [`Gate::leave`] from.
+    /// Begins a section. It gives the place to [`Gate::leave`] from.
     #[inline]
     pub fn enter(&self) -> usize {
         let place = own_place();
@@ -89,7 +89,7 @@ impl Gate {
         self.inside[place].0.fetch_sub(1, Ordering::Release);
     }
 
-    /// Runs `act` and begins the next epoch, with no section under way. Gives the old epoch. Sections take
+    /// Runs `act` and begins the next epoch, with no section under way. It gives the old epoch. Sections take
     /// microseconds and never wait, so this takes no longer.
     pub fn cut(&self, act: impl FnOnce()) -> u32 {
         let _one = self.one_cut.lock().unwrap_or_else(PoisonError::into_inner);

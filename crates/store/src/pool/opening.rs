@@ -19,8 +19,7 @@ impl<'a> Opening<'a> {
         Self { table, gate }
     }
 
-    /// This page is there. `None` takes it back. Makes no change for a checkpoint to
-    /// see.
+    /// This page is there. `None` takes it back. It makes no change for a checkpoint to see.
     pub fn restore(&self, id: PageId, location: Option<Location>) {
         self.table.restore(id, location.map(Word::device));
     }

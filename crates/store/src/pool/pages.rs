@@ -239,8 +239,8 @@ impl Pages {
         }
     }
 
-    /// For the cleaner: all pages whose newest image is at a place that is `wanted`. Looks at every page that
-    /// there is; lets others run in between.
+    /// For the cleaner: all pages whose newest image is at a place that is `wanted`. It looks at every page
+    /// that there is; lets others run in between.
     pub fn with_image(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)> {
         let mut found = Vec::new();
         for (number, id) in self.table.all_numbers().enumerate() {

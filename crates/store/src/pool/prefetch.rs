@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Begins to fetch all cache lines of `words`, side by side. Has no effect but on time, and none at all on
+/// Begins to fetch all cache lines of `words`, side by side. It has no effect but on time, and none at all on
 /// processors other than x86-64.
 #[inline]
 pub(crate) fn prefetch(words: &[AtomicU32]) {

@@ -341,7 +341,7 @@ impl Table {
     }
 
     /// Makes all numbers reusable that were given out and whose page does not exist; those that wait for a
-    /// checkpoint stay. Takes no new memory for entries that were never used.
+    /// checkpoint stay. It takes no new memory for entries that were never used.
     pub fn find_reusable(&self) {
         let mut numbers = self.numbers();
         let next = numbers.durable.next;

@@ -100,7 +100,7 @@ impl Compaction {
         self.0.space.used_bytes_behind(keep)
     }
 
-    /// Closes open segments that are in the way, and moves what is live in some of the others. Returns
+    /// Closes open segments that are in the way, and moves what is live in some of the others. It returns
     /// whether there are any; the next checkpoint makes them free.
     ///
     /// # Errors

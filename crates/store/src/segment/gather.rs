@@ -243,7 +243,7 @@ impl Gatherer {
         self.output.writer().wait_written(unwritten.filter(|unit| !open.contains(unit)).collect())
     }
 
-    /// Closes open segments behind the first `keep` ones. Returns whether there were any: those without
+    /// Closes open segments behind the first `keep` ones. It returns whether there were any: those without
     /// images are free after the next checkpoint.
     pub fn close_open_behind(&self, keep: usize) -> bool {
         let closed = Target::ALL.map(|target| self.target(target).close_behind(&self.output, keep));

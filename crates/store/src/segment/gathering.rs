@@ -109,7 +109,7 @@ impl Gathering {
         output.send(output.buffers().seal(open.unit, length));
     }
 
-    /// Closes the open segment if it is one behind the first `keep`. Returns whether it was.
+    /// Closes the open segment if it is one behind the first `keep`. It returns whether it was.
     pub fn close_behind(&mut self, output: &Output, keep: usize) -> bool {
         let is_behind = self.segment.is_some_and(|(segment, _)| segment >= keep);
         if is_behind {

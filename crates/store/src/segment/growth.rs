@@ -97,7 +97,8 @@ impl Growth {
         self.space.sizes().count(self.first_bytes.load(Ordering::Relaxed))
     }
 
-    /// Until it is called with `false`, the device does not grow ahead of need. Returns what was so before.
+    /// Until it is called with `false`, the device does not grow ahead of need. It returns what was so
+    /// before.
     pub(super) fn hold_back(&self, holds: bool) -> bool {
         self.is_held_back.swap(holds, Ordering::AcqRel)
     }
@@ -127,13 +128,13 @@ impl Growth {
         (!self.is_changing.swap(true, Ordering::AcqRel)).then(|| Changing(self))
     }
 
-    /// Has the device grown if it is filling up and may grow. Returns whether it is growing.
+    /// Has the device grown if it is filling up and may grow. It returns whether it is growing.
     pub(super) fn begin_if_full(self: &Arc<Self>, dirty_bytes: u64) -> bool {
         self.is_fuller_than(GROWN_BEFORE_PERCENT, dirty_bytes) && self.begin_ahead()
     }
 
     /// Has the device grown if free segments are short, or more than half of what is cleaned next would have
-    /// to be moved, and there is no plenty of room. Returns whether it is growing.
+    /// to be moved, and there is no plenty of room. It returns whether it is growing.
     pub(super) fn begin_if_short(self: &Arc<Self>, are_segments_short: bool, dirty_bytes: u64) -> bool {
         // `may_grow` comes first, because `is_cleaning_dear` goes through all segments.
         self.may_grow()
@@ -165,12 +166,12 @@ impl Growth {
         from_ns == 0 || io_context::now(&self.devices).0 >= from_ns
     }
 
-    /// Has the device grown before it must, if it may grow. Returns whether it is growing.
+    /// Has the device grown before it must, if it may grow. It returns whether it is growing.
     pub(super) fn begin_ahead(self: &Arc<Self>) -> bool {
         !self.is_held_back() && self.begin()
     }
 
-    /// Has the device grown if it may grow. Returns whether it is growing.
+    /// Has the device grown if it may grow. It returns whether it is growing.
     pub(super) fn begin(self: &Arc<Self>) -> bool {
         if !self.may_grow() || !self.may_try() {
             return false;

@@ -17,7 +17,7 @@ pub(crate) trait PageLocator: Send + Sync {
     /// store.
     fn pages_where(&self, wanted: &dyn Fn(Location) -> bool) -> Vec<(PageId, Location)>;
 
-    /// Asks for a checkpoint soon, as it would make segments free. Returns at once.
+    /// Asks for a checkpoint soon, as it would make segments free. It returns at once.
     fn want_checkpoint(&self);
 
     /// The pages that are newer in memory than on the device.

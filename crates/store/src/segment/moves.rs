@@ -41,7 +41,7 @@ impl Moves {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner).entry(unit).or_default().push(moved);
     }
 
-    /// Ends the moves of this unit, which is written: pages get their new locations. Returns whether there
+    /// Ends the moves of this unit, which is written: pages get their new locations. It returns whether there
     /// were any.
     pub fn end(&self, unit: UnitSequence) -> bool {
         let ended = self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&unit);

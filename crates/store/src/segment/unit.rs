@@ -205,14 +205,14 @@ impl Buffers {
         self.of(unit).copies.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The image is in the unit. Returns the unit if it was the last that was waited for.
+    /// The image is in the unit. It returns the unit if it was the last that was waited for.
     pub fn end_copy(&self, unit: UnitSequence) -> Option<Ready> {
         let before = self.of(unit).copies.fetch_sub(1, Ordering::AcqRel);
         debug_assert!(before & !SEALED > 0, "a copy that nobody began");
         (before == SEALED | 1).then(|| self.ready(unit))
     }
 
-    /// Nothing more will be placed in the unit, of which this many bytes are used. Returns it if nobody is
+    /// Nothing more will be placed in the unit, of which this many bytes are used. It returns it if nobody is
     /// copying any more.
     pub fn seal(&self, unit: UnitSequence, length_bytes: u32) -> Option<Ready> {
         self.of(unit).length_bytes.store(length_bytes, Ordering::Relaxed);

@@ -48,7 +48,7 @@ impl Drop for Exploring {
 
 /// Runs `model` under so many schedules, half of them random, the others with a few changes of priority at
 /// places that are drawn (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010). The model makes
-/// threads by [`shuttle::thread::spawn`]. Panics as the model does, with the schedule; also if all threads
+/// threads by [`shuttle::thread::spawn`]. It panics as the model does, with the schedule; also if all threads
 /// wait.
 ///
 /// `FLASHGRAIN_SCHEDULES` multiplies the number, `FLASHGRAIN_SEED` chooses others.

@@ -79,7 +79,7 @@ pub(crate) fn yield_now() {
 }
 
 /// To be called between prefetching and using what is probably not in the processor's cache: other tasks go
-/// on meanwhile, if any could. Does nothing on an ordinary thread.
+/// on meanwhile, if any could. It does nothing on an ordinary thread.
 #[inline]
 pub(crate) fn overlap() {
     Unwaiting::assert_none();
@@ -90,8 +90,8 @@ pub(crate) fn overlap() {
     });
 }
 
-/// To be called once per operation that may not wait for anything: now and then the others run before. Does
-/// nothing on an ordinary thread.
+/// To be called once per operation that may not wait for anything: now and then the others run before. It
+/// does nothing on an ordinary thread.
 #[inline]
 pub(crate) fn go_on() {
     Unwaiting::assert_none();

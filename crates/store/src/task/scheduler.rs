@@ -94,7 +94,7 @@ impl Scheduler {
 
     /// Takes in what was sent and runs tasks that are ready now, at most so many of each class, each until it
     /// waits or gives way; those that overlap take several turns. While foreground tasks use up their share,
-    /// background tasks get a quarter of it. Returns how many ran.
+    /// background tasks get a quarter of it. It returns how many ran.
     ///
     /// # Errors
     /// The system's, if there is no memory for a stack; the jobs that found none are kept for a later call.

@@ -86,7 +86,7 @@ fn encode(record: &mut Vec<u8>, kind: u8, tree: TreeId, key: &[u8], value: Optio
     }
 }
 
-/// The operations of a record, in order. Ends with `Err` at what no operation is.
+/// The operations of a record, in order. It ends with `Err` at what no operation is.
 pub(crate) struct Operations<'a> {
     rest: &'a [u8],
 }

@@ -57,7 +57,7 @@ fn with_room(commit: &Commit<'_>, mut act: impl FnMut() -> Result<(), Error>) ->
 }
 
 impl<M: OrderedMap + 'static> InPlace<M> {
-    /// The newest version of a key; `None` if the map would have to wait and may not. Appends its value to
+    /// The newest version of a key; `None` if the map would have to wait and may not. It appends its value to
     /// `into`.
     #[inline]
     fn newest(&self, key: &[u8], may: May, into: &mut Vec<u8>) -> Result<Poll<Option<Version>>, Error> {

@@ -212,7 +212,7 @@ impl Harness {
         self.workers[worker].worker.mailbox().run(job)
     }
 
-    /// Runs `job` as a task of the first worker, and all other tasks meanwhile; its result. Panics as it
+    /// Runs `job` as a task of the first worker, and all other tasks meanwhile; its result. It panics as it
     /// does, and if it can never end.
     pub fn run<T: Send + 'static>(&mut self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let handle = self.spawn(0, job);

@@ -111,7 +111,7 @@ impl Worker {
     }
 
     /// Lets ready tasks run, does its share of the upkeep, hands requests over, and takes in what is
-    /// answered. Does not wait.
+    /// answered. It does not wait.
     ///
     /// # Errors
     /// [`Error::Device`] if a queue itself fails; nothing is lost, and another step may succeed.
@@ -152,7 +152,7 @@ impl Worker {
         self.scheduler.alive() + self.scheduler.queued()
     }
 
-    /// Waits for an answer or a timer. Returns at once if there is neither.
+    /// Waits for an answer or a timer. It returns at once if there is neither.
     ///
     /// # Errors
     /// As [`Worker::step`].

@@ -115,7 +115,7 @@ pub(super) fn find(
             };
             let mut stage = Stage::make(script, interrupt)?;
             found.database_bytes = stage.database_bytes()?;
-            // Brings into memory what stays there.
+            // These bring into memory what stays there.
             stage.selects(options.operations(), interrupt)?;
             let mut iterations = Vec::new();
             for _ in 0..options.iterations {

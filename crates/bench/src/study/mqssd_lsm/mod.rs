@@ -232,7 +232,7 @@ fn read(
     let mut run = |mix, clients, operations| {
         subject.run(Task { mix, clients, operations, stream: u64::from(clients) }, interrupt)
     };
-    // Brings into memory what stays there.
+    // These bring into memory what stays there.
     run(query, options.concurrency_max(), options.queries)?;
     let queries = options.concurrency.iter().map(|k| run(query, *k, options.queries));
     let queries = queries.collect::<anyhow::Result<_>>()?;

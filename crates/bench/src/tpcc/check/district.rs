@@ -128,7 +128,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Counts the orders' lines. Returns the sum delivered to each of the district's customers, in cents.
+    /// Counts the orders' lines. It returns the sum delivered to each of the district's customers, in cents.
     fn check_lines(&mut self, of: DistrictId, orders: &mut [FoundOrder]) -> anyhow::Result<Vec<i64>> {
         let mut delivered_cents = vec![0; self.scale.customers_per_district as usize];
         let (mut lines, mut not_as_order) = (0, Vec::new());

@@ -51,7 +51,7 @@ enum Action {
     Del(delete::DeleteArguments),
     /// Print the records of a range in key order. `load` reads this output.
     Scan(ScanArguments),
-    /// Print the content of each tree: its records, and the bytes that they take. Reads all of it.
+    /// Print the content of each tree: its records, and the bytes that they take. It reads all of it.
     Trees(LookArguments),
     /// How a tree is kept: each of its settings, with what led to it.
     Explain(trees::ExplainArguments),
@@ -69,7 +69,7 @@ enum Action {
     /// Give the room back that removed records have left: the store's files become as short as its records
     /// allow.
     Compact(LookArguments),
-    /// Read and verify everything that is in the store. Changes nothing without `--reclaim`.
+    /// Read and verify everything that is in the store. It changes nothing without `--reclaim`.
     Check(CheckArguments),
     /// Print the trees and the numbers of a store.
     Stats(LookArguments),

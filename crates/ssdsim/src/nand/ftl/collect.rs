@@ -48,7 +48,7 @@ impl Collector {
         self.programs_urgent
     }
 
-    /// The power is gone. Returns the block that was being collected.
+    /// The power is gone. It returns the block that was being collected.
     pub fn power_cycle(&mut self) -> Option<u32> {
         let victim = self.victim.take();
         *self = Self { erases_max: self.erases_max, ..Self::default() };

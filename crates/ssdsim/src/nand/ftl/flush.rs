@@ -36,7 +36,7 @@ impl Flushes {
         }
     }
 
-    /// A row is going to be programmed. Returns its number.
+    /// A row is going to be programmed. It returns its number.
     pub fn begin(&mut self) -> u64 {
         self.programmed.push_back(false);
         self.first + self.programmed.len() as u64 - 1

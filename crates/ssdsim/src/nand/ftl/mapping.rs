@@ -52,7 +52,7 @@ impl Mapping {
         }
     }
 
-    /// The unit is at `place` from now on. Returns where it was.
+    /// The unit is at `place` from now on. It returns where it was.
     pub fn set(&mut self, unit: u32, place: FlashAddress) -> Option<FlashAddress> {
         let entry = std::mem::replace(self.entry(unit), place.0);
         self.decode(unit, entry)
@@ -73,8 +73,8 @@ impl Mapping {
         }
     }
 
-    /// The units are nowhere from now on. Calls `freed` with blocks of `units_per_block` and how many of the
-    /// units were in them.
+    /// The units are nowhere from now on. It calls `freed` with blocks of `units_per_block` and how many of
+    /// the units were in them.
     pub fn clear(&mut self, units: Range<u32>, units_per_block: u32, mut freed: impl FnMut(u32, u32)) {
         let mut unit = units.start;
         while unit < units.end {

@@ -113,7 +113,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is left. Gives the chain's newest pages, the nearest first, and the next serial number.
+    /// Writes what is left. It gives the chain's newest pages, the nearest first, and the next serial number.
     pub fn finish(
         mut self,
         write: &mut dyn FnMut(u64, Page<'_>) -> Result<Location, Error>,

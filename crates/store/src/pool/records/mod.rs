@@ -290,7 +290,7 @@ impl<'a> RecordCache<'a> {
     }
 
     /// Takes memory from records for a while, for a caller that finds no memory, or whose descent is evicted
-    /// behind it. Returns whether records had some.
+    /// behind it. It returns whether records had some.
     pub fn give_up(&self) -> bool {
         let target = self.records.target.load(Ordering::Relaxed);
         self.records.target.store(target.saturating_sub(1).max(self.records.frames_min), Ordering::Relaxed);

@@ -137,7 +137,7 @@ impl Fill {
         self.words.get(index).filled_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The image there is garbage from now on. Returns the segment if nothing in it is live any more.
+    /// The image there is garbage from now on. It returns the segment if nothing in it is live any more.
     #[inline]
     pub fn release(&self, location: Location) -> Option<usize> {
         let bytes = u64::from(location.length_bytes());

@@ -261,8 +261,8 @@ pub(super) fn small(world: &World) -> Layout {
     }
 }
 
-/// Changes pages so that about half of the space are live, most often those with low numbers. Ends early if
-/// the power is cut.
+/// Changes pages so that about half of the space are live, most often those with low numbers. It ends early
+/// if the power is cut.
 fn history(model: &Model, steps: u64, random: &mut Pcg64) -> Result<(), Error> {
     for _ in 0..steps {
         let id = 1 + (random.random_range(0.0..1.0f64).powi(3) * 700.0) as u64;
