@@ -12,14 +12,23 @@
 //! other stays as it is. All other calls go through as they are.
 //!
 //! ```text
-//! calls     what programs call: open, read, write, stat ...     real       the C library's functions
-//! opened    the files that are open, and their records          settings   names, and the flash page
+//! opening   open, close, duplicate                opened    the files that are open, and their records
+//! transfer  read and write                        settings  names, and the flash page
+//! lengths   stat, truncate, seek                  real      the C library's functions
+//! refused   what would go past the layout         failure   errors as a C program sees them
 //! ```
 //!
-//! A process that reads such a file needs the library, too, and the same patterns, and opens the file itself:
-//! a descriptor that it has inherited shows the bytes as they are on the drive.
+//! All of it rests on one promise, on which the safety comments call: programs call these functions as the C
+//! library's, with strings that end, buffers that are as long as they say, and results that may be written
+//! to.
+//!
+//! A process that reads such a file needs the library, too, and the same patterns.
 
-mod calls;
+mod failure;
+mod lengths;
 mod opened;
+mod opening;
 mod real;
+mod refused;
 mod settings;
+mod transfer;

@@ -1,4 +1,4 @@
-//! The C library's functions, which those of the same names in [`calls`](super::calls) hide.
+//! The C library's functions, and those that stand before them.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,3 +45,22 @@ macro_rules! real {
     }};
 }
 pub(crate) use real;
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("where addresses have 32 bits, functions whose names end with 64 have other arguments");
+
+/// Functions of the C library that do something else for files of records, under each of their names.
+/// `$real` calls the C library's own, with what the program has handed over.
+macro_rules! instead {
+    (one $name:ident ($($argument:ident: $type:ty),*) -> $result:ty, $real:ident => $body:expr) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            let $real = || $crate::real::real!($name($($argument => $type),*) -> $result);
+            $body
+        }
+    };
+    ([$($name:ident),+] $arguments:tt -> $result:ty, $real:ident => $body:expr) => {
+        $($crate::real::instead!(one $name $arguments -> $result, $real => $body);)+
+    };
+}
+pub(crate) use instead;

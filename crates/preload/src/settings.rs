@@ -1,7 +1,9 @@
 //! Which files are files of records, and how large a flash page is.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
+
+use super::opened;
 
 /// Patterns of the names of files, as a shell has them, separated by colons.
 const FILES: &str = "FLASHGRAIN_RECORD_FILES";
@@ -42,13 +44,26 @@ impl Settings {
     }
 
     /// Whether the file with this path is one of records.
-    pub fn has(&self, path: &CStr) -> bool {
+    fn has(&self, path: &CStr) -> bool {
         let name = path.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let Ok(name) = CString::new(name) else { return false };
         // SAFETY: both are C strings.
         let matches = |pattern: &CString| unsafe { libc::fnmatch(pattern.as_ptr(), name.as_ptr(), 0) == 0 };
         self.patterns.iter().any(matches)
     }
+}
+
+/// The path, if it names a file of records, and this thread is not reading or writing one as it is.
+///
+/// # Safety
+/// It is a C string, or null, and lives as long as the result.
+pub unsafe fn named<'a>(path: *const c_char) -> Option<&'a CStr> {
+    if path.is_null() || opened::is_inside() {
+        return None;
+    }
+    // SAFETY: as the caller promises.
+    let path = unsafe { CStr::from_ptr(path) };
+    Settings::get().has(path).then_some(path)
 }
 
 fn is_flash_page(bytes: u64) -> bool {

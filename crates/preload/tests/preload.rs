@@ -38,6 +38,7 @@ fn plays_its_part() {
     match std::env::var(PART).as_deref() {
         Ok("writer") => write_all_ways(),
         Ok("reader") => read_back(),
+        Ok("far") => write_far_behind_the_end(),
         Ok("appender") => append_for_ever(),
         Ok("checker") => check_appended(),
         Ok("adder") => add_beside_others(),
@@ -94,6 +95,13 @@ fn read_back() {
     let mut part = [0; 100];
     File::open(LOG).unwrap().read_exact_at(&mut part, 4000).unwrap();
     assert!(model[4000..4100] == part);
+}
+
+/// A gap is written as zeros, and a large one would fill the drive.
+fn write_far_behind_the_end() {
+    let log = OpenOptions::new().write(true).open(LOG).unwrap();
+    let refused = log.write_all_at(b"far", 200_000_000).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::FileTooLarge);
 }
 
 /// Appends records with their numbers, and says which are synchronised.
@@ -160,6 +168,7 @@ fn what_several_processes_append_is_all_there() {
 fn a_program_finds_what_it_wrote_and_no_record_lies_over_two_flash_pages() {
     let folder = tempfile::tempdir().unwrap();
     plays("writer", folder.path());
+    plays("far", folder.path());
     plays("reader", folder.path());
     let [model, copy, log] = ["model", "copy", LOG].map(|name| fs::read(folder.path().join(name)).unwrap());
     assert!(model == copy && log.starts_with(b"Flashgrain file\0"));

@@ -1,8 +1,6 @@
 //! Several connections, and several databases in one transaction.
 
-use std::thread;
-
-use crate::support::{LAYOUTS, check, count, create, files, fill, open, pragma};
+use crate::support::{LAYOUTS, check, count, create, files, open, pragma, write_side_by_side};
 
 #[test]
 fn writers_and_readers_share_a_database() {
@@ -12,27 +10,7 @@ fn writers_and_readers_share_a_database() {
         let connection = open(&path, LAYOUTS[0]);
         pragma::<String>(&connection, &format!("journal_mode = {mode}"));
         create(&connection);
-        thread::scope(|scope| {
-            for writer in 0..2 {
-                let path = &path;
-                scope.spawn(move || {
-                    let connection = open(path, "plain");
-                    pragma::<i64>(&connection, "busy_timeout = 60000");
-                    connection.execute_batch("PRAGMA synchronous = off").unwrap();
-                    for round in 0..20 {
-                        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-                        let first = writer * 1000 + round * 10;
-                        fill(&connection, first..first + 10);
-                        connection.execute_batch("COMMIT").unwrap();
-                    }
-                });
-            }
-            let reader = open(&path, "plain");
-            pragma::<i64>(&reader, "busy_timeout = 60000");
-            for _ in 0..50 {
-                assert!(count(&reader).is_multiple_of(10), "transactions are seen whole");
-            }
-        });
+        write_side_by_side(&path, "off");
         assert_eq!(count(&connection), 400);
         check(&connection);
     }

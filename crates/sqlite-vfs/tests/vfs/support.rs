@@ -126,6 +126,31 @@ pub fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", path.display()))
 }
 
+/// Two threads insert 200 records each, ten in a transaction and synchronised so far, while another one counts
+/// them.
+pub fn write_side_by_side(path: &Path, synchronous: &str) {
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            scope.spawn(move || {
+                let connection = open(path, "plain");
+                pragma::<i64>(&connection, "busy_timeout = 60000");
+                connection.execute_batch(&format!("PRAGMA synchronous = {synchronous}")).unwrap();
+                for round in 0..20 {
+                    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+                    let first = writer * 1000 + round * 10;
+                    fill(&connection, first..first + 10);
+                    connection.execute_batch("COMMIT").unwrap();
+                }
+            });
+        }
+        let reader = open(path, "plain");
+        pragma::<i64>(&reader, "busy_timeout = 60000");
+        for _ in 0..50 {
+            assert!(count(&reader).is_multiple_of(10), "transactions are seen whole");
+        }
+    });
+}
+
 /// Makes a table of records with a number and a text, which [`fill`] fills. The connection goes on without
 /// syncing.
 pub fn create(connection: &Connection) {

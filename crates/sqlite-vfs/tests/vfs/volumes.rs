@@ -1,7 +1,6 @@
 //! Databases in volumes: on simulated drives in virtual time, and on files that are striped over.
 
 use std::sync::Arc;
-use std::thread;
 
 use flashgrain_device::{Device as _, Op, OpenOptions};
 use flashgrain_sqlite_vfs::{Volume, VolumeOptions, create_files, open_files};
@@ -13,7 +12,9 @@ use rusqlite::ErrorCode;
 
 use crate::kills::number;
 use crate::model::live;
-use crate::support::{LAYOUTS, Mounted, check, count, create, drive, fill, open, pragma, try_open};
+use crate::support::{
+    LAYOUTS, Mounted, check, count, create, drive, fill, open, pragma, try_open, write_side_by_side,
+};
 
 const MODES: [&str; 5] = ["delete", "truncate", "persist", "memory", "wal"];
 
@@ -102,26 +103,7 @@ fn writers_and_readers_share_a_database() {
         let connection = open(&path, LAYOUTS[0]);
         pragma::<String>(&connection, &format!("journal_mode = {mode}"));
         create(&connection);
-        thread::scope(|scope| {
-            for writer in 0..2 {
-                let path = &path;
-                scope.spawn(move || {
-                    let connection = open(path, "plain");
-                    pragma::<i64>(&connection, "busy_timeout = 60000");
-                    for round in 0..20 {
-                        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-                        let first = writer * 1000 + round * 10;
-                        fill(&connection, first..first + 10);
-                        connection.execute_batch("COMMIT").unwrap();
-                    }
-                });
-            }
-            let reader = open(&path, "plain");
-            pragma::<i64>(&reader, "busy_timeout = 60000");
-            for _ in 0..50 {
-                assert!(count(&reader).is_multiple_of(10), "transactions are seen whole");
-            }
-        });
+        write_side_by_side(&path, "full");
         assert_eq!(count(&connection), 400);
         check(&connection);
     }
