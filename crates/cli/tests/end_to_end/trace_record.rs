@@ -55,7 +55,8 @@ fn a_command_that_fails_leaves_its_trace_and_the_reason() {
     };
     record(&["-o", "a.trace", "--", "sh", "-c", "echo a > b; exit 3"], 1, &["exit status: 3", "a.trace"]);
     assert!(checked(folder.path(), "a.trace")["requests"].as_u64().unwrap() > 0);
-    record(&["-o", "b.trace", "--", "/no/such/program"], 1, &["strace ended with", "it says why above"]);
+    // It is there, but no program.
+    record(&["-o", "b.trace", "--", "./b"], 1, &["strace ended with", "it says why above"]);
 }
 
 #[test]
@@ -88,6 +89,12 @@ fn what_cannot_be_recorded_is_refused_with_the_reason() {
     refused(&["--device", "/dev/no-such-drive"], 1, &["/dev/no-such-drive", "No such file"]);
     refused(&["--device", "/proc"], 1, &["/proc", "no block device"]);
     refused(&["-o", "text", "--", "true"], 2, &["text exists and is no trace"]);
+    // An older trace stays.
+    fs::write(folder.path().join("older"), "flashgrain trace 1\nend\n").unwrap();
+    for command in ["./no-such-command", "no-such-command"] {
+        refused(&["-o", "older", "--", command], 2, &["there is no command", command]);
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("older")).unwrap(), "flashgrain trace 1\nend\n");
     // A program that is nowhere: strace.
     let mut command = flashgrain();
     command.current_dir(&folder).env("PATH", "/nowhere").args([
@@ -95,10 +102,10 @@ fn what_cannot_be_recorded_is_refused_with_the_reason() {
         "record",
         "--no-blocks",
         "--",
-        "true",
+        "/bin/true",
     ]);
     fails(&mut command, 1, &["strace", "not installed", "--no-calls"]);
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left behind");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "nothing is left behind");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `flashgrain trace record`.
 
-use std::ffi::OsString;
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -88,6 +89,11 @@ fn options(arguments: &RecordArguments) -> anyhow::Result<Options> {
     {
         return Err(Usage(format!("--pid {pid}: there is no such process")).into());
     }
+    if let Some(Program::Start(words)) = &program
+        && let Some(name) = words.first().filter(|name| !is_command(name))
+    {
+        return Err(Usage(format!("there is no command {}", name.display())).into());
+    }
     check_output(&arguments.output)?;
     Ok(Options {
         output: arguments.output.clone(),
@@ -97,6 +103,16 @@ fn options(arguments: &RecordArguments) -> anyhow::Result<Options> {
         leaves_blocks_out: arguments.no_blocks,
         seconds: arguments.seconds,
     })
+}
+
+/// Whether a shell would find the command: else an older trace would be replaced by one of nothing.
+fn is_command(name: &OsStr) -> bool {
+    let path = Path::new(name);
+    let folders = env::var_os("PATH").unwrap_or_default();
+    match path.components().count() {
+        1 => env::split_paths(&folders).any(|folder| folder.join(path).is_file()),
+        _ => path.is_file(),
+    }
 }
 
 /// Refuses to replace what is no trace.
