@@ -1,8 +1,8 @@
 //! Volumes under the names by which SQLite finds them: the database `fast/orders` is the file `orders` of the
 //! volume that is mounted as `fast`.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flashgrain_device::{Claim, FileDevice, OpenOptions};
@@ -56,12 +56,14 @@ pub(crate) fn split(full_name: &str) -> Option<(&str, &str)> {
 /// process can open it until it is dropped.
 ///
 /// # Errors
-/// [`Error::Device`] if one is missing or in use, [`Error::NoVolume`] if there is none.
+/// [`Error::Twice`], [`Error::Device`] if one is missing or in use, [`Error::Member`] if one is of another
+/// volume, [`Error::NoVolume`] if there is none.
 pub fn open_files(
     paths: &[PathBuf],
     device: &OpenOptions,
     options: VolumeOptions,
 ) -> Result<Arc<Volume>, Error> {
+    are_distinct(paths)?;
     let claim = Claim::take(&block_devices(paths), false)?;
     let device = OpenOptions { write: true, ..device.clone() };
     Volume::open(Arc::new(FileDevice::open_store(paths, &claim, &device)?), options)
@@ -70,16 +72,33 @@ pub fn open_files(
 /// Makes a volume of `bytes` in new files, or on block devices as they are; then as [`open_files`].
 ///
 /// # Errors
-/// [`Error::Device`] if a file exists or there is no room, [`Error::Small`].
+/// [`Error::Twice`], [`Error::Device`] if a file exists or there is no room, [`Error::Small`].
 pub fn create_files(
     paths: &[PathBuf],
     bytes: u64,
     device: &OpenOptions,
     options: VolumeOptions,
 ) -> Result<Arc<Volume>, Error> {
+    are_distinct(paths)?;
     let claim = Claim::take(&block_devices(paths), false)?;
     let made = FileDevice::create_store(paths, &claim, b"Flashgrain volume\n", bytes, device)?;
     Volume::create(Arc::new(made), options)
+}
+
+/// Refuses a file or drive that is named twice, by whatever names.
+fn are_distinct(paths: &[PathBuf]) -> Result<(), Error> {
+    let mut seen = BTreeSet::new();
+    match paths.iter().find(|path| !seen.insert(full(path))) {
+        Some(path) => Err(Error::Twice(path.display().to_string())),
+        None => Ok(()),
+    }
+}
+
+/// The full path of a file that is there, or is to be made.
+fn full(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(made).unwrap_or_else(|| path.to_owned())
 }
 
 fn block_devices(paths: &[PathBuf]) -> Vec<PathBuf> {

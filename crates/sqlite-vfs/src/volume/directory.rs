@@ -4,7 +4,7 @@
 //!  0 ┌───────────────────────────────────┐
 //!    │ magic "Flashgrain vol.\0"         │
 //! 16 ├───────────────────────────────────┤
-//!    │ version, u32: 2                   │
+//!    │ version, u32: 3                   │
 //! 20 ├───────────────────────────────────┤
 //!    │ files, u32                        │
 //! 24 ├───────────────────────────────────┤
@@ -14,6 +14,8 @@
 //! 40 ├───────────────────────────────────┤
 //!    │ extents of the device, u32        │
 //! 44 ├───────────────────────────────────┤
+//!    │ identity of the volume            │ not in version 2, whose extents begin at 1 MiB
+//! 60 ├───────────────────────────────────┤
 //!    │ of each file: bytes of its name,  │
 //!    │ u32; runs, u32; length, u64; name;│
 //!    │ of each run: first extent, u32,   │
@@ -25,10 +27,14 @@
 //!
 //! Numbers are little-endian.
 
+use super::label::VolumeId;
 use super::{EXTENT_BYTES, SLOT_BYTES};
 
 const MAGIC: &[u8; 16] = b"Flashgrain vol.\0";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+
+/// The version of volumes without an identity, which stay what they are.
+const VERSION_WITHOUT_IDENTITY: u32 = 2;
 
 /// Bytes of a name at most.
 pub(super) const NAME_BYTES_MAX: usize = 200;
@@ -59,6 +65,8 @@ impl Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Directory {
     pub generation: u64,
+    /// The volume's identity; volumes of version 2 have none.
+    pub volume: Option<VolumeId>,
     pub entries: Vec<Entry>,
 }
 
@@ -66,11 +74,13 @@ impl Directory {
     /// The slot's bytes on a device with so many extents; `None` if they are too many.
     pub fn encode(&self, extents: u32) -> Option<Vec<u8>> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        let version = if self.volume.is_some() { VERSION } else { VERSION_WITHOUT_IDENTITY };
+        bytes.extend(version.to_le_bytes());
         bytes.extend((self.entries.len() as u32).to_le_bytes());
         bytes.extend(self.generation.to_le_bytes());
         bytes.extend([0; 8]);
         bytes.extend(extents.to_le_bytes());
+        bytes.extend(self.volume.iter().flat_map(|volume| volume.0));
         for entry in &self.entries {
             bytes.extend((entry.name.len() as u32).to_le_bytes());
             bytes.extend((entry.runs.len() as u32).to_le_bytes());
@@ -88,22 +98,31 @@ impl Directory {
         (all <= SLOT_BYTES).then_some(bytes)
     }
 
-    /// The directory in a slot of a device with so many extents; `None` if it is none, damaged, or that of a
-    /// device with more or less: drives that are striped over were left out then, or added.
-    pub fn decode(slot: &[u8], extents: u32) -> Option<Self> {
+    /// The directory in a slot of this volume, on a device with so many extents; `None` if it is none,
+    /// damaged, that of another volume, or that of a device with more or less: drives that are striped over
+    /// were left out then, or added.
+    pub fn decode(slot: &[u8], volume: Option<VolumeId>, extents: u32) -> Option<Self> {
         let all = u64::from_le_bytes(part(slot, 32)?);
         let bytes = slot.get(..usize::try_from(all).ok()?)?;
         let (content, checksum) = bytes.split_last_chunk::<4>()?;
         if !content.starts_with(MAGIC)
             || crc_fast::crc32_iscsi(content) != u32::from_le_bytes(*checksum)
-            || u32::from_le_bytes(part(content, 16)?) != VERSION
             || u32::from_le_bytes(part(content, 40)?) != extents
         {
             return None;
         }
+        let (found, mut at) = match u32::from_le_bytes(part(content, 16)?) {
+            VERSION => (Some(VolumeId(part(content, 44)?)), 60),
+            VERSION_WITHOUT_IDENTITY => (None, 44),
+            _ => return None,
+        };
+        if found != volume {
+            return None;
+        }
         let files = u32::from_le_bytes(part(content, 20)?);
-        let mut directory = Self { generation: u64::from_le_bytes(part(content, 24)?), entries: Vec::new() };
-        let (mut at, mut used) = (44, vec![false; extents as usize]);
+        let generation = u64::from_le_bytes(part(content, 24)?);
+        let mut directory = Self { generation, volume, entries: Vec::new() };
+        let mut used = vec![false; extents as usize];
         for _ in 0..files {
             directory.entries.push(entry(content, &mut at, &mut used)?);
         }
@@ -134,7 +153,7 @@ fn entry(content: &[u8], at: &mut usize, used: &mut [bool]) -> Option<Entry> {
     (length_bytes <= entry.room_bytes()).then_some(entry)
 }
 
-fn part<const BYTES: usize>(bytes: &[u8], at: usize) -> Option<[u8; BYTES]> {
+pub(super) fn part<const BYTES: usize>(bytes: &[u8], at: usize) -> Option<[u8; BYTES]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
@@ -144,6 +163,12 @@ mod tests {
 
     use super::*;
 
+    const ID: VolumeId = VolumeId([7; 16]);
+
+    fn decode(bytes: &[u8], extents: u32) -> Option<Directory> {
+        Directory::decode(bytes, Some(ID), extents)
+    }
+
     fn directory() -> Directory {
         let entry = |name: &str, length_bytes, runs: &[(u32, u32)]| Entry {
             name: name.into(),
@@ -152,6 +177,7 @@ mod tests {
         };
         Directory {
             generation: 7,
+            volume: Some(ID),
             entries: vec![entry("a", 3 << 20, &[(0, 2), (9, 1)]), entry("a-journal", 0, &[])],
         }
     }
@@ -159,10 +185,17 @@ mod tests {
     #[test]
     fn a_directory_reads_back() {
         let bytes = directory().encode(10).unwrap();
-        assert_eq!(Directory::decode(&bytes, 10), Some(directory()));
+        assert_eq!(decode(&bytes, 10), Some(directory()));
         for other in [9, 11] {
-            assert_eq!(Directory::decode(&bytes, other), None, "the directory of another device");
+            assert_eq!(decode(&bytes, other), None, "the directory of another device");
         }
+        for other in [None, Some(VolumeId([8; 16]))] {
+            assert_eq!(Directory::decode(&bytes, other, 10), None, "the directory of another volume");
+        }
+        let older = Directory { volume: None, ..directory() };
+        let bytes = older.encode(10).unwrap();
+        assert_eq!(bytes[16], 2);
+        assert_eq!(Directory::decode(&bytes, None, 10), Some(older), "version 2 is read as before");
     }
 
     #[test]
@@ -173,7 +206,7 @@ mod tests {
         ] {
             let mut spoilt = directory();
             spoil(&mut spoilt);
-            assert_eq!(Directory::decode(&spoilt.encode(10).unwrap(), 10), None);
+            assert_eq!(decode(&spoilt.encode(10).unwrap(), 10), None);
         }
     }
 
@@ -181,31 +214,32 @@ mod tests {
     fn too_many_pieces_are_refused() {
         let runs = vec![Run { first: 0, count: 1 }; 1 << 16];
         let entry = Entry { runs, ..Entry::default() };
-        assert_eq!(Directory { generation: 0, entries: vec![entry] }.encode(10), None);
+        assert_eq!(Directory { entries: vec![entry], ..Directory::default() }.encode(10), None);
     }
 
     proptest! {
         #[test]
-        fn every_flipped_bit_shows(bit in 0_usize..119 * 8) {
+        fn every_flipped_bit_shows(bit in 0_usize..135 * 8) {
             let mut bytes = directory().encode(10).unwrap();
             let bit = bit % (bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert_eq!(Directory::decode(&bytes, 10), None);
+            prop_assert_eq!(decode(&bytes, 10), None);
         }
 
         #[test]
         fn nothing_panics(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Directory::decode(&bytes, 10);
-            if bytes.len() > 52 {
+            let _ = decode(&bytes, 10);
+            if bytes.len() > 68 {
                 // With everything right but the content.
                 bytes[..16].copy_from_slice(MAGIC);
                 bytes[16..20].copy_from_slice(&VERSION.to_le_bytes());
                 bytes[40..44].copy_from_slice(&10_u32.to_le_bytes());
+                bytes[44..60].copy_from_slice(&ID.0);
                 let all = bytes.len();
                 bytes[32..40].copy_from_slice(&(all as u64).to_le_bytes());
                 let checksum = crc_fast::crc32_iscsi(&bytes[..all - 4]);
                 bytes[all - 4..].copy_from_slice(&checksum.to_le_bytes());
-                let _ = Directory::decode(&bytes, 10);
+                let _ = decode(&bytes, 10);
             }
         }
     }

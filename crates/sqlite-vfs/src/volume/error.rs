@@ -1,5 +1,7 @@
 //! Why a volume does not do something.
 
+use flashgrain_device::bytes_text;
+
 /// Why a volume does not do something.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,9 +22,30 @@ pub enum Error {
         "{0} holds no volume that consists of just these files or drives, in this order: name all of them as they were when it was made, or make a new one, which loses what is on them"
     )]
     NoVolume(String),
+    /// The device is made of other files or drives than the volume, or in another order.
+    #[error(
+        "{path} {problem}: name all files or drives of one volume, in the order in which they were named when it was made"
+    )]
+    Member {
+        /// The file or drive.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file or drive was named twice.
+    #[error("{0} is named twice: each file or drive of a volume is another one")]
+    Twice(String),
+    /// Stripes in which blocks are not whole.
+    #[error("{0} is striped in units that are no multiple of 4 KiB; take another stripe unit")]
+    StripeUnit(String),
     /// There is no room for anything.
-    #[error("{0} is too small for a volume: it takes 2 MiB at least")]
-    Small(String),
+    #[error("{target} is too small for a volume: it takes {} at least", bytes_text(*.bytes_min))]
+    Small {
+        /// The device.
+        target: String,
+        /// Bytes that are enough.
+        bytes_min: u64,
+    },
     /// The device was opened for reading.
     #[error("{0} was opened for reading only; open it for writing")]
     ReadOnly(String),
@@ -59,7 +82,10 @@ impl Error {
             Self::Device(_) => "device",
             Self::Request { .. } => "request",
             Self::NoVolume(_) => "no volume",
-            Self::Small(_) => "small",
+            Self::Member { .. } => "member",
+            Self::Twice(_) => "twice",
+            Self::StripeUnit(_) => "stripe unit",
+            Self::Small { .. } => "small",
             Self::ReadOnly(_) => "read only",
             Self::Full => "full",
             Self::Fragmented => "fragmented",

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::directory::{Directory, Entry, NAME_BYTES_MAX, Run};
+use super::label::VolumeId;
 use super::space::Space;
-use super::{EXTENT_BYTES, EXTENTS_BEGIN, Error};
+use super::{EXTENT_BYTES, Error};
 
 /// A file as long as the volume is open; numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +14,14 @@ pub(crate) struct FileId(u64);
 impl FileId {
     /// No file: the device itself.
     pub(super) const NONE: Self = Self(0);
+}
+
+/// The extents of a device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extents {
+    /// Where the first one is, in bytes.
+    pub begin: u64,
+    pub count: u32,
 }
 
 /// A file grows by this part of itself, so that it is in few pieces.
@@ -38,6 +47,9 @@ pub(super) struct Files {
     files: BTreeMap<FileId, File>,
     next: u64,
     space: Space,
+    /// Where the first extent is on the device.
+    extents_begin: u64,
+    volume: Option<VolumeId>,
     generation: u64,
     is_changed: bool,
     /// The directory that was saved last is durable.
@@ -47,9 +59,10 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub fn new(directory: Directory, extents: u32) -> Self {
+    /// The files of a directory, in extents on a device.
+    pub fn new(directory: Directory, extents: Extents) -> Self {
         let runs = directory.entries.iter().flat_map(|entry| entry.runs.iter().copied());
-        let space = Space::new(extents, runs);
+        let space = Space::new(extents.count, runs);
         let (mut files, mut next) = (BTreeMap::new(), 1);
         for entry in directory.entries {
             let on_device = entry.length_bytes;
@@ -60,6 +73,8 @@ impl Files {
             files,
             next,
             space,
+            extents_begin: extents.begin,
+            volume: directory.volume,
             generation: directory.generation,
             is_changed: false,
             is_durable: true,
@@ -195,7 +210,7 @@ impl Files {
             if at < begin + bytes && left > 0 {
                 let within = at - begin;
                 let count = left.min(bytes - within);
-                pieces.push((EXTENTS_BEGIN + u64::from(run.first) * EXTENT_BYTES + within, count));
+                pieces.push((self.extents_begin + u64::from(run.first) * EXTENT_BYTES + within, count));
                 (at, left) = (at + count, left - count);
             }
             begin += bytes;
@@ -225,7 +240,7 @@ impl Files {
             Entry { length_bytes, ..file.entry.clone() }
         };
         let entries = self.files.values().map(entry).collect();
-        let directory = Directory { generation: self.generation, entries };
+        let directory = Directory { generation: self.generation, volume: self.volume, entries };
         let bytes = directory.encode(self.space.extents()).ok_or(Error::Fragmented)?;
         (self.is_changed, self.is_durable) = (false, false);
         Ok((self.generation, bytes))

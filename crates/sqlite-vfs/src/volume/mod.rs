@@ -1,10 +1,13 @@
 //! Volumes: the few files that SQLite keeps for its databases, on any [`Device`].
 //!
 //! ```text
-//! 0              512 KiB        1 MiB            2 MiB
-//! ├ directory ───┼ directory ───┼ extent 0 ──────┼ extent 1 ─ …
-//!   slot 0         slot 1
+//! 0              512 KiB        1 MiB        2 MiB, with several members more
+//! ├ directory ───┼ directory ───┼ labels ────┼ extent 0 ──────┼ extent 1 ─ …
+//!   slot 0         slot 1         of members
 //! ```
+//!
+//! Each file or drive that the device is made of has a [`label`]: members of other volumes, and members in
+//! another order, are refused. Volumes of version 2 have none, and extents where the labels would be.
 //!
 //! A file is a list of extents of 1 MiB, so that its offsets lie on the drive's chunks and stripes as those
 //! of the device do. The directory says which file has which extents. Life of a change:
@@ -28,14 +31,17 @@ mod directory;
 mod edges;
 mod error;
 mod files;
+mod label;
 mod lane;
 mod locks;
+mod opening;
 mod read_ahead;
 mod shared;
 mod space;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flashgrain_device::{ChannelOptions, Device, Op};
@@ -46,7 +52,6 @@ pub(crate) use locks::Level;
 pub(crate) use shared::{MEMORY_LOCKS, Shared, SharedMemory};
 
 use buffer::WriteBuffer;
-use directory::Directory;
 use edges::Edges;
 use files::Files;
 use lane::Transfer;
@@ -60,9 +65,6 @@ const BLOCK_BYTES: u64 = 4096;
 
 /// Bytes of a directory slot.
 const SLOT_BYTES: u64 = 512 << 10;
-
-/// Where extent 0 begins.
-const EXTENTS_BEGIN: u64 = 2 * SLOT_BYTES;
 
 /// Choices of whoever opens a volume.
 #[derive(Clone, Copy, Debug)]
@@ -129,61 +131,6 @@ impl Drop for Volume {
 }
 
 impl Volume {
-    /// Makes an empty volume; whatever is on the device is lost.
-    ///
-    /// # Errors
-    /// [`Error::Small`] if the device has not room for a single extent, or [`Error::Device`].
-    pub fn create(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Arc<Self>, Error> {
-        let extents = extents(&*device)?;
-        let volume = Self::new(device, options, Files::new(Directory::default(), extents));
-        // Both slots, so that nothing of an older volume is ever found.
-        for _ in 0..2 {
-            let mut inner = volume.inner();
-            inner.files.touch();
-            volume.save(&mut inner)?;
-            volume.flush(&mut inner, FileId::NONE)?;
-        }
-        Ok(volume)
-    }
-
-    /// Opens the volume on a device.
-    ///
-    /// # Errors
-    /// [`Error::NoVolume`] if neither slot holds a whole directory; [`Error::Device`].
-    pub fn open(device: Arc<dyn Device>, options: VolumeOptions) -> Result<Arc<Self>, Error> {
-        let extents = extents(&*device)?;
-        let volume = Self::new(device, options, Files::new(Directory::default(), extents));
-        let mut slots = Vec::new();
-        for slot in 0..2 {
-            let mut bytes = vec![0; SLOT_BYTES as usize];
-            volume.read_device(slot * SLOT_BYTES, &mut bytes)?;
-            slots.push(Directory::decode(&bytes, extents));
-        }
-        let newest = slots.into_iter().flatten().max_by_key(|directory| directory.generation);
-        let directory = newest.ok_or_else(|| Error::NoVolume(volume.target()))?;
-        volume.inner().files = Files::new(directory, extents);
-        Ok(volume)
-    }
-
-    fn new(device: Arc<dyn Device>, options: VolumeOptions, files: Files) -> Arc<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let inner = Inner {
-            files,
-            buffer: WriteBuffer::default(),
-            edges: Edges::default(),
-            sent: None,
-            failed: None,
-        };
-        Arc::new(Self {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
-            align: u64::from(device.geometry().offset_align_bytes).max(BLOCK_BYTES),
-            device,
-            options,
-            inner: Mutex::new(inner),
-            shared: Shared::default(),
-        })
-    }
-
     /// The device's name.
     pub fn target(&self) -> String {
         self.device.identity().target.clone()
@@ -477,6 +424,12 @@ impl Volume {
         Ok(bytes)
     }
 
+    /// Bytes with zeros behind, as many as requests have.
+    fn whole(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.resize(bytes.len().next_multiple_of(self.align as usize), 0);
+        bytes
+    }
+
     /// Writes the directory to the slot with the older generation.
     fn save(&self, inner: &mut Inner) -> Result<(), Error> {
         // Of two slots that are written to, none might be whole after a power cut. And what lies in extents
@@ -484,8 +437,8 @@ impl Volume {
         if !inner.files.is_durable() || inner.files.has_grown() {
             self.flush(inner, FileId::NONE)?;
         }
-        let (generation, mut bytes) = inner.files.encode()?;
-        bytes.resize(bytes.len().next_multiple_of(self.align as usize), 0);
+        let (generation, bytes) = inner.files.encode()?;
+        let bytes = self.whole(bytes);
         let transfer = Transfer { device_offset: generation % 2 * SLOT_BYTES, bytes: &bytes };
         let asked = transfer.device_offset..transfer.device_offset + bytes.len() as u64;
         note(inner, FileId::NONE, Op::Write, asked.start, bytes.len() as u64, asked);
@@ -538,19 +491,6 @@ impl Image {
 
     fn put(&mut self, offset: u64, bytes: &[u8]) {
         self.bytes[(offset - self.begin) as usize..][..bytes.len()].copy_from_slice(bytes);
-    }
-}
-
-/// Extents that a device has room for.
-fn extents(device: &dyn Device) -> Result<u32, Error> {
-    let target = || device.identity().target.clone();
-    if !device.geometry().writable {
-        return Err(Error::ReadOnly(target()));
-    }
-    let extents = device.capacity_bytes().saturating_sub(EXTENTS_BEGIN) / EXTENT_BYTES;
-    match u32::try_from(extents).unwrap_or(u32::MAX) {
-        0 => Err(Error::Small(target())),
-        extents => Ok(extents),
     }
 }
 

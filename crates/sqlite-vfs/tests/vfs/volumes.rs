@@ -73,6 +73,39 @@ fn several_devices_are_one_volume() {
     check(&connection);
 }
 
+/// Members are as large as those of the other volume, and have whole directories of theirs.
+#[test]
+fn members_of_another_volume_and_in_another_order_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (device, options) = (OpenOptions::default(), VolumeOptions::default());
+    let [one, other] = ["one", "other"].map(|volume| {
+        let paths: Vec<_> = (0..3).map(|number| folder.path().join(format!("{volume}-{number}"))).collect();
+        let made = Mounted::mount(volume, create_files(&paths, 24 << 20, &device, options).unwrap());
+        let connection = open(&made.path("database"), "plain");
+        create(&connection);
+        fill(&connection, 0..300);
+        paths
+    });
+    let refused = |paths: [&std::path::PathBuf; 3], kind: &str, texts: &[&str]| {
+        let error = open_files(&paths.map(Clone::clone), &device, options).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(texts.iter().all(|text| error.to_string().contains(text)), "{error}");
+    };
+    refused([&one[0], &one[1], &other[2]], "member", &["other-2 belongs to another volume than", "one-0"]);
+    refused([&other[0], &one[1], &one[2]], "member", &["one-1 belongs to another volume"]);
+    refused([&one[0], &one[2], &one[1]], "member", &["one-2 is number 3", "named as number 2", "order"]);
+    let error = open_files(&one[..2], &device, options).unwrap_err();
+    assert!(error.to_string().contains("is one of 3 that the volume is made of, and 2 are named"), "{error}");
+    refused([&one[0], &one[0], &one[2]], "twice", &["one-0 is named twice"]);
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, vec![0; std::fs::metadata(&one[0]).unwrap().len() as usize]).unwrap();
+    refused([&one[0], &empty, &one[2]], "member", &["empty is no part of the volume of", "one-0"]);
+    for (volume, paths) in [("one", &one), ("other", &other)] {
+        let found = Mounted::mount(volume, open_files(paths, &device, options).unwrap());
+        assert_eq!(count(&open(&found.path("database"), "plain")), 300);
+    }
+}
+
 #[test]
 fn scans_are_read_ahead_of() {
     let device = drive();
