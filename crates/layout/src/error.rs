@@ -14,6 +14,16 @@ pub enum Error {
         /// Sizes that are possible.
         allowed: &'static str,
     },
+    /// A flash page of a file of records whose head is none that was ever written.
+    #[error(
+        "the flash page at byte {offset_bytes} is damaged: {problem}; restore the file from a backup, or keep what is before with `truncate --size {offset_bytes}`"
+    )]
+    Page {
+        /// Where the page begins, in bytes of the file.
+        offset_bytes: u64,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// A text that describes no layout.
     #[error(
         "`{text}` is no layout; write one as hot:CHUNK:OFFSET or hot:CHUNK:OFFSET+log:STRIPE in bytes, such as hot:65536:32768"
@@ -42,6 +52,7 @@ impl Error {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Size { .. } => "size",
+            Self::Page { .. } => "page",
             Self::Text { .. } => "text",
             Self::Checksum { .. } => "checksum",
             Self::Newer => "newer",

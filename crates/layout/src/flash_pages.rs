@@ -47,37 +47,52 @@ impl FlashPages {
     }
 
     /// The mapping of a file of `physical_bytes` whose pages begin with `heads`. It ends before the first
-    /// page whose head is not whole, and where the file does.
+    /// page that was never written, whose head is zero, and where the file does.
     ///
     /// # Errors
-    /// As [`FlashPages::new`].
+    /// As [`FlashPages::new`] and [`FlashPages::resume`].
     pub fn recover(
         page_bytes: u64,
         heads: impl IntoIterator<Item = [u8; PAGE_HEAD_BYTES as usize]>,
         physical_bytes: u64,
     ) -> Result<Self, Error> {
         let mut pages = Self::new(page_bytes)?;
-        pages.resume(heads, physical_bytes);
+        pages.resume(heads, physical_bytes)?;
         Ok(pages)
     }
 
     /// Takes in what somebody else has appended: the heads of the last page that is known,
     /// [`FlashPages::last_page`], and of those behind it, of a file that has `physical_bytes` now.
+    ///
+    /// # Errors
+    /// [`Error::Page`] with the page, counted in bytes from the first one on, if a head is damaged. The
+    /// mapping is what it was then.
     pub fn resume(
         &mut self,
         heads: impl IntoIterator<Item = [u8; PAGE_HEAD_BYTES as usize]>,
         physical_bytes: u64,
-    ) {
-        self.ends.pop();
+    ) -> Result<(), Error> {
+        let last = self.ends.pop();
+        let known = self.ends.len();
         for head in heads {
-            let begin = self.ends.len() as u64 * self.page_bytes + PAGE_HEAD_BYTES;
-            let there = physical_bytes.saturating_sub(begin);
-            let used = decode_head(head).unwrap_or(0).min(self.room_bytes()).min(there);
-            if used == 0 {
-                break;
+            let page = self.ends.len() as u64 * self.page_bytes;
+            let there = physical_bytes.saturating_sub(page + PAGE_HEAD_BYTES);
+            match decode_head(head, self.room_bytes()) {
+                Ok(used) if used.min(there) > 0 => self.ends.push(self.length_bytes() + used.min(there)),
+                Ok(_) => break,
+                Err(problem) => {
+                    self.ends.truncate(known);
+                    self.ends.extend(last);
+                    return Err(Error::Page { offset_bytes: page, problem });
+                }
             }
-            self.ends.push(self.length_bytes() + used);
         }
+        Ok(())
+    }
+
+    /// Where the page begins that follows the last one.
+    pub fn next_page(&self) -> u64 {
+        self.ends.len() as u64 * self.page_bytes
     }
 
     /// Where the last page begins, or the first one of an empty file will.
@@ -186,8 +201,18 @@ fn encode_head(used_bytes: u64) -> [u8; PAGE_HEAD_BYTES as usize] {
     [a, b, !a, !b]
 }
 
-fn decode_head([a, b, not_a, not_b]: [u8; PAGE_HEAD_BYTES as usize]) -> Option<u64> {
-    (a == !not_a && b == !not_b).then(|| u64::from(u16::from_le_bytes([a, b])))
+/// Used bytes of a page with room for `room_bytes`; 0 of one that was never written.
+fn decode_head(
+    [a, b, not_a, not_b]: [u8; PAGE_HEAD_BYTES as usize],
+    room_bytes: u64,
+) -> Result<u64, &'static str> {
+    match u64::from(u16::from_le_bytes([a, b])) {
+        0 if [not_a, not_b] == [0, 0] => Ok(0),
+        _ if a != !not_a || b != !not_b => Err("its count of used bytes contradicts itself"),
+        0 => Err("it says that nothing is in it"),
+        used if used > room_bytes => Err("it says that more bytes are in it than it has room for"),
+        used => Ok(used),
+    }
 }
 
 #[cfg(test)]
@@ -252,6 +277,33 @@ mod tests {
         assert_eq!(recovered.length_bytes(), 1600);
     }
 
+    #[test]
+    fn damaged_heads_are_named() {
+        let mut pages = FlashPages::new(512).unwrap();
+        for _ in 0..10 {
+            pages.append(400);
+        }
+        let heads = heads(&pages);
+        for (head, text) in [
+            ([0x91, 1, 0x6f, 0xfe], "contradicts itself"),
+            ([0, 0, 0xff, 0xff], "nothing is in it"),
+            ([0xfd, 1, 2, 0xfe], "more bytes"),
+        ] {
+            let mut damaged = heads.clone();
+            damaged[4] = head;
+            let error = FlashPages::recover(512, damaged.clone(), pages.physical_length()).unwrap_err();
+            assert_eq!(error.kind(), "page");
+            let said = error.to_string();
+            assert!(said.contains("at byte 2048") && said.contains(text), "{said}");
+            // What was known stays.
+            let mut known = FlashPages::new(512).unwrap();
+            known.append(400);
+            let before = known.clone();
+            known.resume(damaged, pages.physical_length()).unwrap_err();
+            assert_eq!(known, before);
+        }
+    }
+
     proptest! {
         #[test]
         fn records_touch_as_few_pages_as_they_can((pages, placed) in files()) {
@@ -310,13 +362,13 @@ mod tests {
             let mut other = pages.clone();
             more.iter().for_each(|bytes| drop(other.append(*bytes)));
             let known = (pages.last_page() / pages.page_bytes) as usize;
-            pages.resume(heads(&other)[known..].to_vec(), other.physical_length());
+            pages.resume(heads(&other)[known..].to_vec(), other.physical_length()).unwrap();
             prop_assert_eq!(pages, other);
         }
 
         #[test]
         fn nothing_panics_on_any_heads(heads in proptest::collection::vec(any::<[u8; 4]>(), 0..20), length: u64) {
-            let mut pages = FlashPages::recover(4096, heads, length).unwrap();
+            let Ok(mut pages) = FlashPages::recover(4096, heads, length) else { return Ok(()) };
             pages.append(10_000);
             prop_assert_eq!(pages.logical(pages.physical_length()), None);
         }

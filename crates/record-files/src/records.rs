@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::FileExt;
 
 use flashgrain_layout::header::{ENCODED_BYTES, HEADER_BYTES, decode_records, encode_records};
-use flashgrain_layout::{FlashPages, PAGE_HEAD_BYTES};
+use flashgrain_layout::{Error as LayoutError, FlashPages, PAGE_HEAD_BYTES};
 
 /// Zeros that are appended at a time where a program leaves a gap, and at most: they take room.
 const GAP_BYTES: u64 = 64 << 10;
@@ -22,6 +22,24 @@ pub struct Records {
 
 fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(ErrorKind::InvalidData, error)
+}
+
+fn damaged(offset_bytes: u64, problem: &'static str) -> Error {
+    invalid(LayoutError::Page { offset_bytes, problem })
+}
+
+/// Behind the last page there is nothing: what was lost in a crash, before it was synchronised, is zero.
+/// Anything else was written behind a page that is not there any more.
+fn check_end(file: &File, end: u64) -> Result<()> {
+    let mut rest = Positioned { file, at: end };
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        match rest.read(&mut bytes)? {
+            0 => return Ok(()),
+            read if bytes[..read].iter().all(|byte| *byte == 0) => {}
+            _ => return Err(damaged(end, "it is empty, and there is more behind its begin")),
+        }
+    }
 }
 
 fn head_at(file: &File, offset: u64) -> Result<Option<[u8; PAGE_HEAD_BYTES as usize]>> {
@@ -51,7 +69,8 @@ impl Records {
     /// The records of a file that has such a layout; `None` if it has none.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`] if its header is damaged or of a later version; those of reading.
+    /// [`ErrorKind::InvalidData`] if its header is damaged or of a later version, or a page's count of its
+    /// bytes is damaged, with the page's offset; those of reading.
     pub fn open(file: &File) -> Result<Option<Self>> {
         let mut beginning = Vec::new();
         let mut from_begin = Positioned { file, at: 0 };
@@ -75,31 +94,43 @@ impl Records {
     /// Takes in what other processes have appended or cut off since.
     ///
     /// # Errors
-    /// Those of reading.
+    /// As [`Records::open`]. The records are then those before the damage, as far as they are known.
     pub fn refresh(&mut self, file: &File) -> Result<()> {
         let physical_bytes = file.metadata()?.len().saturating_sub(self.first());
         if physical_bytes == self.pages.physical_length() {
             return Ok(());
         }
         if physical_bytes < self.pages.physical_length() {
-            self.pages.truncate(0);
+            let mut pages = self.pages.clone();
+            pages.truncate(0);
+            let mut shorter = Self { pages, last: Vec::new() };
+            shorter.resume(file)?;
+            *self = shorter;
+            return Ok(());
         }
         self.resume(file)
     }
 
     /// Reads the heads from the last page that is known on.
     fn resume(&mut self, file: &File) -> Result<()> {
-        let physical_bytes = file.metadata()?.len().saturating_sub(self.first());
+        let first = self.first();
+        let physical_bytes = file.metadata()?.len().saturating_sub(first);
         let mut heads = Vec::new();
         let mut at = self.pages.last_page();
         while at < physical_bytes
-            && let Some(head) = head_at(file, self.first() + at)?
+            && let Some(head) = head_at(file, first + at)?
         {
             heads.push(head);
             at += self.pages.page_bytes();
         }
-        self.pages.resume(heads, physical_bytes);
-        self.load_last(file)
+        self.pages.resume(heads, physical_bytes).map_err(|error| match error {
+            LayoutError::Page { offset_bytes, problem } => damaged(first + offset_bytes, problem),
+            other => invalid(other),
+        })?;
+        self.load_last(file)?;
+        let end = self.pages.next_page();
+        // A page may also be cut off within its head, or right behind it.
+        if physical_bytes <= end + PAGE_HEAD_BYTES { Ok(()) } else { check_end(file, first + end) }
     }
 
     fn load_last(&mut self, file: &File) -> Result<()> {

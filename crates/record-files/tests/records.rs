@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
 
 use flashgrain_record_files::Records;
 use proptest::prelude::*;
@@ -108,7 +109,6 @@ proptest! {
 
     #[test]
     fn any_bytes_are_refused_or_read(damage in proptest::collection::vec((0_u64..20_000, any::<u8>()), 1..40)) {
-        use std::os::unix::fs::FileExt;
         let file = tempfile::tempfile().unwrap();
         let mut records = Records::create(&file, 1024).unwrap();
         (0..30).for_each(|number| records.append(&file, &bytes(500, number)).unwrap());
@@ -123,11 +123,76 @@ proptest! {
     }
 }
 
+/// A file with a record in each of its flash pages of 512 bytes, and how long it is.
+fn a_record_in_each_page(pages: usize) -> (File, u64) {
+    let file = tempfile::tempfile().unwrap();
+    let mut records = Records::create(&file, 512).unwrap();
+    (0..pages).for_each(|page| records.append(&file, &bytes(400, page)).unwrap());
+    let length = file.metadata().unwrap().len();
+    (file, length)
+}
+
+#[test]
+fn a_damaged_count_is_an_error_with_its_offset() {
+    let (file, length) = a_record_in_each_page(4);
+    let mut known = open(&file);
+    for page in 0..4 {
+        let at = 4096 + page * 512;
+        for bit in 0..32 {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, at + bit / 8).unwrap();
+            file.write_all_at(&[byte[0] ^ 1 << (bit % 8)], at + bit / 8).unwrap();
+            let error = Records::open(&file).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidData);
+            assert!(error.to_string().contains(&format!("at byte {at}")), "{error}");
+            // Another process has shortened the file, and this one looks.
+            file.set_len(length - 1).unwrap();
+            known.refresh(&file).unwrap_err();
+            assert_eq!(known.length_bytes(), 1600, "what is known stays");
+            file.set_len(length).unwrap();
+            file.write_all_at(&byte, at + bit / 8).unwrap();
+        }
+    }
+    // A count that is one, but of no page.
+    file.write_all_at(&[0xfd, 1, 2, 0xfe], 4096).unwrap();
+    let error = Records::open(&file).unwrap_err().to_string();
+    assert!(error.contains("more bytes") && error.contains("truncate --size 4096"), "{error}");
+}
+
+#[test]
+fn pages_that_never_reached_the_drive_end_the_file_and_lost_ones_do_not() {
+    let (file, length) = a_record_in_each_page(5);
+    let zero = |page: u64| {
+        file.write_all_at(&vec![0; 512.min(length - 4096 - page * 512) as usize], 4096 + page * 512)
+    };
+    zero(4).unwrap();
+    zero(3).unwrap();
+    assert_eq!(open(&file).length_bytes(), 1200);
+    zero(1).unwrap();
+    let error = Records::open(&file).unwrap_err();
+    assert!(error.to_string().contains("at byte 4608 is damaged: it is empty"), "{error}");
+    // As the error says.
+    file.set_len(4608).unwrap();
+    assert_eq!(all(&open(&file), &file), bytes(400, 0));
+}
+
+#[test]
+fn a_file_may_be_cut_off_at_any_byte() {
+    let (file, length) = a_record_in_each_page(3);
+    let whole = all(&open(&file), &file);
+    for cut in (4096..=length).rev() {
+        file.set_len(cut).unwrap();
+        let left = open(&file);
+        assert!(whole.starts_with(&all(&left, &file)), "{cut}");
+        assert!(left.length_bytes() + 4 * 3 + 112 * 2 >= cut - 4096, "{cut}");
+    }
+}
+
 #[test]
 fn a_plain_file_and_sizes_without_sense_are_refused() {
     let file = tempfile::tempfile().unwrap();
     assert!(Records::open(&file).unwrap().is_none());
     assert_eq!(Records::create(&file, 5000).unwrap_err().kind(), ErrorKind::InvalidInput);
-    std::os::unix::fs::FileExt::write_all_at(&file, &[0xfe, b'b', b'i', b'n'], 0).unwrap();
+    file.write_all_at(&[0xfe, b'b', b'i', b'n'], 0).unwrap();
     assert!(Records::open(&file).unwrap().is_none());
 }
