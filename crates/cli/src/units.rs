@@ -42,6 +42,14 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A factor above zero.
+pub fn parse_factor(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(factor) if factor > 0.0 && factor.is_finite() => Ok(factor),
+        _ => Err("expected a factor above zero, such as 2 or 0.5".to_owned()),
+    }
+}
+
 /// A range, typed as `OFFSET:LENGTH`.
 pub fn parse_region(text: &str) -> Result<Region, String> {
     let (offset, length) = text.split_once(':').ok_or("expected OFFSET:LENGTH, such as 1GiB:256MiB")?;
@@ -115,6 +123,7 @@ mod tests {
             let _ = parse_share(&text);
             let _ = parse_seconds(&text);
             let _ = parse_rate(&text);
+            let _ = parse_factor(&text);
         }
 
         #[test]

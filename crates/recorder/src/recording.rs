@@ -27,7 +27,7 @@ use crate::sink::Sink;
 const LOOK: Nanos = Nanos(20_000_000);
 
 /// How often what was recorded is handed on to the file.
-const KEEP: Nanos = Nanos(1_000_000_000);
+const KEEP: Nanos = Nanos(200_000_000);
 
 /// How long a program may take to end after Ctrl-C, which it gets, too, before it is asked again.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
@@ -168,9 +168,13 @@ impl Recording {
             partial.display()
         )))?;
         let sink = Sink::new(file).map_err(Error::os("write the trace"))?;
-        if let Some(program) = &options.program {
-            sink.with(|inside| inside.note(&program.to_string()));
-        }
+        sink.with(|inside| {
+            if let Some(program) = &options.program {
+                inside.note(&program.to_string());
+            }
+            // However soon this process is killed, the file is a trace.
+            inside.flush();
+        });
         let begin = clock::now();
         let calendar_ns = i64::try_from(clock::calendar().0).unwrap_or(i64::MAX);
         let begun = |runner, printed| Self {

@@ -16,6 +16,14 @@ pub enum Error {
         "this is no trace that Flashgrain reads; it reads blkparse's text, blktrace's binary files, fio's iologs of version 2 and 3, the MSR Cambridge CSV files, the CloudPhysics vscsi files, MQSim's text, strace's text, and what `flashgrain trace record` writes"
     )]
     Foreign,
+    /// Flashgrain's own format, but a later version of it.
+    #[error(
+        "the trace was written by a newer version of Flashgrain, in version {version} of its format, and this one reads version 1: use the version that has written it, or a newer one"
+    )]
+    Newer {
+        /// The version of the format.
+        version: u64,
+    },
     /// A line that is no request; requests before it have been yielded.
     #[error("line {line} of the {format} trace: expected {expected}, got `{got}`")]
     Line {
@@ -25,7 +33,7 @@ pub enum Error {
         line: u64,
         /// What a line must have.
         expected: &'static str,
-        /// The begin of the line.
+        /// The begin of the line, with its control characters escaped.
         got: String,
     },
     /// A trace without its end; all requests in it have been yielded.
@@ -56,6 +64,7 @@ impl Error {
         match self {
             Self::Read(_) => "read",
             Self::Foreign => "foreign",
+            Self::Newer { .. } => "newer",
             Self::Line { .. } => "line",
             Self::CutOff { .. } => "cut_off",
             Self::Record { .. } => "record",

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use crate::format::{Line, LineReader, blktrace, strace, vscsi};
+use crate::format::{Line, LineReader, blktrace, own, strace, vscsi};
 use crate::{Error, Format, Loss, Losses, Names, Request};
 
 /// The bytes from which the format is recognised.
@@ -35,11 +35,12 @@ impl<R: Read> Reader<BufReader<std::io::Chain<std::io::Cursor<Vec<u8>>, R>>> {
     /// Recognises the format of `source`, which is read from its begin.
     ///
     /// # Errors
-    /// [`Error::Read`] if `source` fails; [`Error::Foreign`] if its format is none that is known.
+    /// [`Error::Read`] if `source` fails; [`Error::Foreign`] if its format is none that is known;
+    /// [`Error::Newer`] if it is a later version of Flashgrain's.
     pub fn new(mut source: R) -> Result<Self, Error> {
         let mut head = Vec::with_capacity(HEAD_BYTES);
         source.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
-        let format = Format::recognise(&head).ok_or(Error::Foreign)?;
+        let format = Format::recognise(&head).ok_or_else(|| unknown(&head))?;
         let state = match LineReader::new(format) {
             Some(reader) => State::Text { reader: Box::new(reader), line: Vec::new(), lines: 0 },
             None => match vscsi::version(&head).filter(|_| format == Format::CloudPhysics) {
@@ -114,8 +115,15 @@ impl<R: BufRead> Reader<R> {
                 *lines += 1;
                 let text = String::from_utf8_lossy(line);
                 // Only Flashgrain's own lines may end in spaces that mean something.
-                let trimmed =
-                    if self.format == Format::Own { text.trim_end_matches('\n') } else { text.trim() };
+                let trimmed = match self.format {
+                    Format::Own => text.trim_end_matches(['\r', '\n']),
+                    _ => text.trim(),
+                };
+                // Of the last line of a recording that was killed, a part may be there.
+                let is_part = self.format == Format::Own && !text.ends_with('\n') && trimmed != "end";
+                if let Some(expected) = reader.lacks().filter(|_| is_part) {
+                    return Err(Error::CutOff { format: self.format, line: *lines - 1, expected });
+                }
                 match reader.line(trimmed, &mut self.names) {
                     Line::Request(request) => return Ok(Some(request)),
                     Line::Other => {}
@@ -124,13 +132,29 @@ impl<R: BufRead> Reader<R> {
                         self.wrong_lines = self.wrong_lines.map(|lines| lines + 1);
                     }
                     Line::Wrong(expected) => {
-                        let got = text.trim().chars().take(SHOWN_CHARACTERS).collect();
+                        let got = printable(text.trim().chars().take(SHOWN_CHARACTERS));
                         return Err(Error::Line { format: self.format, line: *lines, expected, got });
                     }
                 }
             },
         }
     }
+}
+
+/// Why a trace that begins with `head` is not read.
+fn unknown(head: &[u8]) -> Error {
+    match own::version(head) {
+        Some(version) => Error::Newer { version },
+        None => Error::Foreign,
+    }
+}
+
+/// Text with control characters written as `\xHH`, for whoever reads errors on a terminal.
+fn printable(text: impl Iterator<Item = char>) -> String {
+    text.fold(String::new(), |text, character| match character {
+        control if control.is_control() => text + &format!("\\x{:02x}", u32::from(control)),
+        other => text + other.encode_utf8(&mut [0; 4]),
+    })
 }
 
 impl<R: BufRead> Iterator for Reader<R> {

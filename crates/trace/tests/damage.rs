@@ -56,6 +56,25 @@ fn a_wrong_line_is_named_and_ends_the_trace() {
 }
 
 #[test]
+fn control_characters_of_a_line_do_not_reach_the_terminal() {
+    for begin in ["fio version 2 iolog\n", "flashgrain trace 1\n", "0 1 2 8 0\n", "read(3, \"\", 1) = 1\n"] {
+        let (_, error) = judge_all(format!("{begin}\x1b[2J\x07a\u{9b}b\n").as_bytes());
+        let said = error.unwrap().to_string();
+        assert!(said.ends_with("got `\\x1b[2J\\x07a\\x9bb`"), "{said}");
+        assert!(!said.contains(char::is_control), "{said:?}");
+    }
+}
+
+#[test]
+fn a_newer_version_says_so() {
+    let error = judge_all(b"flashgrain trace 2\nname 0 f\n").1.unwrap();
+    assert_eq!(error.kind(), "newer");
+    let said = error.to_string();
+    assert!(said.contains("newer version of Flashgrain") && said.contains("version 2"), "{said}");
+    assert!(matches!(judge_all(b"flashgrain trace x\n"), (0, Some(Error::Foreign))));
+}
+
+#[test]
 fn a_cut_off_record_is_named() {
     let (requests, error) = judge_all(b"\x07\x74\x61\x65\0\0\0");
     assert_eq!(requests, 0);
@@ -73,6 +92,18 @@ fn a_recording_without_its_end_is_cut_off() {
         message,
         "the Flashgrain trace is cut off after line 3: expected the line `end`: the recording was cut off"
     );
+}
+
+/// A recorder that was killed leaves a part of its last line.
+#[test]
+fn a_recording_may_be_cut_off_within_a_line() {
+    let whole = "flashgrain trace 1\nname 0 f\nW 1 - 0:0 - 512 -\nW 2 - 0:512 - 512 -\n";
+    for missing in 1..18 {
+        let (requests, error) = judge_all(&whole.as_bytes()[..whole.len() - missing]);
+        let error = error.unwrap();
+        assert_eq!(error.kind(), "cut_off", "{missing}: {error}");
+        assert_eq!(requests, 1, "{missing}");
+    }
 }
 
 #[test]

@@ -296,6 +296,34 @@ fn recordings_read_back_as_they_were_written() {
 }
 
 #[test]
+fn lines_may_end_as_on_windows() {
+    for (trace, format) in [
+        ("flashgrain trace 1\nname 0 f\nW 1 - 0:0 - 512 -\nend\n", Format::Own),
+        ("fio version 3 iolog\n1 f write 4096 512\n", Format::Fio3),
+        ("0 1 2 8 0\n", Format::Mqsim),
+        ("128166372003061629,usr,0,Read,7014609920,24576,41286\n", Format::MsrCambridge),
+        ("pwrite64(3</f>, \"\", 512, 0) = 512\n", Format::Strace),
+        ("8,0 3 1 0.000000000 697 D W 8 + 8 [a]\n", Format::Blkparse),
+    ] {
+        let rows_of = |trace: &str| rows(trace.as_bytes(), format).unwrap();
+        assert_eq!(rows_of(&trace.replace('\n', "\r\n")), rows_of(trace), "{format}");
+        assert_eq!(rows_of(trace).len(), 1, "{format}");
+    }
+}
+
+/// As of `--absolute-timestamps=format:unix,precision:ns` and the like.
+#[test]
+fn strace_times_have_one_to_nine_digits_of_a_second() {
+    for (time, ns) in [("7.5", 7_500_000_000), ("7.123", 7_123_000_000), ("7.123456789", 7_123_456_789)] {
+        let trace = format!("12 {time} pwrite64(3</f>, \"\", 512, 0) = 512 <0.5>\n");
+        let mut reader = Reader::new(trace.as_bytes()).unwrap();
+        let request = reader.next().unwrap().unwrap();
+        assert_eq!((request.time_ns, request.process), (ns, Some(12)));
+        assert_eq!(request.latency_ns, Some(500_000_000));
+    }
+}
+
+#[test]
 fn mqsim_times_count_from_the_first_request_on() {
     let on_device = |device: &str| Some(device.to_owned());
     assert_eq!(

@@ -38,7 +38,7 @@ enum VfsCommand {
 
 /// Copy a plain database into a new file with a layout.
 ///
-/// The database must not be in use. Its pages are to begin at the hot locations of the drive, which are those
+/// The database must not be in use, and have one name. Its pages are to begin at the hot locations of the drive, which are those
 /// of a profile unless they are given.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("hot").required(true))]
@@ -59,7 +59,7 @@ struct ImportArguments {
 
 /// Copy a database with a layout into a new plain file, which any program can open.
 ///
-/// The database must not be in use.
+/// The database must not be in use, and have one name.
 #[derive(Debug, Args)]
 struct ExportArguments {
     /// The database with a layout.
@@ -103,6 +103,8 @@ struct Info {
     page_bytes: u64,
     database_bytes: u64,
     file_bytes: u64,
+    /// Bytes of its pages that are not there, because the file is cut off.
+    missing_bytes: u64,
     write_ahead_log: bool,
     /// Journals and logs that hold a part of the database.
     beside: Vec<PathBuf>,
@@ -136,7 +138,11 @@ fn create_volume(arguments: &CreateVolumeArguments, context: &Context) -> anyhow
         bail!(Usage(format!("{} exists; remove it or choose another name", path.display())));
     }
     let (device, options) = (OpenOptions::default(), VolumeOptions::default());
-    let volume = create_files(&arguments.files, arguments.size, &device, options)?;
+    let made = create_files(&arguments.files, arguments.size, &device, options);
+    let volume = made.map_err(|error| match error.kind() {
+        "twice" | "small" => Usage(error.to_string()).into(),
+        _ => anyhow::Error::from(error),
+    })?;
     context.note(&format!("made a volume of {} on {}", bytes_text(arguments.size), volume.target()));
     Ok(())
 }
@@ -177,6 +183,7 @@ impl From<Description> for Info {
             page_bytes: found.page_bytes,
             database_bytes: found.database_bytes,
             file_bytes: found.file_bytes,
+            missing_bytes: found.missing_bytes,
             write_ahead_log: found.has_log,
             beside: found.beside,
         }
@@ -193,6 +200,9 @@ impl Info {
             bytes_text(self.database_bytes),
             bytes_text(self.file_bytes),
         );
+        if self.missing_bytes > 0 {
+            text += &format!("cut off   {} bytes of its pages are missing\n", self.missing_bytes);
+        }
         for path in &self.beside {
             text += &format!("in use    {} holds a part of it\n", path.display());
         }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{fails, flashgrain, folder, start_until, stderr, stdout};
+use crate::support::{fails, flashgrain, folder, signal, start_until, stderr, stdout};
 
 const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../advisor/tests/fixtures/960evo.json");
 
@@ -72,6 +72,32 @@ fn ctrl_c_ends_the_command_and_keeps_what_was_recorded() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let found = checked(folder.path(), "a.trace");
+    let files = found["files"].as_array().unwrap();
+    assert!(files.iter().any(|file| file["name"].as_str().unwrap().ends_with("/b")), "{found}");
+}
+
+/// However soon it is killed, and with what was handed on until then.
+#[test]
+fn a_killed_recorder_leaves_a_trace_that_is_cut_off() {
+    if !has_strace() {
+        return;
+    }
+    let folder = folder();
+    let partial = || fs::read_to_string(folder.path().join("a.trace.partial")).unwrap();
+    let arguments = ["trace", "record", "-o", "a.trace", "--no-blocks", "--"];
+    let script = "echo a > b; echo begun >&2; sleep 3";
+    let child = start_until(&[&arguments[..], &["sh", "-c", script]].concat(), folder.path(), "begun");
+    assert!(partial().starts_with("flashgrain trace 1\nnote recorded: sh"), "{}", partial());
+    while !partial().contains("/b\n") && folder.path().join("a.trace.partial").exists() {
+        std::thread::yield_now();
+    }
+    signal(&child, "KILL");
+    child.wait_with_output().unwrap();
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(["trace", "check", "a.trace.partial", "--profile", PROFILE, "--json"]);
+    let assert = command.assert().code(1);
+    assert!(stderr(&assert).contains("cut off"), "{}", stderr(&assert));
+    let found: Value = serde_json::from_str(&stdout(&assert)).unwrap();
     let files = found["files"].as_array().unwrap();
     assert!(files.iter().any(|file| file["name"].as_str().unwrap().ends_with("/b")), "{found}");
 }

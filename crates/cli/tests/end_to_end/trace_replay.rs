@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{fails, flashgrain, folder, stdout};
+use crate::support::{fails, flashgrain, folder, stderr, stdout};
 
 /// A hundred writes and reads of 4 KiB in turns, a millisecond apart, and a flush.
 fn trace() -> String {
@@ -74,4 +74,43 @@ fn what_cannot_be_replayed_is_refused() {
     refused(&["empty.trace", "sim:960evo"], 2, &["no request to replay"]);
     refused(&["a.trace", "sim:960evo", "--file-size", "1MiB"], 2, &["--file-size"]);
     refused(&["a.trace", "none"], 1, &["open none", "No such file"]);
+    refused(&["a.trace", "sim:960evo", "--speed", "0"], 2, &["factor above zero"]);
+    fs::write(folder.path().join("new.trace"), "flashgrain trace 2\nend\n").unwrap();
+    refused(&["new.trace", "sim:960evo"], 1, &["newer version of Flashgrain"]);
+}
+
+/// With consent, too, and by any name.
+#[test]
+fn the_trace_itself_is_no_target() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("a.trace"), trace()).unwrap();
+    fs::hard_link(path("a.trace"), path("hard")).unwrap();
+    std::os::unix::fs::symlink("a.trace", path("soft")).unwrap();
+    for name in ["a.trace", "./a.trace", "hard", "soft"] {
+        let mut command = flashgrain();
+        command.current_dir(&folder).args(["trace", "replay", "a.trace", name, "--closed"]);
+        fails(command.args(["--destroy-contents-of", name]), 2, &["is the trace itself"]);
+        assert_eq!(fs::read_to_string(path("a.trace")).unwrap(), trace());
+    }
+}
+
+#[test]
+fn a_target_without_room_for_a_request_is_refused() {
+    let folder = folder();
+    fs::write(folder.path().join("a.trace"), trace()).unwrap();
+    fs::write(folder.path().join("small"), "abc").unwrap();
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(["trace", "replay", "a.trace", "small", "--closed"]);
+    let said = stderr(&command.args(["--destroy-contents-of", "small"]).assert());
+    // Through the page cache, requests may be as short as that.
+    assert!(said.contains("too small to replay on") || said.contains("page cache"), "{said}");
+}
+
+#[test]
+fn lines_may_end_as_on_windows() {
+    let folder = folder();
+    fs::write(folder.path().join("a.trace"), trace().replace('\n', "\r\n")).unwrap();
+    let found = replayed(&folder, &["sim:960evo"]);
+    assert_eq!(found["writes"]["latency"]["count"], 50);
 }

@@ -14,9 +14,11 @@ const WITHOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../profile/tests/fix
 
 /// What SQLite's databases begin with, and more.
 fn database() -> Vec<u8> {
-    let mut bytes: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+    let mut bytes: Vec<u8> = (0..102_400_u32).map(|at| (at % 251) as u8).collect();
     bytes[..16].copy_from_slice(b"SQLite format 3\0");
     bytes[16..20].copy_from_slice(&[16, 0, 1, 1]);
+    // Its header has no number of its pages that holds.
+    bytes[28..32].fill(0);
     bytes
 }
 
@@ -30,8 +32,8 @@ fn a_database_goes_into_the_layout_of_a_profile_and_comes_back() {
     assert!(said.contains("hot:65536:32768"), "{said}");
     let info: Value = serde_json::from_str(&stdout(&run(&["info", "laid.db", "--json"]))).unwrap();
     assert_eq!(info["layout"], "hot:65536:32768");
-    assert_eq!((&info["page_bytes"], &info["database_bytes"]), (&4096.into(), &100_000.into()));
-    assert_eq!(info["file_bytes"], 100_000 + (32 << 10));
+    assert_eq!((&info["page_bytes"], &info["database_bytes"]), (&4096.into(), &102_400.into()));
+    assert_eq!(info["file_bytes"], 102_400 + (32 << 10));
     let text = stdout(&run(&["info", "plain.db"]));
     assert!(text.contains("plain") && text.contains("4 KiB") && text.contains("rollback journal"), "{text}");
     run(&["export", "laid.db", "back.db"]);
@@ -54,6 +56,13 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
     refused(&["import", "text", "new.db", layout[0], layout[1]], 1, &["no SQLite database"]);
     refused(&["export", "plain.db", "new.db"], 1, &["any program can open it"]);
     refused(&["info", "none.db"], 1, &["none.db"]);
+    fs::write(folder.path().join("cut.db"), &database()[..100_000]).unwrap();
+    refused(&["import", "cut.db", "new.db", layout[0], layout[1]], 1, &["cut off", "25 pages", "backup"]);
+    let text = stdout(&flashgrain().current_dir(&folder).args(["vfs", "info", "cut.db"]).assert().success());
+    assert!(text.contains("2400 bytes of its pages are missing"), "{text}");
+    fs::hard_link(folder.path().join("plain.db"), folder.path().join("second.db")).unwrap();
+    refused(&["import", "second.db", "new.db", layout[0], layout[1]], 1, &["2 names", "find -samefile"]);
+    fs::remove_file(folder.path().join("second.db")).unwrap();
     fs::write(folder.path().join("plain.db-wal"), "frames").unwrap();
     refused(&["import", "plain.db", "new.db", layout[0], layout[1]], 1, &["plain.db-wal", "close"]);
     assert!(!folder.path().join("new.db").exists());
@@ -70,5 +79,6 @@ fn volumes_are_made_in_new_files_only() {
     let said = stderr(&make(&["one", "other"]).assert().success());
     assert!(said.contains("8 MiB"), "{said}");
     fails(&mut make(&["new", "one"]), 2, &["one exists"]);
+    fails(&mut make(&["new", "./new"]), 2, &["./new is named twice"]);
     assert!(!folder.path().join("new").exists());
 }

@@ -5,7 +5,7 @@ pub(crate) mod blktrace;
 mod fio;
 mod mqsim;
 mod msr;
-mod own;
+pub(crate) mod own;
 pub(crate) mod strace;
 pub(crate) mod vscsi;
 

@@ -22,6 +22,13 @@ use crate::{Address, Layer, Loss, Losses, NameId, Names, Operation, Request};
 /// The first line.
 pub(crate) const HEAD: &str = "flashgrain trace 1";
 
+/// The version that a trace which begins with `head` says it has, if it is one of Flashgrain's.
+pub(crate) fn version(head: &[u8]) -> Option<u64> {
+    let first = head.split(|byte| *byte == b'\n').next()?;
+    let (name, version) = str::from_utf8(first).ok()?.trim().rsplit_once(' ')?;
+    (name == "flashgrain trace").then(|| version.parse().ok())?
+}
+
 const EXPECTED: &str = "a note, a name, a request of seven columns, a loss, or the end";
 
 /// The most notes that are kept.

@@ -1,7 +1,10 @@
 //! `flashgrain trace replay`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use flashgrain_device::Device;
 use flashgrain_profile::Error;
@@ -17,7 +20,7 @@ use crate::arguments::TargetOptions;
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::target::{self, Access, Kind, ScratchSize};
-use crate::units::{parse_positive_bytes, parse_rate};
+use crate::units::{parse_factor, parse_positive_bytes};
 
 /// Issue the requests of a trace again, to another drive.
 ///
@@ -37,7 +40,7 @@ pub struct ReplayArguments {
     #[arg(long)]
     closed: bool,
     /// How many times as fast as recorded.
-    #[arg(long, value_name = "FACTOR", value_parser = parse_rate, default_value = "1", conflicts_with = "closed")]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_factor, default_value = "1", conflicts_with = "closed")]
     speed: f64,
     /// Requests in flight at most: 1024 in the open loop and 1 in the closed one unless given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=32_000))]
@@ -71,6 +74,7 @@ const OPEN_DEPTH: u32 = 1024;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 pub fn run(arguments: &ReplayArguments, context: &Context) -> anyhow::Result<()> {
+    check_is_other(&arguments.trace, &arguments.replayed_on)?;
     let gathered = gather(arguments)?;
     let layer = match arguments.layer {
         Some(LayerName::Files) => Layer::File,
@@ -90,8 +94,13 @@ pub fn run(arguments: &ReplayArguments, context: &Context) -> anyhow::Result<()>
     let size = ScratchSize { asked: arguments.file_size, default };
     let opened = target::open(&targets, size, access, arguments.seed, &arguments.target, context)?;
     let device = opened.device();
-    let capacity = device.geometry().capacity_bytes;
-    let planned = gathered.plan(layer, capacity, u64::from(device.geometry().offset_align_bytes));
+    let (capacity, align) = (device.geometry().capacity_bytes, device.geometry().offset_align_bytes);
+    ensure!(
+        capacity >= u64::from(align),
+        "{} is too small to replay on: it has less than the {align} bytes of the shortest request",
+        device.identity().target
+    );
+    let planned = gathered.plan(layer, capacity, u64::from(align));
     if planned.requests.is_empty() {
         return Err(
             Usage(format!("{}: the trace has no request to replay", arguments.trace.display())).into()
@@ -117,6 +126,15 @@ pub fn run(arguments: &ReplayArguments, context: &Context) -> anyhow::Result<()>
         print(&result.text())?
     }
     if replayed.interrupted { Err(Error::Interrupted.into()) } else { Ok(()) }
+}
+
+/// Refuses a target that is the trace itself, under whatever name: its writes would be to what is replayed.
+fn check_is_other(trace: &Path, target: &Path) -> Result<(), Usage> {
+    let inode = |path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    match inode(trace).filter(|trace| inode(target) == Some(*trace)) {
+        Some(_) => Err(Usage(format!("{} is the trace itself: name another target", target.display()))),
+        None => Ok(()),
+    }
 }
 
 /// All requests of the trace; a damaged trace is not replayed.

@@ -27,12 +27,14 @@ pub(super) fn prefix(text: &str) -> (Option<u32>, u64, &str) {
     (process, time_ns, text)
 }
 
-/// Seconds with six digits after the point, as of `strace -ttt` and `strace -T`.
+/// Seconds with one to nine digits after the point: `strace -ttt` and `strace -T` have six, unless they are
+/// asked for others.
 fn nanoseconds(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
-    let is_fraction = fraction.len() == 6 && fraction.bytes().all(|digit| digit.is_ascii_digit());
-    let fraction: u64 = is_fraction.then(|| fraction.parse().ok())??;
-    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction * 1000)
+    let is_fraction =
+        (1..=9).contains(&fraction.len()) && fraction.bytes().all(|digit| digit.is_ascii_digit());
+    let fraction: u64 = is_fraction.then(|| format!("{fraction:0<9}").parse().ok())??;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
 /// Whether `text`, without its prefix, begins like a call.
