@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use flashgrain::testing::decode;
+use flashgrain_sqlite_vfs::testing as sqlite;
 
 /// A decoder.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,8 @@ pub const TARGETS: &[Target] = &[
     target("workload_toml", texts::workload_toml, 4096),
     target("observed", texts::observed, 16 << 10),
     target("trace", texts::trace, 4096),
+    target("volume_directory", sqlite::volume_directory, 4096),
+    target("log_statement", sqlite::log_statement, 256),
 ];
 
 /// Runs the target of this name.

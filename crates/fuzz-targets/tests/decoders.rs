@@ -85,6 +85,11 @@ fn decoders_of_files_take_any_bytes() {
     replay_and_mutate(part(&names).as_slice());
 }
 
+#[test]
+fn decoders_of_sqlite_s_files_take_any_bytes() {
+    replay_and_mutate(part(&["volume_directory", "log_statement"]).as_slice());
+}
+
 fn part(names: &[&str]) -> Vec<Target> {
     let found: Vec<_> = TARGETS.iter().filter(|target| names.contains(&target.name)).copied().collect();
     assert_eq!(found.len(), names.len());
@@ -93,7 +98,7 @@ fn part(names: &[&str]) -> Vec<Target> {
 
 #[test]
 fn every_target_is_in_a_test_and_has_a_binary() {
-    assert_eq!(TARGETS.len(), 21, "a new target goes into one of the tests above, and into fuzz/");
+    assert_eq!(TARGETS.len(), 23, "a new target goes into one of the tests above, and into fuzz/");
     for target in TARGETS {
         let manifest = include_str!("../../../fuzz/Cargo.toml");
         assert!(

@@ -26,6 +26,8 @@ mod names;
 mod native;
 mod shape;
 mod split;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod volume;
 
 pub use mounts::{create_files, mount, open_files, unmount};

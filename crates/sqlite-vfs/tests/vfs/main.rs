@@ -4,6 +4,7 @@
 mod aligned_logs;
 mod backup;
 mod conversions;
+mod corpus;
 mod crashes;
 mod empty_files;
 mod foreign;
