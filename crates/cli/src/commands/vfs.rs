@@ -38,8 +38,8 @@ enum VfsCommand {
 
 /// Copy a plain database into a new file with a layout.
 ///
-/// The database must not be in use, and have one name. Its pages are to begin at the hot locations of the drive, which are those
-/// of a profile unless they are given.
+/// The database must not be in use, and have one name. Its pages are to begin at the hot locations of the
+/// drive, which are those of a profile unless they are given.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("hot").required(true))]
 struct ImportArguments {

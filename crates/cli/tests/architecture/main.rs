@@ -56,6 +56,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "flashgrain_model",
             "flashgrain_profile",
             "flashgrain_report",
+            "flashgrain_sqlite_vfs",
             "flashgrain_ssdsim",
             "flashgrain_trace",
         ],

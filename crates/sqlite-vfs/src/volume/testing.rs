@@ -6,8 +6,8 @@ use super::label::{Label, VolumeId};
 /// More extents than this tell nothing more.
 const EXTENTS_MAX: u32 = 1 << 12;
 
-/// A slot of a volume's directory, or the label of a member: with the length and the checksum that it has, and
-/// with the right ones.
+/// A slot of a volume's directory, or the label of a member: with the length and the checksum that it has,
+/// and with the right ones.
 pub fn volume_directory(bytes: &[u8]) {
     directory(bytes);
     if let Some(label) = Label::decode(bytes) {
