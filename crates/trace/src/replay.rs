@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use flashgrain_device::{Nanos, Op};
 use flashgrain_profile::load::Recorded;
+use serde::Serialize;
 
 use crate::{Address, Layer, NameId, Operation, Request};
 
@@ -21,6 +22,31 @@ const LENGTH_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug, Default)]
 pub struct Gathered {
     requests: Vec<Request>,
+}
+
+/// How long requests of one kind took when they were recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RecordedLatency {
+    /// Requests whose completion was recorded.
+    pub count: u64,
+    /// The median, in microseconds.
+    pub p50_us: f64,
+    /// The 99th percentile, in microseconds.
+    pub p99_us: f64,
+}
+
+impl RecordedLatency {
+    /// Of these latencies; `None` if there are none.
+    fn of(mut latencies_ns: Vec<u64>) -> Option<Self> {
+        latencies_ns.sort_unstable();
+        // The lowest latency that so large a part of all does not exceed.
+        let percentile_us = |percent: usize| {
+            let rank = (latencies_ns.len() * percent).div_ceil(100).saturating_sub(1);
+            latencies_ns.get(rank).map(|latency| *latency as f64 * 1e-3)
+        };
+        let (p50_us, p99_us) = (percentile_us(50)?, percentile_us(99)?);
+        Some(Self { count: latencies_ns.len() as u64, p50_us, p99_us })
+    }
 }
 
 /// Requests to one device.
@@ -62,6 +88,13 @@ impl Gathered {
     /// Whether there are writes or discards in a layer.
     pub fn modifies(&self, layer: Layer) -> bool {
         self.of(layer).any(|(request, _)| matches!(request.operation, Operation::Write | Operation::Discard))
+    }
+
+    /// How long the requests of an operation took in the recording; `None` if it does not say. A system call
+    /// may have been served from memory.
+    pub fn recorded_latency(&self, layer: Layer, operation: Operation) -> Option<RecordedLatency> {
+        let of_operation = self.of(layer).filter(|(request, _)| request.operation == operation);
+        RecordedLatency::of(of_operation.filter_map(|(request, _)| request.latency_ns).collect())
     }
 
     /// Where the region of each name begins, and where the last one ends.
@@ -188,6 +221,23 @@ mod tests {
             ]
         );
         assert_eq!((planned.rounded, planned.cut, planned.left_out), (1, 0, 0));
+    }
+
+    #[test]
+    fn recorded_latencies_are_ranks_of_those_that_were_recorded() {
+        let name = Names::default().id("a");
+        let mut gathered = Gathered::default();
+        for latency_us in (1..=200).rev() {
+            let write = request(name, 0, Operation::Write, 0, 512);
+            gathered.take(&Request { latency_ns: Some(latency_us * 1000), ..write });
+        }
+        gathered.take(&request(name, 0, Operation::Write, 0, 512));
+        gathered.take(&request(name, 0, Operation::Read, 0, 512));
+        let found = gathered.recorded_latency(Layer::File, Operation::Write).unwrap();
+        assert_eq!((found.count, found.p50_us.round(), found.p99_us.round()), (200, 100.0, 198.0));
+        for (layer, operation) in [(Layer::File, Operation::Read), (Layer::Drive, Operation::Write)] {
+            assert_eq!(gathered.recorded_latency(layer, operation), None);
+        }
     }
 
     #[test]

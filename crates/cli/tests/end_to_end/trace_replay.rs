@@ -42,6 +42,23 @@ fn a_simulated_drive_serves_a_trace_in_both_loops_and_repeats_itself() {
 }
 
 #[test]
+fn recorded_latencies_stand_beside_replayed_ones() {
+    let folder = folder();
+    let with_latencies: String = trace().replace(" 4096 -\n", " 4096 5000\n");
+    fs::write(folder.path().join("a.trace"), with_latencies).unwrap();
+    let found = replayed(&folder, &["sim:960evo"]);
+    for kind in ["reads", "writes"] {
+        assert_eq!(found[kind]["recorded"]["count"], 50, "{found}");
+        assert_eq!(found[kind]["recorded"]["p99_us"], 5.0, "{found}");
+    }
+    assert!(found["flushes"]["recorded"].is_null(), "{found}");
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(["trace", "replay", "a.trace", "sim:960evo"]);
+    let said = stdout(&command.assert().success());
+    assert!(said.matches("recorded ").count() == 2 && said.contains("p99 5"), "{said}");
+}
+
+#[test]
 fn a_folder_gets_a_scratch_file_and_existing_files_need_consent() {
     let folder = folder();
     fs::write(folder.path().join("a.trace"), trace()).unwrap();

@@ -11,8 +11,8 @@ use flashgrain_profile::Error;
 use flashgrain_profile::load::{self, Pace, Region, Replay, Replayed};
 use flashgrain_profile::schema::Latency;
 use flashgrain_report::unit;
-use flashgrain_trace::Layer;
-use flashgrain_trace::replay::{Gathered, Planned};
+use flashgrain_trace::replay::{Gathered, Planned, RecordedLatency};
+use flashgrain_trace::{Layer, Operation};
 use serde::Serialize;
 
 use super::check;
@@ -119,7 +119,7 @@ pub fn run(arguments: &ReplayArguments, context: &Context) -> anyhow::Result<()>
     let replay = Replay { requests: &planned.requests, pace, depth, seed: arguments.seed };
     let replayed = load::replay(device, &replay, interrupt)?;
     target::note_shortages(device, context);
-    let result = Output::new(device, arguments, depth, layer, &planned, &replayed);
+    let result = Output::new(device, arguments, (depth, layer), &gathered, &planned, &replayed);
     if arguments.json {
         print_json(&result)?
     } else {
@@ -177,24 +177,27 @@ struct Kindred {
     per_second: f64,
     bytes_per_second: f64,
     latency: Latency,
+    /// When they were recorded, if the trace says so.
+    recorded: Option<RecordedLatency>,
 }
 
 impl Output {
     fn new(
         device: &dyn Device,
         arguments: &ReplayArguments,
-        depth: u32,
-        layer: Layer,
+        (depth, layer): (u32, Layer),
+        gathered: &Gathered,
         planned: &Planned,
         replayed: &Replayed,
     ) -> Self {
         let elapsed_s = replayed.elapsed.seconds().max(1e-9);
         let [reads, writes, flushes] = &replayed.latency_ns;
         let [read, written] = replayed.bytes;
-        let of = |latency: &_, bytes: u64| {
+        let of = |latency: &_, bytes: u64, operation| {
             let latency = Latency::of(latency);
             let per_second = latency.count as f64 / elapsed_s;
-            Kindred { per_second, bytes_per_second: bytes as f64 / elapsed_s, latency }
+            let recorded = gathered.recorded_latency(layer, operation);
+            Kindred { per_second, bytes_per_second: bytes as f64 / elapsed_s, latency, recorded }
         };
         Self {
             flashgrain_version: env!("CARGO_PKG_VERSION"),
@@ -205,9 +208,9 @@ impl Output {
             seed: arguments.seed,
             elapsed_s,
             recorded_s: planned.requests.last().map_or(0.0, |last| last.at.seconds()),
-            reads: of(reads, read),
-            writes: of(writes, written),
-            flushes: of(flushes, 0),
+            reads: of(reads, read, Operation::Read),
+            writes: of(writes, written, Operation::Write),
+            flushes: of(flushes, 0, Operation::Flush),
             rounded: planned.rounded,
             cut: planned.cut,
             left_out: planned.left_out,
@@ -242,6 +245,14 @@ impl Output {
                 unit::micros(of.latency.p99_9_us),
                 unit::micros(of.latency.max_us),
             );
+            if let Some(recorded) = of.recorded {
+                text += &format!(
+                    "recorded {:>8}  p50 {}  p99 {}\n",
+                    unit::count(recorded.count as f64),
+                    unit::micros(recorded.p50_us),
+                    unit::micros(recorded.p99_us),
+                );
+            }
         }
         for (count, what) in [
             (self.rounded, "requests were rounded outwards to what the target can do"),
