@@ -15,5 +15,6 @@ mod page_sizes;
 mod power_cuts;
 mod processes;
 mod several;
+mod sql_scripts;
 mod support;
 mod volumes;
