@@ -26,7 +26,7 @@ pub enum Error {
     },
     /// A text that describes no layout.
     #[error(
-        "`{text}` is no layout; write one as hot:CHUNK:OFFSET or hot:CHUNK:OFFSET+log:STRIPE in bytes, such as hot:65536:32768"
+        "`{text}` is no layout; write one as hot:CHUNK:OFFSET in bytes, such as hot:65536:32768, with +log:STRIPE behind it for an aligned log, and +checksums for checksums of pages"
     )]
     Text {
         /// The text.

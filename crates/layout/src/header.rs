@@ -15,6 +15,8 @@
 //! 40 ├──────────────────────────────┤
 //!    │ stripe of the log, bytes, u64│ of a database without one: zero
 //! 48 ├──────────────────────────────┤
+//!    │ checksums, u32               │ 1: pages of the database have some; else zero
+//! 52 ├──────────────────────────────┤
 //!    │ zero                         │
 //! 60 ├──────────────────────────────┤
 //!    │ CRC32C of bytes 0 to 60, u32 │
@@ -42,7 +44,7 @@ const CONTAIN_WRITE_IN_FLASH_PAGE: u32 = 3;
 pub fn encode(layout: Layout) -> [u8; ENCODED_BYTES] {
     let hot = layout.hot();
     let numbers = [hot.chunk_bytes(), hot.hot_offset_bytes(), layout.log_stripe_bytes().unwrap_or(0)];
-    encode_numbers(USE_HOT_LOCATIONS, numbers)
+    encode_numbers(USE_HOT_LOCATIONS, numbers, layout.has_checksums())
 }
 
 /// What a log states at its begin.
@@ -60,21 +62,22 @@ pub fn encode_log(statement: Statement) -> [u8; ENCODED_BYTES] {
         Statement::Aligned(frames) => [frames.page_bytes(), 0, frames.stripe_bytes()],
         Statement::Unaligned => [0; 3],
     };
-    encode_numbers(WRITE_ALIGNED_STRIPES, numbers)
+    encode_numbers(WRITE_ALIGNED_STRIPES, numbers, false)
 }
 
 /// The header of a file of records in flash pages of so many bytes.
 pub fn encode_records(page_bytes: u64) -> [u8; ENCODED_BYTES] {
-    encode_numbers(CONTAIN_WRITE_IN_FLASH_PAGE, [page_bytes, 0, 0])
+    encode_numbers(CONTAIN_WRITE_IN_FLASH_PAGE, [page_bytes, 0, 0], false)
 }
 
-fn encode_numbers(technique: u32, numbers: [u64; 3]) -> [u8; ENCODED_BYTES] {
+fn encode_numbers(technique: u32, numbers: [u64; 3], has_checksums: bool) -> [u8; ENCODED_BYTES] {
     let mut bytes = [0; ENCODED_BYTES];
     bytes[..16].copy_from_slice(MAGIC);
     bytes[16..20].copy_from_slice(&technique.to_le_bytes());
     for (place, number) in bytes[24..48].chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());
     }
+    bytes[48..52].copy_from_slice(&u32::from(has_checksums).to_le_bytes());
     let checksum = crc_fast::crc32_iscsi(&bytes[..CHECKED_BYTES]);
     bytes[CHECKED_BYTES..].copy_from_slice(&checksum.to_le_bytes());
     bytes
@@ -86,12 +89,13 @@ fn encode_numbers(technique: u32, numbers: [u64; 3]) -> [u8; ENCODED_BYTES] {
 /// [`Error::Checksum`], [`Error::Newer`] or [`Error::Size`] if the file is one of ours, but damaged or of
 /// a later version.
 pub fn decode(beginning: &[u8]) -> Result<Option<Layout>, Error> {
-    let Some([chunk_bytes, hot_offset_bytes, stripe_bytes]) = decode_numbers(beginning, USE_HOT_LOCATIONS)?
-    else {
+    let Some((numbers, has_checksums)) = decode_numbers(beginning, USE_HOT_LOCATIONS)? else {
         return Ok(None);
     };
+    let [chunk_bytes, hot_offset_bytes, stripe_bytes] = numbers;
     let hot = HotLocations::new(chunk_bytes, hot_offset_bytes)?;
-    Layout::new(hot, Some(stripe_bytes).filter(|bytes| *bytes > 0)).map(Some)
+    let layout = Layout::new(hot, Some(stripe_bytes).filter(|bytes| *bytes > 0))?;
+    Ok(Some(if has_checksums { layout.with_checksums() } else { layout }))
 }
 
 /// The statement of a log that begins with these bytes; `None` if it has none.
@@ -100,8 +104,8 @@ pub fn decode(beginning: &[u8]) -> Result<Option<Layout>, Error> {
 /// As [`decode`].
 pub fn decode_log(beginning: &[u8]) -> Result<Option<Statement>, Error> {
     match decode_numbers(beginning, WRITE_ALIGNED_STRIPES)? {
-        Some([0, 0, 0]) => Ok(Some(Statement::Unaligned)),
-        Some([page_bytes, 0, stripe_bytes]) => {
+        Some(([0, 0, 0], false)) => Ok(Some(Statement::Unaligned)),
+        Some(([page_bytes, 0, stripe_bytes], false)) => {
             AlignedFrames::new(page_bytes, stripe_bytes).map(|frames| Some(Statement::Aligned(frames)))
         }
         Some(_) => Err(Error::Newer),
@@ -115,13 +119,14 @@ pub fn decode_log(beginning: &[u8]) -> Result<Option<Statement>, Error> {
 /// As [`decode`].
 pub fn decode_records(beginning: &[u8]) -> Result<Option<FlashPages>, Error> {
     match decode_numbers(beginning, CONTAIN_WRITE_IN_FLASH_PAGE)? {
-        Some([page_bytes, 0, 0]) => FlashPages::new(page_bytes).map(Some),
+        Some(([page_bytes, 0, 0], false)) => FlashPages::new(page_bytes).map(Some),
         Some(_) => Err(Error::Newer),
         None => Ok(None),
     }
 }
 
-fn decode_numbers(beginning: &[u8], technique: u32) -> Result<Option<[u64; 3]>, Error> {
+/// The numbers of a header, and whether pages have checksums.
+fn decode_numbers(beginning: &[u8], technique: u32) -> Result<Option<([u64; 3], bool)>, Error> {
     let Some(bytes) = beginning.first_chunk::<ENCODED_BYTES>().filter(|bytes| bytes.starts_with(MAGIC))
     else {
         return Ok(None);
@@ -132,10 +137,16 @@ fn decode_numbers(beginning: &[u8], technique: u32) -> Result<Option<[u64; 3]>, 
         return Err(Error::Checksum { expected, got });
     }
     let is_zero = |range: std::ops::Range<usize>| bytes[range].iter().all(|byte| *byte == 0);
-    if u32::from_le_bytes(part(bytes, 16)) != technique || !is_zero(20..24) || !is_zero(48..CHECKED_BYTES) {
+    let checksums = u32::from_le_bytes(part(bytes, 48));
+    if u32::from_le_bytes(part(bytes, 16)) != technique
+        || !is_zero(20..24)
+        || checksums > 1
+        || !is_zero(52..CHECKED_BYTES)
+    {
         return Err(Error::Newer);
     }
-    Ok(Some(std::array::from_fn(|number| u64::from_le_bytes(part(bytes, 24 + number * 8)))))
+    let numbers = std::array::from_fn(|number| u64::from_le_bytes(part(bytes, 24 + number * 8)));
+    Ok(Some((numbers, checksums == 1)))
 }
 
 fn part<const BYTES: usize>(bytes: &[u8; ENCODED_BYTES], at: usize) -> [u8; BYTES] {
@@ -158,7 +169,9 @@ mod tests {
         assert_eq!(decode(&bytes), Ok(Some(layout())));
         assert!(HEADER_BYTES as usize >= bytes.len());
         let with_log = Layout::new(layout().hot(), Some(64 << 10)).unwrap();
-        assert_eq!(decode(&encode(with_log)), Ok(Some(with_log)));
+        for layout in [with_log, with_log.with_checksums(), layout().with_checksums()] {
+            assert_eq!(decode(&encode(layout)), Ok(Some(layout)));
+        }
         let aligned = Statement::Aligned(AlignedFrames::new(4096, 64 << 10).unwrap());
         for statement in [aligned, Statement::Unaligned] {
             assert_eq!(decode_log(&encode_log(statement)), Ok(Some(statement)));

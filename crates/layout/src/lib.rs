@@ -19,6 +19,7 @@ mod flash_pages;
 pub mod header;
 mod hot_locations;
 mod layout;
+mod page_checksum;
 mod stripe_pieces;
 
 pub use aligned_frames::{
@@ -28,6 +29,7 @@ pub use error::Error;
 pub use flash_pages::{FlashPages, PAGE_HEAD_BYTES};
 pub use hot_locations::HotLocations;
 pub use layout::Layout;
+pub use page_checksum::{PAGE_CHECKSUM_BYTES, open_page, seal_page};
 pub use stripe_pieces::stripe_pieces;
 
 /// Bytes without a gap, on either side of a mapping.

@@ -1,5 +1,5 @@
 //! What the VFS costs: the same statements through SQLite's default VFS, through `flashgrain` on a plain
-//! database, and on one with a layout, in turns.
+//! database, on one with a layout, and on one with checksums, in turns.
 //!
 //! ```text
 //! cargo run --release -p flashgrain_sqlite_vfs --example beside_unix -- FOLDER [ROUNDS]
@@ -29,10 +29,11 @@ const RECORDS: u32 = 100_000;
 const LOOKUPS: u32 = 100_000;
 
 /// Name, and what follows the path in the URI.
-const WAYS: [(&str, &str); 3] = [
+const WAYS: [(&str, &str); 4] = [
     ("unix", "?vfs=unix"),
     ("flashgrain, plain", "?vfs=flashgrain&layout=plain"),
     ("flashgrain, hot:65536:32768", "?vfs=flashgrain&layout=hot:65536:32768"),
+    ("the same with checksums", "?vfs=flashgrain&layout=hot:65536:32768+checksums"),
 ];
 
 fn main() {

@@ -17,13 +17,15 @@
 //! The crate links no SQLite: it calls the functions of the table that SQLite hands to an extension.
 //!
 //! From the top: `native` (SQLite's C interface, and all of the `unsafe` code) asks `shape` where the bytes
-//! of a file are, and `names` what the files beside a database are called; `mounts` has the volumes.
+//! of a file are, and `names` what the files beside a database are called; `page_sums` has the checksums of
+//! pages, and `mounts` the volumes.
 
 pub mod convert;
 mod log_shape;
 mod mounts;
 mod names;
 mod native;
+mod page_sums;
 mod shape;
 mod split;
 #[cfg(feature = "testing")]

@@ -55,6 +55,9 @@ struct ImportArguments {
     /// The layout in bytes, as `info` prints it.
     #[arg(long, value_name = "hot:CHUNK:OFFSET", group = "hot")]
     layout: Option<Layout>,
+    /// Give each page a checksum, for which the database must reserve 8 bytes of each.
+    #[arg(long)]
+    checksums: bool,
 }
 
 /// Copy a database with a layout into a new plain file, which any program can open.
@@ -149,11 +152,12 @@ fn create_volume(arguments: &CreateVolumeArguments, context: &Context) -> anyhow
 
 /// The layout that was given, or that of the profile.
 fn layout(arguments: &ImportArguments) -> anyhow::Result<Layout> {
-    match (&arguments.layout, &arguments.profile) {
-        (Some(layout), _) => Ok(*layout),
-        (None, Some(profile)) => Ok(of_profile(&results::read_profile(profile)?)?.into()),
+    let layout = match (&arguments.layout, &arguments.profile) {
+        (Some(layout), _) => *layout,
+        (None, Some(profile)) => of_profile(&results::read_profile(profile)?)?.into(),
         (None, None) => bail!(Usage("say --profile or --layout".into())),
-    }
+    };
+    Ok(if arguments.checksums { layout.with_checksums() } else { layout })
 }
 
 /// The drive's hot locations, where they are not where files have their pages anyway.

@@ -41,6 +41,35 @@ fn a_database_goes_into_the_layout_of_a_profile_and_comes_back() {
 }
 
 #[test]
+fn pages_get_checksums_and_damage_is_told() {
+    let folder = folder();
+    let mut whole = database();
+    fs::write(folder.path().join("plain.db"), &whole).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = flashgrain();
+        command.current_dir(&folder).arg("vfs").args(arguments);
+        command
+    };
+    let import = ["import", "plain.db", "laid.db", "--layout", "hot:4096:0", "--checksums"];
+    whole[20] = 0;
+    fs::write(folder.path().join("plain.db"), &whole).unwrap();
+    fails(&mut run(&import), 1, &["reserves 0 bytes", "needs 8"]);
+    whole[20] = 8;
+    whole.chunks_exact_mut(4096).for_each(|page| page[4088..].fill(0));
+    fs::write(folder.path().join("plain.db"), &whole).unwrap();
+    run(&import).assert().success();
+    let text = stdout(&run(&["info", "laid.db"]).assert().success());
+    assert!(text.contains("hot:4096:0+checksums"), "{text}");
+    run(&["export", "laid.db", "back.db"]).assert().success();
+    assert!(fs::read(folder.path().join("back.db")).unwrap() == whole);
+    let mut laid = fs::read(folder.path().join("laid.db")).unwrap();
+    laid[4096 + 10 * 4096] ^= 1;
+    fs::write(folder.path().join("laid.db"), laid).unwrap();
+    fails(&mut run(&["export", "laid.db", "new.db"]), 1, &["laid.db is damaged: page 11", "backup"]);
+    assert!(!folder.path().join("new.db").exists());
+}
+
+#[test]
 fn what_cannot_be_copied_is_refused_with_the_reason() {
     let folder = folder();
     fs::write(folder.path().join("plain.db"), database()).unwrap();

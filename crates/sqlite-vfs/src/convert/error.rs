@@ -39,15 +39,27 @@ pub enum Error {
         /// Its layout.
         layout: Layout,
     },
-    /// Pages have no room for the headers of frames.
+    /// Pages have no room for what the layout puts there.
     #[error(
-        "{path} reserves {reserved_bytes} bytes of each page, and the log of the layout needs 24; open a new database with the layout, and copy with VACUUM INTO"
+        "{path} reserves {reserved_bytes} bytes of each page, and the layout needs {needed_bytes}; open a new database with the layout, and copy the tables into it"
     )]
     Reserved {
         /// The file.
         path: PathBuf,
         /// The bytes that it reserves.
         reserved_bytes: u8,
+        /// The bytes that the layout needs.
+        needed_bytes: u64,
+    },
+    /// A page is not what was written there.
+    #[error(
+        "{path} is damaged: page {page} is not what was written there, as its checksum differs; restore a backup, or save what can be read with SQLite after `PRAGMA flashgrain_checksums = off`"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The page, from 1 on.
+        page: u64,
     },
     /// Pages are missing that the database's header promises.
     #[error(
@@ -118,6 +130,7 @@ impl Error {
             Self::NotADatabase { .. } => "not a database",
             Self::HasLayout { .. } => "has layout",
             Self::Reserved { .. } => "reserved",
+            Self::Damaged { .. } => "damaged",
             Self::CutOff { .. } => "cut off",
             Self::HardLinks { .. } => "hard links",
             Self::Plain { .. } => "plain",

@@ -7,17 +7,21 @@ mod error;
 mod source;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use flashgrain_layout::header::{self, HEADER_BYTES};
-use flashgrain_layout::{FRAME_HEADER_BYTES, Layout};
+use flashgrain_layout::{Layout, open_page, seal_page};
 
 pub use error::Error;
 
 use crate::names;
 use error::io_error;
 use source::Source;
+
+/// Pages are copied by so many bytes at a time, a multiple of all their sizes.
+const CHUNK_BYTES: u64 = 1 << 20;
 
 /// What a database's file says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,14 +69,23 @@ pub fn import(from: &Path, to: &Path, layout: Layout) -> Result<Description, Err
         return Err(Error::HasLayout { path: from.to_owned(), layout });
     }
     let reserved_bytes = source.reserved_bytes();
-    if layout.log_stripe_bytes().is_some() && u64::from(reserved_bytes) < FRAME_HEADER_BYTES {
-        return Err(Error::Reserved { path: from.to_owned(), reserved_bytes });
+    let needed_bytes = layout.reserved_bytes();
+    if u64::from(reserved_bytes) < needed_bytes {
+        return Err(Error::Reserved { path: from.to_owned(), reserved_bytes, needed_bytes });
     }
     source.can_be_copied(to)?;
     let mut target = Target::create(to, true)?;
     let mut block = vec![0; HEADER_BYTES as usize];
     block[..header::ENCODED_BYTES].copy_from_slice(&header::encode(layout));
-    target.copy(&mut source, 0, layout.start_bytes())?;
+    if layout.has_checksums() {
+        let seal = |page: &mut [u8], offset| {
+            seal_page(page, offset);
+            true
+        };
+        target.copy_pages(&mut source, 0, (layout.start_bytes(), 0), seal)?;
+    } else {
+        target.copy(&mut source, 0, layout.start_bytes())?;
+    }
     target.finish(&source, &block)
 }
 
@@ -86,8 +99,12 @@ pub fn export(from: &Path, to: &Path) -> Result<Description, Error> {
     source.can_be_copied(to)?;
     let mut target = Target::create(to, false)?;
     let mut block = vec![0; source.database_bytes().min(HEADER_BYTES) as usize];
-    source.read_exact(layout.start_bytes(), &mut block)?;
-    target.copy(&mut source, layout.start_bytes() + block.len() as u64, block.len() as u64)?;
+    if layout.has_checksums() {
+        block = target.copy_pages(&mut source, layout.start_bytes(), (0, block.len()), open_page)?;
+    } else {
+        source.read_exact(layout.start_bytes(), &mut block)?;
+        target.copy(&mut source, layout.start_bytes() + block.len() as u64, block.len() as u64)?;
+    }
     target.finish(&source, &block)
 }
 
@@ -120,6 +137,40 @@ impl Target {
         self.file.seek(SeekFrom::Start(to)).map_err(io_error(&self.path))?;
         // It does not say which of the two files failed; the target may be full.
         io::copy(source, &mut self.file).map_err(io_error(&self.path)).map(drop)
+    }
+
+    /// Copies the source from an offset on to where it belongs here, with a change of each page, to which its
+    /// offset in the database is told, and which says whether the page is whole. The first bytes are given
+    /// back instead of being written, as many as are held back.
+    fn copy_pages(
+        &mut self,
+        source: &mut Source,
+        from: u64,
+        (to, held_back): (u64, usize),
+        change: impl Fn(&mut [u8], u64) -> bool,
+    ) -> Result<Vec<u8>, Error> {
+        let (pages, page_bytes) = (source.pages(), source.page_bytes());
+        let source_path = source.path.clone();
+        let file = source.from(from)?;
+        let (mut chunk, mut at, mut held) = (Vec::new(), 0, Vec::new());
+        loop {
+            chunk.clear();
+            let read = (&*file).take(CHUNK_BYTES).read_to_end(&mut chunk);
+            if read.map_err(io_error(&source_path))? == 0 {
+                return Ok(held);
+            }
+            for (page, number) in chunk.chunks_exact_mut(page_bytes as usize).zip(at / page_bytes..pages) {
+                if !change(page, number * page_bytes) {
+                    return Err(Error::Damaged { path: source_path, page: number + 1 });
+                }
+            }
+            let begin = if at == 0 { held_back.min(chunk.len()) } else { 0 };
+            held.extend_from_slice(&chunk[..begin]);
+            let offset = to + at + begin as u64;
+            let written = self.file.write_all_at(&chunk[begin..], offset);
+            written.map_err(io_error(&self.path))?;
+            at += chunk.len() as u64;
+        }
     }
 
     /// Makes the copy durable, and a database.
@@ -222,6 +273,40 @@ mod tests {
         fs::write(path("copy-grainjournal"), b"\xd9of another").unwrap();
         assert_eq!(kind(import(&plain, &copy, layout())), "exists");
         assert!(!copy.exists());
+    }
+
+    #[test]
+    fn checksums_go_in_and_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let [plain, laid, back] = ["plain", "laid", "back"].map(|name| folder.path().join(name));
+        let with = layout().with_checksums();
+        for (bytes, size) in [(512, 512), (8192, 512), (3 << 20, 512), (192 << 10, 1 << 16)] {
+            let mut database = database(bytes);
+            database[16..18].copy_from_slice(if size == 512 { &[2, 0] } else { &[0, 1] });
+            database[20] = 8;
+            count_pages(&mut database, (bytes / size) as u32);
+            // The reserved bytes, in which something may be.
+            database.chunks_exact_mut(size).for_each(|page| page[size - 8..].fill(0));
+            fs::write(&plain, &database).unwrap();
+            assert_eq!(import(&plain, &laid, with).unwrap().layout, Some(with));
+            export(&laid, &back).unwrap();
+            assert!(fs::read(&back).unwrap() == database, "{bytes}");
+            fs::remove_file(&back).unwrap();
+            let mut damaged = fs::read(&laid).unwrap();
+            let last = damaged.len() - size / 2;
+            damaged[last] ^= 1;
+            fs::write(&laid, &damaged).unwrap();
+            let error = export(&laid, &back).unwrap_err();
+            assert!(error.to_string().contains(&format!("page {} is not what", bytes / size)), "{error}");
+            assert!(!back.exists());
+            fs::remove_file(&laid).unwrap();
+        }
+        let mut without = database(8192);
+        without[20] = 0;
+        fs::write(&plain, &without).unwrap();
+        let error = import(&plain, &back, with).unwrap_err();
+        assert_eq!(error.kind(), "reserved");
+        assert!(error.to_string().contains("needs 8"), "{error}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ const HEADER_OF_DATABASE_BYTES: usize = 100;
 
 /// A database to be read.
 pub(super) struct Source {
-    path: PathBuf,
+    pub path: PathBuf,
     file: File,
     metadata: Metadata,
     pub layout: Option<Layout>,
@@ -89,7 +89,7 @@ impl Source {
     /// Pages that the database must have. Its header has their number unless a version of SQLite before 3.7.0
     /// was the last to write: it has left the number's own change counter behind. A file holds whole pages
     /// in any case.
-    fn pages(&self) -> u64 {
+    pub fn pages(&self) -> u64 {
         let is_counted = self.number(28) > 0 && self.number(24) == self.number(92);
         if is_counted { self.number(28).into() } else { self.database_bytes().div_ceil(self.page_bytes()) }
     }

@@ -18,6 +18,7 @@ pub(super) const IOERR_FSYNC: c_int = IOERR | (4 << 8);
 pub(super) const IOERR_TRUNCATE: c_int = IOERR | (6 << 8);
 pub(super) const IOERR_DELETE: c_int = IOERR | (10 << 8);
 pub(super) const IOERR_DELETE_NOENT: c_int = IOERR | (23 << 8);
+pub(super) const IOERR_DATA: c_int = IOERR | (32 << 8);
 pub(super) const OK_LOAD_PERMANENTLY: c_int = 1 << 8;
 
 pub(super) const OPEN_READONLY: c_int = 0x1;
@@ -44,6 +45,9 @@ pub(super) const FCNTL_RESERVE_BYTES: c_int = 38;
 
 /// Promises that a write of an aligned block is atomic, and that several writes are.
 pub(super) const IOCAP_ATOMIC: c_int = 0x1ff | 0x4000;
+
+/// Promises that parts of pages may be read.
+pub(super) const IOCAP_SUBPAGE_READ: c_int = 0x8000;
 
 /// Promises that bytes around those that are written stay as they are if power fails.
 pub(super) const IOCAP_POWERSAFE_OVERWRITE: c_int = 0x1000;

@@ -3,12 +3,15 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
+use flashgrain_layout::Layout;
+
 use super::abi::{
-    FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_VFSNAME, File, Functions, IOCAP_ATOMIC, IOERR, IOERR_SHORT_READ,
-    IoMethods, LOCK_NONE, NOMEM, OK, SYNC_NORMAL,
+    FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_VFSNAME, File, Functions, IOCAP_ATOMIC, IOCAP_SUBPAGE_READ, IOERR,
+    IOERR_DATA, IOERR_SHORT_READ, IOERR_WRITE, IoMethods, LOCK_NONE, NOMEM, OK, SYNC_NORMAL,
 };
 use super::lower::{Lower, call};
 use crate::names::Names;
+use crate::page_sums::PageSums;
 use crate::shape::Shape;
 use crate::split::Split;
 
@@ -16,7 +19,10 @@ use crate::split::Split;
 const RESERVED_AT: c_int = 20;
 
 /// The pragma that says which layout a database has.
-const PRAGMA: &CStr = c"flashgrain_layout";
+const LAYOUT_PRAGMA: &CStr = c"flashgrain_layout";
+
+/// The pragma that says whether pages are compared with their checksums, and has them be so or not.
+const CHECKSUMS_PRAGMA: &CStr = c"flashgrain_checksums";
 
 /// What SQLite takes for a file of ours. The file of the VFS behind follows it in the same memory.
 #[repr(C)]
@@ -33,6 +39,7 @@ pub(super) struct State {
     pub names: &'static Names,
     /// How its writes are split, if they are.
     pub split: Option<Split>,
+    pub sums: PageSums,
 }
 
 /// Which files are ours.
@@ -173,16 +180,40 @@ impl State {
     }
 }
 
-/// Stripes to which the frames of an open database's log are to be aligned, if the file is one of ours.
+impl State {
+    /// The layout, if pages have checksums.
+    fn with_checksums(&self) -> Option<Layout> {
+        self.shape.layout().filter(Layout::has_checksums)
+    }
+
+    /// Takes the checksum off a page that was read.
+    ///
+    /// # Safety
+    /// The buffer has so many bytes, which were read.
+    unsafe fn open_page(&mut self, buffer: *mut c_void, bytes: c_int, offset: i64) -> c_int {
+        let (Ok(length), Ok(offset)) = (usize::try_from(bytes), u64::try_from(offset)) else { return IOERR };
+        // SAFETY: as the caller promises.
+        let page = unsafe { std::slice::from_raw_parts_mut(buffer.cast(), length) };
+        match self.sums.opened(page, offset) {
+            Ok(()) => OK,
+            Err(why) => {
+                self.functions.tell(IOERR_DATA, &why);
+                IOERR_DATA
+            }
+        }
+    }
+}
+
+/// The layout of an open database, if the file is one of ours.
 ///
 /// # Safety
 /// `file` is open, and no other call on it is under way.
-pub(super) unsafe fn log_stripe_bytes(file: *mut File) -> Option<u64> {
+pub(super) unsafe fn layout(file: *mut File) -> Option<Layout> {
     // SAFETY: an open file has methods.
     let methods = unsafe { (*file).methods };
     let is_ours = [&METHODS_1, &METHODS_2, &METHODS_3].into_iter().any(|ours| std::ptr::eq(methods, ours));
     // SAFETY: an open file of ours.
-    is_ours.then(|| unsafe { halves(file) }.0.shape.layout()?.log_stripe_bytes()).flatten()
+    is_ours.then(|| unsafe { halves(file) }.0.shape.layout()).flatten()
 }
 
 /// The place of a logical offset.
@@ -229,11 +260,16 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
         // SAFETY: the buffer has so many bytes, which were just read.
         unsafe { state.note_reserved(buffer, bytes, offset) };
     }
-    match &state.split {
+    let code = match &state.split {
         // SAFETY: as above.
         Some(split) if !split.is_empty() => unsafe { overlay(split, buffer, bytes, at, code) },
         _ => code,
+    };
+    if code == OK && state.with_checksums().is_some() {
+        // SAFETY: as above.
+        return unsafe { state.open_page(buffer, bytes, offset) };
     }
+    code
 }
 
 /// Puts pieces that wait over what was read with `code`.
@@ -258,8 +294,21 @@ unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int,
     // SAFETY: the buffer has so many bytes.
     unsafe { state.note_reserved(buffer, bytes, offset) };
     let at = check!(physical(shape, offset));
-    if state.split.is_some() && matches!(shape, Shape::Laid(_)) {
+    let mut buffer = buffer;
+    if let Some(layout) = state.with_checksums() {
+        let (length, offset) = (usize::try_from(bytes).unwrap_or(0), u64::try_from(offset).unwrap_or(0));
         // SAFETY: as above.
+        let page = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), length) };
+        match state.sums.sealed(page, offset, layout) {
+            Ok(sealed) => buffer = sealed.as_ptr().cast(),
+            Err(why) => {
+                state.functions.tell(IOERR_WRITE, why);
+                return IOERR_WRITE;
+            }
+        }
+    }
+    if state.split.is_some() && matches!(shape, Shape::Laid(_)) {
+        // SAFETY: as above; a page with its checksum is as long.
         return unsafe { state.write_split(lower, buffer, bytes, at) };
     }
     call!(lower, write, buffer, bytes, at)
@@ -329,10 +378,8 @@ unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *
             code
         }
         // SAFETY: the argument of this operation.
-        FCNTL_PRAGMA if unsafe { is_ours(argument.cast()) } => {
-            let shape = check!(state.looked(lower));
-            let text =
-                state.functions.text(&shape.layout().map_or("plain".into(), |layout| layout.to_string()));
+        FCNTL_PRAGMA if let Some(answer) = unsafe { state.pragma(lower, argument.cast()) } => {
+            let text = state.functions.text(&check!(answer));
             // SAFETY: the first is the place for the answer.
             unsafe { *argument.cast::<*mut c_char>() = text };
             if text.is_null() { NOMEM } else { OK }
@@ -341,21 +388,57 @@ unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *
     }
 }
 
-/// Whether this is our pragma.
-///
-/// # Safety
-/// The argument of `SQLITE_FCNTL_PRAGMA`: places for the answer, of the name, and of the value.
-unsafe fn is_ours(arguments: *const *const c_char) -> bool {
-    // SAFETY: as the caller promises; the name is a C string.
-    unsafe { CStr::from_ptr(*arguments.add(1)) }.to_bytes().eq_ignore_ascii_case(PRAGMA.to_bytes())
+impl State {
+    /// The answer to a pragma of ours; `None` to others.
+    ///
+    /// # Safety
+    /// The arguments are those of `SQLITE_FCNTL_PRAGMA`: places for the answer, of the name, and of the value.
+    unsafe fn pragma(
+        &mut self,
+        lower: Lower,
+        arguments: *const *const c_char,
+    ) -> Option<Result<String, c_int>> {
+        // SAFETY: as the caller promises; the name is a C string, and the value is one if it is there.
+        let (name, value) = unsafe {
+            let (name, value) = (CStr::from_ptr(*arguments.add(1)), *arguments.add(2));
+            (name, (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy()))
+        };
+        let is = |ours: &CStr| name.to_bytes().eq_ignore_ascii_case(ours.to_bytes());
+        if !is(LAYOUT_PRAGMA) && !is(CHECKSUMS_PRAGMA) {
+            return None;
+        }
+        let layout = match self.looked(lower) {
+            Ok(shape) => shape.layout(),
+            Err(code) => return Some(Err(code)),
+        };
+        if is(LAYOUT_PRAGMA) {
+            return Some(Ok(layout.map_or("plain".into(), |layout| layout.to_string())));
+        }
+        match value.as_deref().map(str::to_ascii_lowercase).as_deref() {
+            Some("on" | "1" | "true" | "yes") => self.sums.are_checked = true,
+            Some("off" | "0" | "false" | "no") => self.sums.are_checked = false,
+            _ => {}
+        }
+        let word = match layout.filter(Layout::has_checksums) {
+            None => "none",
+            Some(_) if self.sums.are_checked => "on",
+            Some(_) => "off",
+        };
+        Some(Ok(word.into()))
+    }
 }
 
 unsafe extern "C" fn device_characteristics(file: *mut File) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
     let promised = call!(lower, device_characteristics);
-    // Blocks of the database are not those of the file any more.
-    if state.shape.layout().is_some() { promised & !IOCAP_ATOMIC } else { promised }
+    // Blocks of the database are not those of the file any more, and checksums are those of whole pages.
+    let withdrawn = match state.shape.layout() {
+        Some(layout) if layout.has_checksums() => IOCAP_ATOMIC | IOCAP_SUBPAGE_READ,
+        Some(_) => IOCAP_ATOMIC,
+        None => 0,
+    };
+    promised & !withdrawn
 }
 
 unsafe extern "C" fn fetch(file: *mut File, offset: i64, bytes: c_int, page: *mut *mut c_void) -> c_int {
@@ -363,7 +446,8 @@ unsafe extern "C" fn fetch(file: *mut File, offset: i64, bytes: c_int, page: *mu
     let (state, lower) = unsafe { halves(file) };
     check!(state.settle(lower, true));
     let shape = check!(state.looked(lower));
-    if matches!(shape, Shape::Undecided(_)) {
+    // A page that is mapped is compared with nothing.
+    if matches!(shape, Shape::Undecided(_)) || state.with_checksums().is_some() {
         // SAFETY: a place for the result.
         unsafe { *page = null_mut() };
         return OK;

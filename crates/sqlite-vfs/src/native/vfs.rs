@@ -16,6 +16,7 @@ use super::lower::{Lower, call};
 use crate::log_shape::LogShape;
 use crate::mounts;
 use crate::names::{self, Name, Names};
+use crate::page_sums::PageSums;
 use crate::shape::Shape;
 use crate::split::Split;
 
@@ -212,7 +213,14 @@ unsafe fn open_database(
         }
     };
     let kind = Kind::Database(path.to_vec());
-    let state = State { shape, kind, functions: shim.functions, names: &shim.names, split };
+    let state = State {
+        shape,
+        kind,
+        functions: shim.functions,
+        names: &shim.names,
+        split,
+        sums: PageSums::default(),
+    };
     // SAFETY: the lower file is open.
     unsafe { install(file, lower, state) };
     OK
@@ -245,7 +253,7 @@ unsafe fn open_beside(
         Ok(lower) => {
             let (shape, kind) = (Shape::Plain, Kind::Beside { _name: real });
             let (functions, names) = (shim.functions, &shim.names);
-            let state = State { shape, kind, functions, names, split: None };
+            let state = State { shape, kind, functions, names, split: None, sums: PageSums::default() };
             // SAFETY: the lower file is open.
             unsafe { install(file, lower, state) };
             OK

@@ -3,6 +3,7 @@
 
 mod aligned_logs;
 mod backup;
+mod checksums;
 mod conversions;
 mod corpus;
 mod crashes;

@@ -16,9 +16,16 @@ type SqlitesEntryPoint =
     unsafe extern "C" fn(*mut ffi::sqlite3, *mut *mut c_char, *const ffi::sqlite3_api_routines) -> c_int;
 
 /// The paper's SSD-S, the smallest layout, one that is aligned to nothing but sectors, one with a log that is
-/// aligned, and none.
-pub const LAYOUTS: [&str; 5] =
-    ["hot:65536:32768", "hot:4096:0", "hot:5120:1536", "hot:4096:0+log:16384", "plain"];
+/// aligned, none, and two with checksums.
+pub const LAYOUTS: [&str; 7] = [
+    "hot:65536:32768",
+    "hot:4096:0",
+    "hot:5120:1536",
+    "hot:4096:0+log:16384",
+    "plain",
+    "hot:65536:32768+checksums",
+    "hot:4096:0+log:16384+checksums",
+];
 
 /// The layout of most tests.
 pub const LAYOUT: &str = LAYOUTS[0];
