@@ -392,7 +392,8 @@ impl State {
     /// The answer to a pragma of ours; `None` to others.
     ///
     /// # Safety
-    /// The arguments are those of `SQLITE_FCNTL_PRAGMA`: places for the answer, of the name, and of the value.
+    /// The arguments are those of `SQLITE_FCNTL_PRAGMA`: places for the answer, of the name, and of the
+    /// value.
     unsafe fn pragma(
         &mut self,
         lower: Lower,
