@@ -72,7 +72,8 @@ pub fn open_files(
 /// Makes a volume of `bytes` in new files, or on block devices as they are; then as [`open_files`].
 ///
 /// # Errors
-/// [`Error::Twice`], [`Error::Device`] if a file exists or there is no room, [`Error::Small`].
+/// [`Error::Twice`], [`Error::Device`] if a file exists or there is no room, [`Error::Small`]. No file is
+/// left behind then.
 pub fn create_files(
     paths: &[PathBuf],
     bytes: u64,
@@ -80,9 +81,13 @@ pub fn create_files(
     options: VolumeOptions,
 ) -> Result<Arc<Volume>, Error> {
     are_distinct(paths)?;
-    let claim = Claim::take(&block_devices(paths), false)?;
+    let devices = block_devices(paths);
+    let claim = Claim::take(&devices, false)?;
     let made = FileDevice::create_store(paths, &claim, b"Flashgrain volume\n", bytes, device)?;
-    Volume::create(Arc::new(made), options)
+    Volume::create(Arc::new(made), options).inspect_err(|_| {
+        // They were made for this volume. The user is told why there is none, not an error of the removal.
+        paths.iter().filter(|path| !devices.contains(path)).for_each(|path| drop(std::fs::remove_file(path)));
+    })
 }
 
 /// Refuses a file or drive that is named twice, by whatever names.

@@ -109,5 +109,8 @@ fn volumes_are_made_in_new_files_only() {
     assert!(said.contains("8 MiB"), "{said}");
     fails(&mut make(&["new", "one"]), 2, &["one exists"]);
     fails(&mut make(&["new", "./new"]), 2, &["./new is named twice"]);
+    let mut small = flashgrain();
+    small.current_dir(&folder).args(["vfs", "create-volume", "--size", "1KiB", "new"]);
+    fails(&mut small, 2, &["too small", "3 MiB"]);
     assert!(!folder.path().join("new").exists());
 }

@@ -190,17 +190,15 @@ impl State {
     ///
     /// # Safety
     /// The buffer has so many bytes, which were read.
-    unsafe fn open_page(&mut self, buffer: *mut c_void, bytes: c_int, offset: i64) -> c_int {
-        let (Ok(length), Ok(offset)) = (usize::try_from(bytes), u64::try_from(offset)) else { return IOERR };
+    unsafe fn open_page(&mut self, buffer: *mut c_void, bytes: c_int, offset: i64) -> Result<(), c_int> {
+        let (length, offset) =
+            (usize::try_from(bytes).map_err(|_| IOERR)?, u64::try_from(offset).map_err(|_| IOERR)?);
         // SAFETY: as the caller promises.
         let page = unsafe { std::slice::from_raw_parts_mut(buffer.cast(), length) };
-        match self.sums.opened(page, offset) {
-            Ok(()) => OK,
-            Err(why) => {
-                self.functions.tell(IOERR_DATA, &why);
-                IOERR_DATA
-            }
-        }
+        self.sums.opened(page, offset).map_err(|why| {
+            self.functions.tell(IOERR_DATA, &why);
+            IOERR_DATA
+        })
     }
 }
 
@@ -265,9 +263,9 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
         Some(split) if !split.is_empty() => unsafe { overlay(split, buffer, bytes, at, code) },
         _ => code,
     };
-    if code == OK && state.with_checksums().is_some() {
-        // SAFETY: as above.
-        return unsafe { state.open_page(buffer, bytes, offset) };
+    if matches!(code, OK | IOERR_SHORT_READ) && state.with_checksums().is_some() {
+        // SAFETY: as above; what is behind the end of the file is zero.
+        check!(unsafe { state.open_page(buffer, bytes, offset) });
     }
     code
 }

@@ -74,6 +74,11 @@ fn damaged_and_misplaced_pages_are_told() {
                 file.write_all_at(&right, start + page * PAGE_BYTES).unwrap();
             }
         }
+        // SQLite takes what is missing of the last page for zeros.
+        let last = page_of(&file, start, pages - 1);
+        file.set_len(start + pages * PAGE_BYTES - 1000).unwrap();
+        is_told("");
+        file.write_all_at(&last, start + (pages - 1) * PAGE_BYTES).unwrap();
         let connection = open(&path, "plain");
         assert_eq!(read_all(&connection).unwrap(), whole);
         check(&connection);
