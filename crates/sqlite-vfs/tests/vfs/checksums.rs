@@ -246,3 +246,33 @@ fn splits_and_copies_keep_checksums() {
     read_all(&connection).unwrap();
     check(&connection);
 }
+
+/// In a log, it is noticed only when the log goes into the database, which stays as it is.
+#[test]
+fn a_log_without_reserved_bytes_stays_a_log_until_it_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("database");
+    made(&path, WITH[0].0);
+    let other = open_plainly(&folder.path().join("other"));
+    create(&other);
+    fill(&other, 0..300);
+    let mut connection = open(&path, "plain");
+    pragma::<String>(&connection, "journal_mode = wal");
+    Backup::new(&other, &mut connection).unwrap().step(-1).unwrap();
+    let checkpoint = |connection: &Connection| {
+        connection.query_row("PRAGMA wal_checkpoint(truncate)", [], |row| row.get::<_, i64>(0))
+    };
+    assert_eq!(code(checkpoint(&connection)), 10 | 3 << 8);
+    assert_eq!(count(&connection), 300);
+    drop(connection);
+    let connection = open(&path, "plain");
+    assert_eq!(count(&connection), 300);
+    check(&connection);
+    connection.execute_batch("VACUUM").unwrap();
+    assert_eq!(checkpoint(&connection).unwrap(), 0);
+    drop(connection);
+    let connection = open(&path, "plain");
+    assert_eq!(count(&connection), 300);
+    read_all(&connection).unwrap();
+    check(&connection);
+}
