@@ -9,11 +9,12 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Weak};
 
 use crate::btree::BTree;
+use crate::buffered::Shared;
 use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
 use crate::index::{Horizon, Index, IndexKind, Indexes, Operators, Parameters, Tree, TreeId, TreeOperator};
 use crate::log::Timestamp;
-use crate::lsm::{Decided, Lsm, LsmOptions, Shared};
+use crate::lsm::{Decided, Lsm, LsmOptions};
 use crate::poison::Poison;
 use crate::pool::Pool;
 use crate::versioned::{AllIndexes, History, InPlace};
@@ -25,7 +26,7 @@ pub(crate) struct Factory {
     all: Arc<AllIndexes>,
     /// The largest class of nodes so far.
     class_max: Arc<AtomicUsize>,
-    lsm: Arc<Shared>,
+    shared: Arc<Shared>,
     operators: Operators,
 }
 
@@ -89,7 +90,7 @@ impl Factory {
     /// pages.
     pub fn new(
         pool: &Arc<Pool>,
-        lsm: Arc<Shared>,
+        shared: Arc<Shared>,
         poison: &Poison,
         (old_versions_bytes, operators): (u64, Operators),
     ) -> Arc<Self> {
@@ -106,7 +107,7 @@ impl Factory {
             pool: Arc::clone(pool),
             all: Arc::new(AllIndexes::new(history)),
             class_max,
-            lsm,
+            shared,
             operators,
         })
     }
@@ -123,7 +124,7 @@ impl Factory {
 
     /// Transactions are known, which say what is still seen.
     pub fn set_horizon(&self, horizon: Weak<dyn Horizon>) {
-        self.lsm.set_horizon(horizon);
+        self.shared.set_horizon(horizon);
     }
 
     /// The log was replayed; it ends at this commit.
@@ -150,7 +151,7 @@ impl Factory {
             #[cfg(feature = "testing")]
             IndexKind::AppendOnly => self.create(Plan { kind: IndexKind::BTree, ..plan }),
             IndexKind::Lsm => {
-                let decided = self.lsm.decide(lsm)?;
+                let decided = self.shared.decide_lsm(lsm)?;
                 let root = Lsm::create(&self.pool)?;
                 let mut parameters = Nodes { class, root }.encode();
                 parameters.extend_from_slice(&decided.encode());
@@ -165,7 +166,7 @@ impl Factory {
     /// [`Error::Options`] for numbers that no LSM-tree has.
     pub fn decisions(&self, plan: Plan) -> Result<Vec<Decision>, Error> {
         match plan.kind {
-            IndexKind::Lsm => self.lsm.decisions(plan.lsm, class_bytes(plan.class.into()) as usize),
+            IndexKind::Lsm => self.shared.lsm_decisions(plan.lsm, class_bytes(plan.class.into()) as usize),
             _ => Ok(Vec::new()),
         }
     }
@@ -218,7 +219,7 @@ impl Factory {
             IndexKind::Lsm => {
                 let index: Arc<dyn Index> = Lsm::open(
                     id,
-                    &self.lsm,
+                    &self.shared,
                     root,
                     (decided(id, parameters)?, class_bytes(class.into()) as usize),
                     operator,

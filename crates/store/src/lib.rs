@@ -5,6 +5,7 @@
 mod planted;
 
 mod btree;
+mod buffered;
 mod catalog;
 mod checkpoint;
 mod checksum;

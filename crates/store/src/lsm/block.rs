@@ -14,6 +14,7 @@
 use std::cmp::Ordering;
 use std::ops::{Deref, Range};
 
+use crate::buffered::order;
 use crate::index::{VERSION_BYTES, Version};
 use crate::log::Timestamp;
 use crate::pool::BlockShare;
@@ -27,11 +28,6 @@ const OFFSET_BYTES: usize = size_of::<u32>();
 
 /// Most bytes of a record besides key and value: their lengths, which take three each, and the version.
 const RECORD_BYTES: usize = 3 * 3 + VERSION_BYTES;
-
-/// Where a version lies among others: by key, and of a key the newer ones first.
-pub(super) fn order(one: (&[u8], Timestamp), other: (&[u8], Timestamp)) -> Ordering {
-    one.0.cmp(other.0).then(other.1.cmp(&one.1))
-}
 
 /// Bytes that were read, which several may share.
 #[derive(Clone)]

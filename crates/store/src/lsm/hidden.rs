@@ -2,11 +2,10 @@
 //! keys, and is newer than they are. They go without being read, unless they have overflow values, which have
 //! to be given up one by one.
 
-use super::levels::{KeyInterval, Levels, Run, Target, overlapping};
+use super::levels::{Levels, Run, Target, overlapping};
 use super::policy::{Busy, Job};
-use super::ranges::{Fragment, RangeTombstones};
-use super::retention::Retention;
 use super::table::Table;
+use crate::buffered::{Fragment, KeyInterval, RangeTombstones, Retention};
 use crate::log::Timestamp;
 
 /// Reads what [`pick`] looks at, for which it may wait. What cannot be read hides nothing until it can.

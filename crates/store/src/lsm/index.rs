@@ -6,16 +6,15 @@ use std::task::Poll;
 use flashgrain_device::Nanos;
 use flashgrain_settings::layout::Decision;
 
-use super::cursor::{Cursor, MemtableCursor, RunCursor};
+use super::cursor::RunCursor;
 use super::levels::Target;
-use super::memtable::Memtable;
 use super::merge::Output;
 use super::scan::LsmScan;
 use super::table::Table;
 use super::table_cursor::Reading;
 use super::tree::Lsm;
-use super::versions::KeyVersions;
 use crate::Error;
+use crate::buffered::{Cursor, KeyVersions, Memtable, MemtableCursor};
 use crate::header::PageId;
 use crate::index::{
     Census, Commit, Direction, Found, Index, Limits, Loads, LsmStats, May, Newest, Prior, Reapplied,

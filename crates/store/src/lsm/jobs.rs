@@ -1,10 +1,10 @@
 //! The jobs of a tree that are running.
 
 use super::hidden;
-use super::levels::{KeyInterval, Levels, Target};
+use super::levels::{Levels, Target};
 use super::options::Options;
 use super::policy::{Busy, ForRoom, Job, Ticket, pick_for_room};
-use super::retention::Retention;
+use crate::buffered::{KeyInterval, Retention};
 use crate::index::{Horizon, is_eager};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::{Waker, park, waker};

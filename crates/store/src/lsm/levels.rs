@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use super::table::{Place, Places, Summary, Table};
 use crate::Error;
+use crate::buffered::KeyInterval;
 use crate::header::PageId;
 use crate::index::LoadId;
 use crate::sync::Arc;
@@ -25,13 +26,6 @@ pub(super) struct Levels {
     bytes: Vec<u64>,
     /// The tables of each [load](super::load) that is prepared: in no level, and nobody reads them.
     loads: Vec<Run>,
-}
-
-/// The keys from one on to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeyInterval<'a> {
-    pub first: &'a [u8],
-    pub last: &'a [u8],
 }
 
 /// What a flush or compaction changes.
@@ -68,21 +62,17 @@ impl Target {
 }
 
 impl<'a> KeyInterval<'a> {
-    pub fn of(table: &'a Table) -> Self {
+    pub(in crate::lsm) fn of(table: &'a Table) -> Self {
         Self { first: &table.summary.first_key, last: &table.summary.last_key }
     }
 
     /// The keys between those of all tables, whatever their order; `None` if there are no tables.
-    pub fn over(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> Option<Self> {
+    pub(in crate::lsm) fn over(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> Option<Self> {
         let both = |one: Self, other: Self| Self {
             first: one.first.min(other.first),
             last: one.last.max(other.last),
         };
         tables.into_iter().map(|table| Self::of(table)).reduce(both)
-    }
-
-    pub fn overlaps(self, other: KeyInterval<'_>) -> bool {
-        self.first <= other.last && other.first <= self.last
     }
 }
 

@@ -10,14 +10,13 @@
 
 use std::ops::Bound;
 
-use super::cursor::{Cursor as _, MemtableCursor};
-use super::levels::{Edit, KeyInterval, Levels, Run, Target, bytes_of, overlapping};
+use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
 use super::merge::recorded;
 use super::policy::Busy;
-use super::ranges::RangeTombstones;
 use super::table::{LOADED, Made, TableWriter};
 use super::tree::{Lsm, Parts};
 use crate::Error;
+use crate::buffered::{Cursor as _, KeyInterval, MemtableCursor, RangeTombstones};
 use crate::index::{Direction, Load, LoadId, Loads, Version, is_eager};
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;

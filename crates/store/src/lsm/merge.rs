@@ -4,20 +4,17 @@ use std::ops::Bound;
 use std::panic::resume_unwind;
 
 use super::below::Below;
-use super::cursor::{Cursor, MemtableCursor, Merged, RunCursor};
-use super::folding::Folding;
+use super::cursor::RunCursor;
 use super::hidden;
 use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
-use super::memtable::Memtable;
 use super::policy::{ForRoom, Job, Ticket};
-use super::ranges::RangeTombstones;
-use super::retention::Retention;
 use super::table::{Made, Table, TableOptions, TableWriter};
 use super::table_cursor::Reading;
 use super::tree::Lsm;
-use super::turn::Turn;
-use super::versions::KeyVersions;
 use crate::Error;
+use crate::buffered::{
+    Cursor, Folding, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Retention, Turn,
+};
 use crate::header::PageId;
 use crate::index::{Direction, Horizon};
 use crate::sync::Arc;

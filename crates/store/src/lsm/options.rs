@@ -11,6 +11,7 @@ use super::compression::LsmCompression;
 use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
 use super::table::TableOptions;
 use super::throttling::{Controller, LsmThrottling};
+use crate::buffered::Room;
 use crate::{Error, varint};
 
 /// On a small device a memtable has at most this part of it: a merge of level 0 needs room for itself beside
@@ -190,18 +191,6 @@ impl LsmOptions {
         ];
         given.iter().filter(|(_, is_given)| *is_given).map(|(bit, _)| bit).sum()
     }
-}
-
-/// What bounds the numbers of a tree.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    pub cache_bytes: u64,
-    pub log_bytes: u64,
-    pub segment_bytes: u64,
-    /// The most that the store's segments may ever have.
-    pub device_bytes: u64,
-    /// Requests that saturate the drive.
-    pub in_flight: u32,
 }
 
 /// The numbers of a tree, as the catalog has them.

@@ -2,12 +2,10 @@
 
 use std::ops::Bound;
 
-use super::chain::Chain;
-use super::cursor::{Hidden, Merged};
 use super::table_cursor::Reading;
 use super::tree::{Lsm, Parts};
-use super::versions::{Held, KeyVersions};
 use crate::Error;
+use crate::buffered::{Chain, Held, Hidden, KeyVersions, Merged};
 use crate::index::{Direction, Piece, Steps, Version, behind};
 use crate::log::Timestamp;
 use crate::sync::Arc;
@@ -80,7 +78,7 @@ impl LsmScan {
             chain.unmerged().encode(&mut value);
             return Ok(Some((Version::operands(newest), value)));
         }
-        match self.tree.merged(key, &chain) {
+        match self.tree.value_of(key, &chain) {
             Ok(value) => Ok(value.map(|value| (Version::put(newest), value))),
             // An overflow value may have gone, as a merge has put what was made of it into its place.
             Err(_) => {

@@ -9,7 +9,7 @@
 //! - A *data* block has records ([`Block`]), which may be [compressed](super::compression).
 //! - A *partition* is behind the data blocks that it is about: a [filter](super::filter) of their keys, and
 //!   for each of them its last key and version, the *fence pointer*, and where it is.
-//! - *Ranges* are removals of [ranges of keys](super::ranges), which the table's first and last key include.
+//! - *Ranges* are removals of [ranges of keys](crate::buffered::RangeTombstones), which the table's first and last key include.
 //! - The *top* has the same of each partition. It stays in memory while the table is used.
 //!
 //! A look-up reads a partition and a data block at most, and of a table without the key hardly ever more than
@@ -17,12 +17,12 @@
 
 use std::sync::OnceLock;
 
-use super::block::{Block, BlockBuilder, Content, Record, order};
+use super::block::{Block, BlockBuilder, Content, Record};
 use super::compression::{Compressor, LsmCompression, unpack, unpack_shared};
 use super::filter;
-use super::ranges::RangeTombstones;
 use super::stats::Counters;
 use crate::Error;
+use crate::buffered::{RangeTombstones, order};
 use crate::hash::hash;
 use crate::header::PageId;
 use crate::index::Version;

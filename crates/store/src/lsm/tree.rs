@@ -6,7 +6,7 @@
 //! 2. A full memtable is *frozen*, and another one becomes active. The frozen one is *flushed*: written as
 //!    tables, which the manifest gets as the newest run of level 0.
 //! 3. *Compactions* merge runs into those of the next level, as the [policy](super::policy) says, and leave
-//!    out what [nobody will see](super::retention).
+//!    out what [nobody will see](crate::buffered::Retention).
 //!
 //! A reader looks into the memtables and runs from the newest to the oldest, and stops at the first version
 //! that it sees.
@@ -20,52 +20,34 @@ use std::task::Poll;
 
 use flashgrain_settings::layout::Decision;
 
-use super::cursor::{Cursor, Hidden, MemtableCursor, Merged, Reader, RunCursor};
+use super::cursor::{Reader, RunCursor};
 use super::jobs::Jobs;
 use super::levels::{self, Entry, Levels};
 use super::manifest::Manifest;
-use super::memtable::{Full, Memtable};
-use super::options::{Decided, LsmOptions, Options, Room};
+use super::options::{Decided, LsmOptions, Options};
 use super::policy::SMALL_RUNS;
-use super::ranges::{RangeTombstones, hidden_by};
 use super::stats::Counters;
 use super::table::{FoundRecord, Table};
 use super::table_cursor::Reading;
 use super::throttling::Controller;
-use super::turn::Turns;
 use crate::Error;
+use crate::buffered::{
+    Cursor, Full, Hidden, Memtable, MemtableCursor, Merged, RangeTombstones, Shared, Turns, hidden_by,
+};
 use crate::header::PageId;
-use crate::index::{Direction, Horizon, LoadId, May, TreeId, TreeOperator, Version, Write};
+use crate::index::{Direction, LoadId, May, TreeId, TreeOperator, Version, Write};
 use crate::log::{LogRecord, Timestamp};
 use crate::pool::Pool;
-use crate::segment::{Claim, Segments};
+use crate::segment::Claim;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
-};
-use crate::task::Executor;
-
-/// What LSM-trees share with the rest of the store.
-pub(crate) struct Shared {
-    pub(super) pool: Arc<Pool>,
-    pub(super) segments: Arc<Segments>,
-    pub(super) executor: Executor,
-    room: Room,
-    /// Known when transactions are.
-    horizon: OnceLock<Weak<dyn Horizon>>,
-}
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 impl Shared {
-    pub fn new(pool: &Arc<Pool>, segments: &Arc<Segments>, executor: &Executor, room: Room) -> Arc<Self> {
-        let (pool, segments, executor) = (Arc::clone(pool), Arc::clone(segments), executor.clone());
-        Arc::new(Self { pool, segments, executor, room, horizon: OnceLock::new() })
-    }
-
-    /// The numbers of a new tree.
+    /// The numbers of a new LSM-tree.
     ///
     /// # Errors
     /// [`Error::Options`] says what is wrong with what is given.
-    pub fn decide(&self, given: LsmOptions) -> Result<Decided, Error> {
+    pub fn decide_lsm(&self, given: LsmOptions) -> Result<Decided, Error> {
         if self.segments.owned.is_in_place() {
             let why = "pages stay in their places, and leave no segments to the tables of LSM-trees";
             return Err(Error::Options(format!("{why}: create the store without that, or use a B+-tree")));
@@ -73,23 +55,13 @@ impl Shared {
         Decided::of(given, self.room)
     }
 
-    /// The numbers of a new tree with blocks of so many bytes, and why they are so.
+    /// The numbers of a new LSM-tree with blocks of so many bytes, and why they are so.
     ///
     /// # Errors
-    /// As [`Shared::decide`].
-    pub fn decisions(&self, given: LsmOptions, block_bytes: usize) -> Result<Vec<Decision>, Error> {
-        let decided = self.decide(given)?;
+    /// As [`Shared::decide_lsm`].
+    pub fn lsm_decisions(&self, given: LsmOptions, block_bytes: usize) -> Result<Vec<Decision>, Error> {
+        let decided = self.decide_lsm(given)?;
         Ok(decided.decisions(&Options::new(decided, block_bytes, self.room), self.room))
-    }
-
-    /// From now on merges leave out what nobody will see. Only the first call of this has an effect.
-    pub fn set_horizon(&self, horizon: Weak<dyn Horizon>) {
-        let _first_stays = self.horizon.set(horizon);
-    }
-
-    /// `None` while the log is replayed.
-    pub(super) fn horizon(&self) -> Option<Arc<dyn Horizon>> {
-        self.horizon.get().and_then(Weak::upgrade)
     }
 
     pub(super) fn reader(&self, reading: Reading) -> Reader {

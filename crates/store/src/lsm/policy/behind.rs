@@ -2,7 +2,8 @@
 
 use super::job::unify;
 use super::{Busy, Job};
-use crate::lsm::levels::{KeyInterval, Levels, Run, Target};
+use crate::buffered::KeyInterval;
+use crate::lsm::levels::{Levels, Run, Target};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::Job;
-use crate::lsm::levels::{KeyInterval, bytes_of};
+use crate::buffered::KeyInterval;
+use crate::lsm::levels::bytes_of;
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Jobs: tables that are merged, or moved as they are.
 
 use super::{Busy, PolicyOptions};
-use crate::lsm::levels::{Edit, KeyInterval, Levels, Run, Target, bytes_of, is_run, overlapping};
+use crate::buffered::KeyInterval;
+use crate::lsm::levels::{Edit, Levels, Run, Target, bytes_of, is_run, overlapping};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 

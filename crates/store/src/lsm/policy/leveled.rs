@@ -16,7 +16,8 @@ use super::job::{are_tombstones, deeper, into_run, unify};
 use super::overlap::{least_bytes, least_overlap};
 use super::small::merge_small_runs;
 use super::{Busy, Debt, Job, Policy, PolicyOptions, last_of};
-use crate::lsm::levels::{KeyInterval, Levels, Run, overlapping};
+use crate::buffered::KeyInterval;
+use crate::lsm::levels::{Levels, Run, overlapping};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 

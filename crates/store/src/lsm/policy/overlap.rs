@@ -3,7 +3,8 @@
 
 use super::job::into_run;
 use super::{Busy, Job, PolicyOptions};
-use crate::lsm::levels::{KeyInterval, Levels, bytes_of, overlapping};
+use crate::buffered::KeyInterval;
+use crate::lsm::levels::{Levels, bytes_of, overlapping};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 

@@ -12,7 +12,8 @@ use super::job::{into_run, unify};
 use super::overlap::{cost, least_overlap};
 use super::small::merge_small_runs;
 use super::{Busy, Debt, Job, Policy, PolicyOptions};
-use crate::lsm::levels::{KeyInterval, Levels, Run, bytes_of, overlapping};
+use crate::buffered::KeyInterval;
+use crate::lsm::levels::{Levels, Run, bytes_of, overlapping};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]

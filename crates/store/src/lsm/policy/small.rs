@@ -4,7 +4,8 @@
 use super::job::{into_new_run, into_run, unify};
 use super::overlap::least_overlap;
 use super::{Busy, Job, LsmLayout, PolicyOptions};
-use crate::lsm::levels::{KeyInterval, Levels, Run, Target, bytes_of, overlapping};
+use crate::buffered::KeyInterval;
+use crate::lsm::levels::{Levels, Run, Target, bytes_of, overlapping};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::super::{Busy, Job, Policy, busy::Ticket};
+use crate::buffered::KeyInterval;
 use crate::header::PageId;
-use crate::lsm::levels::{Edit, KeyInterval, Levels, Run, Target, is_run, overlapping};
+use crate::lsm::levels::{Edit, Levels, Run, Target, is_run, overlapping};
 use crate::lsm::table::{Places, Summary, Table};
 use crate::sync::Arc;
 

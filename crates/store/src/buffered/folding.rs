@@ -16,7 +16,7 @@ use crate::index::{TreeOperator, Version, operands};
 use crate::log::Timestamp;
 
 /// See the module.
-pub(super) struct Folding<'a> {
+pub(crate) struct Folding<'a> {
     pub operator: Option<&'a TreeOperator>,
     pub retention: &'a Retention<'a>,
     /// The removals of ranges that have the key.

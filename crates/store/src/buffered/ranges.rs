@@ -5,14 +5,13 @@
 //! search, and a fragment can be cut in two at any key. The end of a fragment does not belong to it. The
 //! first key behind `key` is `key` with a zero byte, so a cut behind a key is exact.
 
-use super::block::{Block, BlockBuilder};
-use super::levels::KeyInterval;
+use super::interval::KeyInterval;
 use crate::index::{Version, behind};
 use crate::log::Timestamp;
 
 /// Keys from `lower` on up to, and without, `upper`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fragment {
+pub(crate) struct Fragment {
     pub lower: Vec<u8>,
     pub upper: Vec<u8>,
     /// The commits that have removed these keys, the newest first; at least one.
@@ -21,10 +20,10 @@ pub(super) struct Fragment {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RangeTombstones(Vec<Fragment>);
+pub(crate) struct RangeTombstones(Vec<Fragment>);
 
 /// The newer one of a version and a removal of a range that has its key.
-pub(super) fn hidden_by(removed_at: Option<Timestamp>, found: Option<Version>) -> Option<Version> {
+pub(crate) fn hidden_by(removed_at: Option<Timestamp>, found: Option<Version>) -> Option<Version> {
     match removed_at {
         Some(removed_at) if found.is_none_or(|found| found.timestamp() < removed_at) => {
             Some(Version::tombstone(removed_at))
@@ -171,37 +170,6 @@ impl RangeTombstones {
     pub fn newest(&self, key: &[u8], at: Timestamp) -> Option<Timestamp> {
         self.of(key)?.newest(at)
     }
-
-    /// As blocks of at most so many bytes each, unless a single removal takes more: records whose keys are
-    /// where fragments begin, and whose values where they end.
-    pub fn encode(&self, block_bytes: usize) -> Vec<Vec<u8>> {
-        let (mut blocks, mut block) = (Vec::new(), BlockBuilder::default());
-        for fragment in &self.0 {
-            for removed_at in &fragment.removed_at {
-                let is_full = block.len_bytes_with(&fragment.lower, &fragment.upper) > block_bytes;
-                if is_full && !block.is_empty() {
-                    blocks.push(block.finish());
-                }
-                block.push(&fragment.lower, Version::tombstone(*removed_at), &fragment.upper);
-            }
-        }
-        if !block.is_empty() {
-            blocks.push(block.finish());
-        }
-        blocks
-    }
-
-    /// Adds those of a block; `None` if it is damaged.
-    pub fn decode(&mut self, block: &Block) -> Option<()> {
-        let mut are_whole = true;
-        let is_whole = block.each_from(None, |lower, record| {
-            let upper = block.value(record);
-            are_whole &= lower < upper && record.version.is_tombstone();
-            self.add(lower, upper, record.version.timestamp());
-            are_whole
-        });
-        (is_whole && are_whole).then_some(())
-    }
 }
 
 #[cfg(test)]
@@ -278,26 +246,6 @@ mod tests {
             again.extend(&parts[0]);
             again.extend(&parts[1]);
             prop_assert_eq!(removals(&again, &own), expected(&removals_, &own));
-        }
-
-        #[test]
-        fn they_come_back_from_blocks(
-            removals_ in proptest::collection::vec((key(), key(), 1_u64..20), 0..12),
-            block_bytes in 1_usize..200,
-        ) {
-            let all = of(&removals_);
-            let mut back = RangeTombstones::default();
-            for block in all.encode(block_bytes) {
-                prop_assert!(back.decode(&Block::of(block).unwrap()).is_some());
-            }
-            prop_assert_eq!(back, all);
-        }
-
-        #[test]
-        fn nonsense_is_no_panic(bytes: Vec<u8>) {
-            if let Some(block) = Block::of(bytes) {
-                let _any_answer = RangeTombstones::default().decode(&block);
-            }
         }
     }
 }

@@ -6,13 +6,13 @@ use crate::task::{Waker, park, waker};
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     is_taken: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
 }
 
 /// The right to change, until this is dropped.
-pub(super) struct Turn<'a>(&'a Turns);
+pub(crate) struct Turn<'a>(&'a Turns);
 
 impl Turns {
     /// Takes the turn, if nobody has it.

@@ -61,10 +61,10 @@ const RANGES_DIVISOR: u64 = 4;
 
 /// There is no room for a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(crate) struct Full;
 
 /// Versions by key and timestamp, for any number of threads.
-pub(super) struct Memtable {
+pub(crate) struct Memtable {
     frames: Vec<Frame>,
     frame_words: u32,
     /// Words that are taken; the first one is nobody's, as 0 is no link.
@@ -392,7 +392,7 @@ mod tests {
     use std::ops::Bound;
 
     use super::*;
-    use crate::lsm::cursor::{Cursor as _, MemtableCursor};
+    use crate::buffered::cursor::{Cursor as _, MemtableCursor};
     use crate::pool::testing::pool_over;
 
     fn record(timestamp: u64) -> LogRecord {

@@ -6,7 +6,7 @@ use crate::index::Version;
 
 /// A version of a key, and where its value is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(crate) struct Held {
     pub version: Version,
     value: Range<usize>,
 }
@@ -14,7 +14,7 @@ pub(super) struct Held {
 /// The versions of one key in the order of a scan. It is used again and again, so that keys take no memory of
 /// their own.
 #[derive(Default)]
-pub(super) struct KeyVersions {
+pub(crate) struct KeyVersions {
     key: Vec<u8>,
     pub all: Vec<Held>,
     values: Vec<u8>,

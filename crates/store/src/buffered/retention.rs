@@ -6,7 +6,7 @@ use crate::index::{Snapshots, Version};
 use crate::log::Timestamp;
 
 /// What decides that a version may go.
-pub(super) struct Retention<'a> {
+pub(crate) struct Retention<'a> {
     pub snapshots: &'a Snapshots,
     /// All commits up to this one can be seen. It was read before `snapshots` are looked at, so that a
     /// snapshot that comes later sees at least these.
@@ -87,8 +87,8 @@ fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffered::versions::KeyVersions;
     use crate::index::Version;
-    use crate::lsm::versions::KeyVersions;
 
     fn versions(all: &[i64]) -> Vec<Held> {
         let mut versions = KeyVersions::default();

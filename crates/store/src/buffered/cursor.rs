@@ -1,0 +1,206 @@
+//! Cursors: versions of one source in the order of a scan, and of several sources together.
+//!
+//! Forward that is by key, and of a key the newer versions first; backward the other way round.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use super::memtable::Memtable;
+use super::ranges::RangeTombstones;
+use super::versions::KeyVersions;
+use crate::Error;
+use crate::index::{Direction, Version};
+use crate::log::Timestamp;
+use crate::sync::Arc;
+
+/// Where a version lies among others: by key, and of a key the newer ones first.
+pub(crate) fn order(one: (&[u8], Timestamp), other: (&[u8], Timestamp)) -> Ordering {
+    one.0.cmp(other.0).then(other.1.cmp(&one.1))
+}
+
+/// Where a scan begins: at this key, or behind it in the scan's direction.
+pub(crate) type Start<'a> = Bound<&'a [u8]>;
+
+/// The place among versions where a scan begins: forward with the first that does not lie before it, backward
+/// with the last that does. `None`: at its end.
+pub(crate) fn place_of(start: Start<'_>, direction: Direction) -> Option<(&[u8], Timestamp)> {
+    // Of a key the newest version comes first, and 0 is older than any.
+    let (before, behind) = (Timestamp(u64::MAX), Timestamp(0));
+    match (start, direction) {
+        (Bound::Unbounded, _) => None,
+        (Bound::Included(key), Direction::Forward) | (Bound::Excluded(key), Direction::Backward) => {
+            Some((key, before))
+        }
+        (Bound::Excluded(key), Direction::Forward) | (Bound::Included(key), Direction::Backward) => {
+            Some((key, behind))
+        }
+    }
+}
+
+/// Versions one after the other.
+pub(crate) trait Cursor: Send {
+    /// The present version; `None` if there are no more.
+    fn get(&self) -> Option<(&[u8], Version, &[u8])>;
+
+    /// Goes to the next one.
+    ///
+    /// # Errors
+    /// Those of reading a table.
+    fn advance(&mut self) -> Result<(), Error>;
+
+    /// Has no share of memory that others may want, until it goes on: it may be put aside for long.
+    fn let_go(&mut self) {}
+}
+
+/// See [`Cursor`].
+pub(crate) struct MemtableCursor {
+    table: Arc<Memtable>,
+    direction: Direction,
+    /// The present version's node, and what is in it.
+    node: Option<u32>,
+    key: Vec<u8>,
+    version: Version,
+    value: Vec<u8>,
+}
+
+impl MemtableCursor {
+    pub fn new(table: &Arc<Memtable>, direction: Direction, start: Start<'_>) -> Self {
+        let node = table.seek(place_of(start, direction), direction);
+        let (key, value) = (Vec::new(), Vec::new());
+        let table = Arc::clone(table);
+        let mut cursor = Self { table, direction, node, key, version: Version::from_bits(0), value };
+        cursor.load();
+        cursor
+    }
+
+    fn load(&mut self) {
+        if let Some(node) = self.node {
+            self.version = self.table.load(node, &mut self.key, &mut self.value);
+        }
+    }
+}
+
+impl Cursor for MemtableCursor {
+    fn get(&self) -> Option<(&[u8], Version, &[u8])> {
+        self.node.map(|_| (self.key.as_slice(), self.version, self.value.as_slice()))
+    }
+
+    fn advance(&mut self) -> Result<(), Error> {
+        let Some(node) = self.node else { return Ok(()) };
+        self.node = match self.direction {
+            Direction::Forward => self.table.next(node),
+            Direction::Backward => {
+                self.table.seek(Some((&self.key, self.version.timestamp())), Direction::Backward)
+            }
+        };
+        self.load();
+        Ok(())
+    }
+}
+
+/// What a scan sees nothing of: what these removals of ranges have, if they are not newer than its snapshot.
+#[derive(Clone)]
+pub(crate) struct Hidden {
+    pub ranges: Arc<RangeTombstones>,
+    pub at: Timestamp,
+}
+
+impl Hidden {
+    /// Whether a version of a key is removed.
+    pub fn has(&self, key: &[u8], version: Version) -> bool {
+        self.ranges.newest(key, self.at).is_some_and(|removed_at| version.timestamp() < removed_at)
+    }
+}
+
+/// The versions of several sources, the newest source first, in order. One that several have is there once.
+pub(crate) struct Merged {
+    sources: Vec<Box<dyn Cursor>>,
+    direction: Direction,
+    /// Numbers of the sources that have versions left, as a heap with the first version on top.
+    heap: Vec<usize>,
+}
+
+impl Merged {
+    pub fn new(sources: Vec<Box<dyn Cursor>>, direction: Direction) -> Self {
+        let heap = (0..sources.len()).filter(|number| sources[*number].get().is_some()).collect();
+        let mut merged = Self { sources, direction, heap };
+        (0..merged.heap.len() / 2).rev().for_each(|at| merged.sift_down(at));
+        merged
+    }
+
+    /// See [`Cursor::let_go`].
+    pub fn let_go(&mut self) {
+        self.sources.iter_mut().for_each(|source| source.let_go());
+    }
+
+    /// Whether the version of one source comes before that of another. Of equal ones that of the older source
+    /// does: a merge may have put more into it.
+    fn is_before(&self, one: usize, other: usize) -> bool {
+        let place = |number: usize| {
+            let (key, version, _) = self.sources[number].get()?;
+            Some((key, version.timestamp()))
+        };
+        let numbers = (one, other);
+        let Some((one, other)) = place(one).zip(place(other)) else { return false };
+        let order = match self.direction {
+            Direction::Forward => order(one, other),
+            Direction::Backward => order(other, one),
+        };
+        order.then(numbers.1.cmp(&numbers.0)) == Ordering::Less
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        loop {
+            let mut first = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.heap.len() && self.is_before(self.heap[child], self.heap[first]) {
+                    first = child;
+                }
+            }
+            if first == at {
+                return;
+            }
+            self.heap.swap(at, first);
+            at = first;
+        }
+    }
+
+    /// The present version; `None` if there are no more.
+    pub fn get(&self) -> Option<(&[u8], Version, &[u8])> {
+        self.sources.get(*self.heap.first()?)?.get()
+    }
+
+    fn advance_first(&mut self) -> Result<(), Error> {
+        let Some(first) = self.heap.first().copied() else { return Ok(()) };
+        self.sources[first].advance()?;
+        if self.sources[first].get().is_none() {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+        Ok(())
+    }
+
+    /// Puts all versions of the next key into `versions`, in the order of the direction; `false` if there are
+    /// no more.
+    ///
+    /// # Errors
+    /// Those of reading a table.
+    pub fn next_key(&mut self, versions: &mut KeyVersions) -> Result<bool, Error> {
+        let Some((key, version, value)) = self.get() else { return Ok(false) };
+        versions.begin(key);
+        versions.push(version, value);
+        let mut last = version.timestamp();
+        loop {
+            self.advance_first()?;
+            let Some((key, version, value)) = self.get().filter(|(key, ..)| *key == versions.key()) else {
+                return Ok(true);
+            };
+            debug_assert_eq!(key, versions.key(), "a version of another key");
+            // Replayed versions may lie in a memtable and in a table.
+            if version.timestamp() != last {
+                last = version.timestamp();
+                versions.push(version, value);
+            }
+        }
+    }
+}

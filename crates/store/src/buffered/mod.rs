@@ -1,0 +1,34 @@
+//! Versions that are gathered in memory and merged with older ones later: what LSM-trees and Bε-trees share.
+//!
+//! ```text
+//! memtable   versions in memory                       cursor     versions of several sources in order
+//! ranges     removals of ranges of keys               interval   keys from one on to another
+//! retention  which versions stay when they are merged folding    operands become values in merges
+//! chain      operands down to what they are over      versions   those of one key
+//! turn       one task at a time changes what there is    shared  what they know of the store around them
+//! room       what bounds the numbers of a tree
+//! ```
+
+mod chain;
+mod cursor;
+mod folding;
+mod interval;
+mod memtable;
+mod ranges;
+mod retention;
+mod room;
+mod shared;
+mod turn;
+mod versions;
+
+pub(crate) use chain::Chain;
+pub(crate) use cursor::{Cursor, Hidden, MemtableCursor, Merged, Start, order, place_of};
+pub(crate) use folding::Folding;
+pub(crate) use interval::KeyInterval;
+pub(crate) use memtable::{Full, Memtable};
+pub(crate) use ranges::{Fragment, RangeTombstones, hidden_by};
+pub(crate) use retention::Retention;
+pub(crate) use room::Room;
+pub(crate) use shared::Shared;
+pub(crate) use turn::{Turn, Turns};
+pub(crate) use versions::{Held, KeyVersions};

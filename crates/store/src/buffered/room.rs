@@ -1,0 +1,13 @@
+//! What a tree has room for.
+
+/// What bounds the numbers of a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub cache_bytes: u64,
+    pub log_bytes: u64,
+    pub segment_bytes: u64,
+    /// The most that the store's segments may ever have.
+    pub device_bytes: u64,
+    /// Requests that saturate the drive.
+    pub in_flight: u32,
+}
