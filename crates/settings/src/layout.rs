@@ -51,6 +51,10 @@ settings! {
         Jobs(Count), jobs, "jobs", DEPTHS;
         /// Most ranges of keys into which one is cut.
         Parts(Count), parts, "parts of a job", DEPTHS;
+        /// B/F of a Bε-tree: what a look-up reads on each level.
+        NodePart(Bytes), node_part, "part of a node", SIZES;
+        /// The pieces in which leaves of a Bε-tree are read.
+        Basement(Bytes), basement, "basement node", SIZES;
     }
 }
 

@@ -4,10 +4,12 @@
 //! | --- | --- |
 //! | B+-tree | size class of the nodes, u16; root page, u64; both little-endian |
 //! | LSM-tree | the same, of its blocks and the root page of its manifest, and its [numbers](Decided) |
+//! | Bε-tree | the same, of its basement nodes and the part for its root, and its [numbers](betree::Decided) |
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Weak};
 
+use crate::betree::{self, BeTree, BeTreeOptions};
 use crate::btree::BTree;
 use crate::buffered::Shared;
 use crate::class::{CLASSES, class_bytes};
@@ -38,6 +40,8 @@ pub(crate) struct Plan {
     pub class: u16,
     /// Of an LSM-tree.
     pub lsm: LsmOptions,
+    /// Of a Bε-tree.
+    pub be_tree: BeTreeOptions,
 }
 
 /// What the parameters of every kind begin with.
@@ -77,12 +81,23 @@ impl Nodes {
 /// The numbers of an LSM-tree.
 fn decided(id: TreeId, parameters: &[u8]) -> Result<Decided, Error> {
     let numbers = parameters.get(NODES_BYTES..).unwrap_or_default();
-    Decided::decode(numbers).ok_or_else(|| Error::Corrupt {
+    Decided::decode(numbers).ok_or_else(|| no_numbers(id, "LSM-trees", numbers))
+}
+
+/// The numbers of a Bε-tree.
+fn be_tree_decided(id: TreeId, parameters: &[u8]) -> Result<betree::Decided, Error> {
+    let numbers = parameters.get(NODES_BYTES..).unwrap_or_default();
+    betree::Decided::decode(numbers).ok_or_else(|| no_numbers(id, "Bε-trees", numbers))
+}
+
+#[cold]
+fn no_numbers(id: TreeId, kind: &str, got: &[u8]) -> Error {
+    Error::Corrupt {
         what: format!("the catalog's entry of tree {}", id.0),
         offset_bytes: NODES_BYTES as u64,
-        expected: "numbers that LSM-trees have".into(),
-        got: format!("{numbers:02x?}"),
-    })
+        expected: format!("numbers that {kind} have"),
+        got: format!("{got:02x?}"),
+    }
 }
 
 impl Factory {
@@ -142,7 +157,7 @@ impl Factory {
     /// # Errors
     /// The pool's; [`Error::Options`] for numbers that no LSM-tree has.
     pub fn create(&self, plan: Plan) -> Result<Parameters, Error> {
-        let Plan { kind, class, lsm } = plan;
+        let Plan { kind, class, lsm, be_tree } = plan;
         match kind {
             IndexKind::BTree => {
                 let root = BTree::create(&self.pool, class.into(), false)?.root();
@@ -157,6 +172,13 @@ impl Factory {
                 parameters.extend_from_slice(&decided.encode());
                 Ok(parameters)
             }
+            IndexKind::BeTree => {
+                let decided = betree::Decided::of(be_tree, self.shared.room)?;
+                let root = BeTree::create(&self.pool, decided, class.into(), self.shared.room)?;
+                let mut parameters = Nodes { class, root }.encode();
+                parameters.extend_from_slice(&decided.encode());
+                Ok(parameters)
+            }
         }
     }
 
@@ -167,6 +189,10 @@ impl Factory {
     pub fn decisions(&self, plan: Plan) -> Result<Vec<Decision>, Error> {
         match plan.kind {
             IndexKind::Lsm => self.shared.lsm_decisions(plan.lsm, class_bytes(plan.class.into()) as usize),
+            IndexKind::BeTree => {
+                let decided = betree::Decided::of(plan.be_tree, self.shared.room)?;
+                Ok(decided.decisions(plan.class.into(), self.shared.room))
+            }
             _ => Ok(Vec::new()),
         }
     }
@@ -189,7 +215,11 @@ impl Factory {
             IndexKind::Lsm => decided(id, parameters)?.given(),
             _ => LsmOptions::default(),
         };
-        Ok(Plan { kind, class, lsm })
+        let be_tree = match kind {
+            IndexKind::BeTree => be_tree_decided(id, parameters)?.given(),
+            _ => BeTreeOptions::default(),
+        };
+        Ok(Plan { kind, class, lsm, be_tree })
     }
 
     /// The index of which the catalog says this.
@@ -224,6 +254,12 @@ impl Factory {
                     (decided(id, parameters)?, class_bytes(class.into()) as usize),
                     operator,
                 )?;
+                self.all.add(id, &index);
+                index
+            }
+            IndexKind::BeTree => {
+                let numbers = (be_tree_decided(id, parameters)?, class.into());
+                let index: Arc<dyn Index> = BeTree::open(id, &self.shared, root, numbers, operator);
                 self.all.add(id, &index);
                 index
             }

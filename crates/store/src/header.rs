@@ -52,6 +52,10 @@ pub(crate) enum PageKind {
     Map = 3,
     /// A part of the list of an LSM-tree's tables.
     Manifest = 4,
+    /// A part of a node of a Bε-tree.
+    Part = 5,
+    /// A piece of a leaf of a Bε-tree.
+    Basement = 6,
 }
 
 /// The header's fields.

@@ -4,6 +4,7 @@
 #[macro_use]
 mod planted;
 
+mod betree;
 mod btree;
 mod buffered;
 mod catalog;
@@ -39,6 +40,7 @@ mod varint;
 mod versioned;
 mod worker;
 
+pub use betree::BeTreeOptions;
 pub use btree::overflow::VALUE_BYTES_MAX;
 pub use db::{
     Backup, Batch, Builder, CacheStats, Check, CheckpointStats, Compacted, CompareAndSwapError,
@@ -50,8 +52,8 @@ pub use error::{Error, ErrorKind};
 pub use flashgrain_settings::layout::{Decision, Setting};
 pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
 pub use index::{
-    AddOperator, AppendOperator, IndexKind, LsmLevelStats, LsmStats, MergeOperator, OperatorError,
-    TreeOperations,
+    AddOperator, AppendOperator, BeTreeLevelStats, BeTreeStats, IndexKind, LsmLevelStats, LsmStats,
+    MergeOperator, OperatorError, TreeOperations,
 };
 pub use io_context::Traffic;
 pub use log::Durability;

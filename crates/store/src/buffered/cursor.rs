@@ -118,14 +118,23 @@ pub(crate) struct Merged {
     direction: Direction,
     /// Numbers of the sources that have versions left, as a heap with the first version on top.
     heap: Vec<usize>,
+    /// Whether sources are layers that versions go down through.
+    are_layers: bool,
 }
 
 impl Merged {
     pub fn new(sources: Vec<Box<dyn Cursor>>, direction: Direction) -> Self {
         let heap = (0..sources.len()).filter(|number| sources[*number].get().is_some()).collect();
-        let mut merged = Self { sources, direction, heap };
+        let mut merged = Self { sources, direction, heap, are_layers: false };
         (0..merged.heap.len() / 2).rev().for_each(|at| merged.sift_down(at));
         merged
+    }
+
+    /// Sources through which versions of a key go down in their order, from the newest source to the oldest,
+    /// and which are looked at one after the other: what a source has and a later one has something as new as
+    /// has come down meanwhile, and is in that.
+    pub fn layers(sources: Vec<Box<dyn Cursor>>) -> Self {
+        Self { are_layers: true, ..Self::new(sources, Direction::Forward) }
     }
 
     /// See [`Cursor::let_go`].
@@ -189,16 +198,20 @@ impl Merged {
         let Some((key, version, value)) = self.get() else { return Ok(false) };
         versions.begin(key);
         versions.push(version, value);
-        let mut last = version.timestamp();
+        let (mut last, mut layer) = (version.timestamp(), self.heap.first().copied());
         loop {
             self.advance_first()?;
             let Some((key, version, value)) = self.get().filter(|(key, ..)| *key == versions.key()) else {
                 return Ok(true);
             };
             debug_assert_eq!(key, versions.key(), "a version of another key");
+            let own_layer = self.heap.first().copied();
+            if self.are_layers && own_layer < layer {
+                continue;
+            }
             // Replayed versions may lie in a memtable and in a table.
             if version.timestamp() != last {
-                last = version.timestamp();
+                (last, layer) = (version.timestamp(), own_layer);
                 versions.push(version, value);
             }
         }

@@ -290,23 +290,28 @@ impl Memtable {
 
     /// The newest version of a key that is not newer than `at`; its value is appended to `into`.
     pub fn find(&self, key: &[u8], at: Timestamp, into: &mut Vec<u8>) -> Option<Version> {
-        let found = self.node(self.around(key, at).1).filter(|node| node.is_of(key)).map(|node| {
+        let found = self.find_own(key, at, into);
+        hidden_by(self.removed_at(key, at), found)
+    }
+
+    /// The same of those that the key has of its own, whatever ranges are removed.
+    pub fn find_own(&self, key: &[u8], at: Timestamp, into: &mut Vec<u8>) -> Option<Version> {
+        self.node(self.around(key, at).1).filter(|node| node.is_of(key)).map(|node| {
             node.copy_value(into);
             node.version()
-        });
-        if !self.has_ranges.load(Ordering::Acquire) {
-            return found;
-        }
-        hidden_by(self.range_tombstones().newest(key, at), found)
+        })
+    }
+
+    /// The newest removal of a range with the key that is not newer than `at`.
+    pub fn removed_at(&self, key: &[u8], at: Timestamp) -> Option<Timestamp> {
+        let has_ranges = self.has_ranges.load(Ordering::Acquire);
+        has_ranges.then(|| self.range_tombstones().newest(key, at)).flatten()
     }
 
     /// Has a chain take in the versions of a key, down to one that is not made of operands. Whether older
     /// ones are needed, which are not here.
     pub fn take_chain(&self, key: &[u8], chain: &mut Chain) -> bool {
-        let removed_at = match self.has_ranges.load(Ordering::Acquire) {
-            true => self.range_tombstones().newest(key, chain.at),
-            false => None,
-        };
+        let removed_at = self.removed_at(key, chain.at);
         let (mut link, mut value) = (self.around(key, chain.at).1, Vec::new());
         while let Some(node) = self.node(link).filter(|node| node.is_of(key)) {
             let version = node.version();

@@ -152,6 +152,31 @@ impl RangeTombstones {
         rest.take_up_to(last)
     }
 
+    /// What of it has keys from the first up to, and without, the second.
+    pub fn between(&self, lower: &[u8], upper: Option<&[u8]>) -> Self {
+        let mut own = self.clone();
+        let mut within = own.split_off(lower);
+        if let Some(upper) = upper {
+            within.split_off(upper);
+        }
+        within
+    }
+
+    /// Takes out what has this key and larger ones.
+    pub fn split_off(&mut self, key: &[u8]) -> Self {
+        self.cut(key);
+        let count = self.0.partition_point(|fragment| fragment.lower.as_slice() < key);
+        Self(self.0.split_off(count))
+    }
+
+    /// Takes out what has keys from the first up to, and without, the second.
+    pub fn remove_between(&mut self, lower: &[u8], upper: Option<&[u8]>) {
+        let mut behind = self.split_off(lower);
+        if let Some(upper) = upper {
+            self.0.extend(behind.split_off(upper).0);
+        }
+    }
+
     /// Keeps of each fragment the removals that `needed` leaves, which gets the fragment.
     pub fn retain(&mut self, needed: impl Fn(&Fragment) -> Vec<Timestamp>) {
         self.0.retain_mut(|fragment| {

@@ -39,6 +39,7 @@ const B_TREE: u8 = 1;
 #[cfg(feature = "testing")]
 const APPEND_ONLY: u8 = 255;
 const LSM: u8 = 2;
+const BE_TREE: u8 = 3;
 
 /// The longest name of a tree.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
@@ -69,7 +70,9 @@ impl Entry {
             }
             #[cfg(feature = "testing")]
             IndexKind::AppendOnly => [&[SECOND, APPEND_ONLY][..], &id, &self.parameters].concat(),
-            IndexKind::Lsm => [&[SECOND, LSM][..], &id, &self.parameters].concat(),
+            IndexKind::Lsm | IndexKind::BeTree => {
+                [&[SECOND, kind_byte(self.kind)][..], &id, &self.parameters].concat()
+            }
         }
     }
 
@@ -104,6 +107,9 @@ impl Entry {
             [SECOND, LSM, i0, i1, i2, i3, rest @ ..] if rest.len() <= PARAMETERS_BYTES_MAX => {
                 (IndexKind::Lsm, [i0, i1, i2, i3], rest.into())
             }
+            [SECOND, BE_TREE, i0, i1, i2, i3, rest @ ..] if rest.len() <= PARAMETERS_BYTES_MAX => {
+                (IndexKind::BeTree, [i0, i1, i2, i3], rest.into())
+            }
             _ => {
                 let known = bytes.get(..2).unwrap_or(bytes);
                 return Err(corrupt(
@@ -126,6 +132,7 @@ fn kind_byte(kind: IndexKind) -> u8 {
         #[cfg(feature = "testing")]
         IndexKind::AppendOnly => APPEND_ONLY,
         IndexKind::Lsm => LSM,
+        IndexKind::BeTree => BE_TREE,
     }
 }
 
@@ -137,6 +144,7 @@ fn decode_third(kind: u8, id: TreeId, length: usize, rest: &[u8]) -> Option<Entr
         #[cfg(feature = "testing")]
         APPEND_ONLY => IndexKind::AppendOnly,
         LSM => IndexKind::Lsm,
+        BE_TREE => IndexKind::BeTree,
         _ => return None,
     };
     let (name, parameters) = rest.split_at_checked(length)?;
@@ -165,7 +173,7 @@ mod tests {
             operator in "[a-zä]{1,30}",
             parameters in proptest::collection::vec(any::<u8>(), 0..=64),
         ) {
-            for kind in [IndexKind::BTree, IndexKind::Lsm] {
+            for kind in [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree] {
                 let (parameters, operator) = (parameters.as_slice().into(), Some(operator.clone()));
                 let entry = Entry { id: TreeId(7), kind, parameters, operator };
                 prop_assert_eq!(Entry::decode("t", &entry.encode()).unwrap(), entry);
@@ -175,7 +183,7 @@ mod tests {
         #[cfg(feature = "testing")]
         #[test]
         fn an_entry_of_another_kind_comes_back(id in 0..u32::MAX, parameters in proptest::collection::vec(any::<u8>(), 0..=64)) {
-            for kind in [IndexKind::AppendOnly, IndexKind::Lsm] {
+            for kind in [IndexKind::AppendOnly, IndexKind::Lsm, IndexKind::BeTree] {
                 let parameters = parameters.as_slice().into();
                 let entry = Entry { id: TreeId(id), kind, parameters, operator: None };
                 prop_assert_eq!(Entry::decode("t", &entry.encode()).unwrap(), entry);

@@ -351,6 +351,7 @@ impl Core {
             kind: tree.entry.kind,
             node_bytes: Some(self.node_bytes(tree)),
             lsm: plan.lsm,
+            be_tree: plan.be_tree,
             operator: tree.entry.operator.clone(),
         }
     }
@@ -383,7 +384,7 @@ impl Core {
         names.iter().try_for_each(|name| check_name(name))?;
         let trees = self.engine.trees();
         let class = class_of(options.node_bytes.unwrap_or(self.layout.node_bytes));
-        let plan = Plan { kind: options.kind, class, lsm: options.lsm };
+        let plan = Plan { kind: options.kind, class, lsm: options.lsm, be_tree: options.be_tree };
         loop {
             let found: Vec<_> = names.iter().map(|name| trees.named(name)).collect();
             let missing: BTreeSet<&str> = names
@@ -414,7 +415,8 @@ impl Core {
     /// [`Error::Options`] for options that cannot be.
     pub fn layout_of(&self, options: &TreeOptions) -> Result<Vec<Decision>, Error> {
         let bytes = options.node_bytes.unwrap_or(self.layout.node_bytes);
-        let plan = Plan { kind: options.kind, class: class_of(bytes), lsm: options.lsm };
+        let plan =
+            Plan { kind: options.kind, class: class_of(bytes), lsm: options.lsm, be_tree: options.be_tree };
         let own = self.engine.trees().decisions(plan)?;
         Ok(if own.is_empty() { vec![of_nodes(bytes)] } else { own })
     }

@@ -18,8 +18,9 @@ use super::reader::ValueReader;
 use super::source::Range;
 use super::value::Value;
 use crate::Error;
+use crate::betree::BeTreeOptions;
 use crate::catalog::NamedTree;
-use crate::index::{IndexKind, LsmLevelStats, LsmStats, TreeOperations};
+use crate::index::{BeTreeStats, IndexKind, LsmLevelStats, LsmStats, TreeOperations};
 use crate::layout::check_node_bytes;
 use crate::lsm::{LsmOptions, LsmWorkload};
 
@@ -29,6 +30,7 @@ pub struct TreeOptions {
     pub(crate) kind: IndexKind,
     pub(crate) node_bytes: Option<u32>,
     pub(crate) lsm: LsmOptions,
+    pub(crate) be_tree: BeTreeOptions,
     pub(crate) operator: Option<String>,
 }
 
@@ -58,6 +60,12 @@ impl TreeOptions {
         self
     }
 
+    /// The numbers of a Bε-tree; of no meaning for others.
+    pub fn be_tree(mut self, options: BeTreeOptions) -> Self {
+        self.be_tree = options;
+        self
+    }
+
     /// The name of the [merge operator](crate::MergeOperator) of the tree, by which
     /// [`Tree::merge`](crate::Tree::merge) goes: one of the store's own, such as
     /// [`AddOperator::NAME`](crate::AddOperator::NAME), or one that is registered by
@@ -73,7 +81,7 @@ impl TreeOptions {
         self.operator.as_deref()
     }
 
-    /// The size of the nodes, or of an LSM-tree's blocks: a power of two from 4 to 64 KiB. Small nodes suit
+    /// The size of the nodes, of an LSM-tree's blocks, or of a Bε-tree's basement nodes: a power of two from 4 to 64 KiB. Small nodes suit
     /// random look-ups on flash, large ones scans and disks.
     pub fn node_bytes(mut self, bytes: u32) -> Self {
         self.node_bytes = Some(bytes);
@@ -179,6 +187,11 @@ impl Tree {
     /// Levels, debt and what was done since the store was opened, if it is an LSM-tree.
     pub fn lsm_stats(&self) -> Option<LsmStats> {
         self.state.tree.index.lsm_stats()
+    }
+
+    /// What is in buffers and was flushed since the store was opened, if it is a Bε-tree.
+    pub fn be_tree_stats(&self) -> Option<BeTreeStats> {
+        self.state.tree.index.be_tree_stats()
     }
 
     /// The longest key that it takes: a quarter of a node, less a few bytes.

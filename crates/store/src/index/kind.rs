@@ -16,6 +16,9 @@ pub enum IndexKind {
     /// An LSM-tree: what is written is sorted in memory, written in order as tables, and merged later. Writes
     /// read nothing, and cost a small part of what they cost in a B+-tree that is larger than memory.
     Lsm,
+    /// A Bε-tree: changes gather in the buffers of inner nodes, and come to the leaves many at a time. Writes
+    /// read nothing; look-ups read about as much as in a B+-tree.
+    BeTree,
 }
 
 /// An index's description in the catalog, from which it can be opened again. Only the factory interprets it.

@@ -20,6 +20,7 @@
 //! Who may change what: the versions of a key, the commit that holds the key's lock, with [`Index::apply`];
 //! during recovery the replay. The list of snapshots: [`Snapshots`] alone, for those who take and end them.
 
+mod be_tree_stats;
 mod census;
 mod changes;
 mod eager;
@@ -48,6 +49,7 @@ use flashgrain_settings::layout::Decision;
 use crate::Error;
 use crate::header::PageId;
 use crate::log::{LogRecord, Timestamp};
+pub use be_tree_stats::{BeTreeLevelStats, BeTreeStats};
 pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
 pub(crate) use eager::is_eager;
@@ -311,6 +313,11 @@ pub(crate) trait Index: Send + Sync {
 
     /// Its state, if it is an LSM-tree.
     fn lsm_stats(&self) -> Option<LsmStats> {
+        None
+    }
+
+    /// Its state, if it is a Bε-tree.
+    fn be_tree_stats(&self) -> Option<BeTreeStats> {
         None
     }
 

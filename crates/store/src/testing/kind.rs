@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::{IndexKind, LsmOptions, TreeOptions};
+use crate::{BeTreeOptions, IndexKind, LsmOptions, TreeOptions};
 
 /// A kind, the numbers of LSM-trees, and whether these begin jobs however little is due.
 type Kind = (IndexKind, LsmOptions, bool);
@@ -11,10 +11,11 @@ thread_local! {
     static KIND: Cell<Kind> = Cell::new(first());
 }
 
-/// With `FLASHGRAIN_TREES=lsm` all tests are played with LSM-trees.
+/// With `FLASHGRAIN_TREES=lsm` all tests are played with LSM-trees, with `be-tree` with Bε-trees.
 fn first() -> Kind {
     let kind = match std::env::var("FLASHGRAIN_TREES").as_deref() {
         Ok("lsm") => IndexKind::Lsm,
+        Ok("be-tree") => IndexKind::BeTree,
         _ => IndexKind::BTree,
     };
     (kind, LsmOptions::new(), false)
@@ -49,7 +50,12 @@ pub fn kind_of_trees() -> IndexKind {
 /// The options of trees that are made without any.
 pub(crate) fn options_of_trees() -> TreeOptions {
     let (kind, lsm, _) = KIND.get();
-    TreeOptions { kind, lsm, node_bytes: None, operator: None }
+    TreeOptions { kind, lsm, be_tree: small_be_tree(), node_bytes: None, operator: None }
+}
+
+/// A Bε-tree that has many nodes with few records.
+fn small_be_tree() -> BeTreeOptions {
+    BeTreeOptions::new().node_bytes(64 << 10).fanout(4)
 }
 
 impl Drop for TreesOf {

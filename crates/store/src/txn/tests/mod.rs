@@ -79,7 +79,7 @@ impl Store {
                 let (tree, _, map) = self.append_only(1);
                 (tree, map)
             }
-            IndexKind::Lsm => unreachable!("it needs more of a store than there is"),
+            IndexKind::Lsm | IndexKind::BeTree => unreachable!("it needs more of a store than there is"),
         }
     }
 }

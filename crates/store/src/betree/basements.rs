@@ -1,0 +1,261 @@
+//! Messages come to their leaf: the records of its basement nodes change.
+//!
+//! Of a leaf's basement nodes those are rewritten for which most has gathered, some at a time, all of them
+//! read side by side. One that is full becomes several; one that is empty goes.
+
+use super::content::{Content, Group, Pivot};
+use super::merging::{Coming, Merging};
+use super::messages::Messages;
+use super::part::{self, SLOTS};
+use super::tree::{BeTree, LEVEL_MIN};
+use crate::Error;
+use crate::class::{CLASSES, class_bytes};
+use crate::header::{Header, PageId, PageKind};
+use crate::pool::{Access, Denied, OptimisticGuard, Reserved};
+use crate::sync::Arc;
+
+/// Basement nodes that are changed in one section, at most.
+const BASEMENTS_PER_SECTION: u64 = 16;
+/// And at most this part of the cache.
+const CACHE_DIVISOR: u64 = 32;
+/// Basement nodes that are read ahead.
+const BASEMENTS_AHEAD: usize = 64;
+
+/// A new basement node is filled up to this part, unless keys come in order.
+const FILLED_TENTHS: u64 = 9;
+
+/// What becomes of a basement node.
+struct Rewritten<'a> {
+    pivot: usize,
+    guard: OptimisticGuard<'a>,
+    /// The first one stays on its page if that has the right class.
+    pieces: Vec<Piece>,
+    reserved: Vec<Reserved<'a>>,
+}
+
+/// Records of a basement node.
+struct Piece {
+    class: usize,
+    messages: Messages,
+}
+
+impl BeTree {
+    /// Flushes what is on its way to those basement nodes to which most is.
+    pub(super) fn flush_into_leaf(&self, id: PageId) -> Result<(), Error> {
+        let budget_bytes = self.shared.pool.pages.budget_bytes();
+        let most = budget_bytes / CACHE_DIVISOR / self.shape.basement_bytes();
+        let mut at_once = most.clamp(1, BASEMENTS_PER_SECTION) as usize;
+        while !self.flush_fullest(id, at_once)? && at_once > 1 {
+            at_once /= 2;
+        }
+        Ok(())
+    }
+
+    /// Flushes what is on its way to some basement nodes; `false` if the part has no room for the pivots that
+    /// would come.
+    fn flush_fullest(&self, id: PageId, at_once: usize) -> Result<bool, Error> {
+        let (guard, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
+        let mut groups = content.groups();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+        self.read_ahead(&content, &groups);
+        groups.truncate(at_once);
+        groups.sort_by_key(|group| group.pivot);
+        let messages = Arc::new(std::mem::take(&mut content.messages));
+        let mut merging = Merging::new(self);
+        let mut all = Vec::with_capacity(groups.len());
+        for group in &groups {
+            let coming = Coming {
+                messages: Arc::clone(&messages),
+                range: group.messages.clone(),
+                ranges: content.ranges_of(group.pivot),
+            };
+            all.push(self.rewritten(
+                content.pivots[group.pivot].child,
+                group.pivot,
+                &coming,
+                &mut merging,
+            )?);
+        }
+        content.messages = without(&messages, &groups);
+        let more_bytes: u64 = all.iter().map(Rewritten::new_pivots_bytes).sum();
+        if content.page_bytes() + more_bytes > self.shape.part_bytes() {
+            return Ok(false);
+        }
+        let moved_bytes = groups.iter().map(|group| group.bytes).sum();
+        let rewritten_bytes = all.iter().flat_map(|one| &one.pieces).map(Piece::page_bytes).sum();
+        match self.write_leaf(&guard, content, all) {
+            Ok(()) => merging.give_up(),
+            Err(denied) => self.shared.pool.images.recover(denied)?,
+        }
+        self.counters.flushed(0, moved_bytes, rewritten_bytes);
+        self.pause(moved_bytes);
+        Ok(true)
+    }
+
+    /// Has basement nodes read side by side that are rewritten next.
+    fn read_ahead(&self, content: &Content, groups: &[Group]) {
+        let children = groups.iter().take(BASEMENTS_AHEAD).map(|group| content.pivots[group.pivot].child);
+        let ids: Vec<PageId> = children.collect();
+        self.shared.pool.prefetch_all(&ids);
+    }
+
+    /// A basement node with what comes to it. Parks.
+    fn rewritten<'a>(
+        &'a self,
+        child: PageId,
+        pivot: usize,
+        coming: &Coming,
+        merging: &mut Merging<'_>,
+    ) -> Result<Rewritten<'a>, Error> {
+        let (guard, before) = self.load(child, 0, Access::Scan)?;
+        let pieces = self.pieces(merging.into_records(coming, before.messages)?)?;
+        let stays = pieces.first().is_some_and(|piece| piece.class == class_of(&guard));
+        let new = pieces.iter().skip(usize::from(stays));
+        let reserved = new.map(|piece| self.shared.pool.reserve(piece.class)).collect::<Result<_, _>>()?;
+        Ok(Rewritten { pivot, guard, pieces, reserved })
+    }
+
+    /// Records in as many pieces as they need. The versions of a key are in one.
+    fn pieces(&self, messages: Messages) -> Result<Vec<Piece>, Error> {
+        let most_bytes = self.shape.basement_bytes() - u64::from(SLOTS);
+        let total_bytes = messages.page_bytes(0..messages.len());
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        if total_bytes <= most_bytes {
+            return Ok(vec![Piece { class: self.shape.basement_class, messages }]);
+        }
+        let count = total_bytes.div_ceil(most_bytes * FILLED_TENTHS / 10);
+        let each_bytes = total_bytes / count;
+        let (mut pieces, mut start, mut bytes, mut at) = (Vec::new(), 0, 0, 0);
+        while at < messages.len() {
+            let mut end = at + 1;
+            while end < messages.len() && messages.key(end) == messages.key(at) {
+                end += 1;
+            }
+            let key_bytes = messages.page_bytes(at..end);
+            if at > start && (bytes >= each_bytes || bytes + key_bytes > most_bytes) {
+                pieces.push(self.piece(&messages, start..at, bytes)?);
+                (start, bytes) = (at, 0);
+            }
+            bytes += key_bytes;
+            at = end;
+        }
+        pieces.push(self.piece(&messages, start..at, bytes)?);
+        Ok(pieces)
+    }
+
+    fn piece(&self, messages: &Messages, range: std::ops::Range<usize>, bytes: u64) -> Result<Piece, Error> {
+        let mut own = Messages::default();
+        own.extend(messages, range);
+        let needed_bytes = bytes + u64::from(SLOTS);
+        let class = (self.shape.basement_class..CLASSES).find(|class| class_bytes(*class) >= needed_bytes);
+        let class = class.ok_or_else(|| Error::Full {
+            why: format!("snapshots keep {bytes} bytes of versions of one key: end some of them"),
+        })?;
+        Ok(Piece { class, messages: own })
+    }
+
+    /// Puts basement nodes and the part that leads to them into their pages, as one.
+    fn write_leaf(
+        &self,
+        guard: &OptimisticGuard<'_>,
+        mut content: Content,
+        all: Vec<Rewritten<'_>>,
+    ) -> Result<(), Denied> {
+        let section = self.shared.pool.section();
+        let upper = section.lock(guard)?;
+        let mut locked = Vec::with_capacity(all.len());
+        for one in &all {
+            locked.push(section.lock(&one.guard)?);
+        }
+        // From the last one on, so that the numbers of those before stay as they are. From here on nothing
+        // fails.
+        for (one, page) in all.into_iter().zip(locked).rev() {
+            let Rewritten { pivot, guard, pieces, reserved } = one;
+            let (lower, upper) = content.interval(pivot);
+            let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
+            content.ranges.remove_between(&lower, upper.as_deref());
+            let stays = pieces.first().is_some_and(|piece| piece.class == class_of(&guard));
+            let is_only = content.pivots.len() == 1;
+            let mut reserved = reserved.into_iter();
+            let (mut page, mut pivots) = (Some(page), Vec::with_capacity(pieces.len()));
+            let mut before: Option<Messages> = None;
+            for piece in pieces {
+                let key = match &before {
+                    None => content.pivots[pivot].key.clone(),
+                    Some(before) => {
+                        separator(before.key(before.len().saturating_sub(1)), piece.messages.key(0))
+                    }
+                };
+                let own = match page.take_if(|_| stays) {
+                    Some(page) => page,
+                    None => match reserved.next() {
+                        Some(memory) => section.create(memory, PageKind::Basement, false),
+                        None => break,
+                    },
+                };
+                let records = Content::basement(piece.messages);
+                part::write(own.page(), &records);
+                pivots.push(Pivot { key, child: own.id(), weight: 1 });
+                before = Some(records.messages);
+            }
+            match page {
+                Some(page) if pivots.is_empty() && is_only => {
+                    part::write(page.page(), &Content::default());
+                    pivots.push(content.pivots[pivot].clone());
+                }
+                Some(page) => section.free(page),
+                None => {}
+            }
+            content.pivots.splice(pivot..=pivot, pivots);
+        }
+        part::write(upper.page(), &content);
+        Ok(())
+    }
+}
+
+impl Rewritten<'_> {
+    /// Bytes of the pivots that it brings, at most.
+    fn new_pivots_bytes(&self) -> u64 {
+        let of = |piece: &Piece| {
+            Pivot { key: piece.messages.key(0).to_vec(), child: PageId(0), weight: 1 }.page_bytes()
+        };
+        self.pieces.iter().skip(1).map(of).sum()
+    }
+}
+
+impl Piece {
+    fn page_bytes(&self) -> u64 {
+        self.messages.page_bytes(0..self.messages.len())
+    }
+}
+
+/// The size class of a page that was read.
+fn class_of(guard: &OptimisticGuard<'_>) -> usize {
+    Header::of(guard.page()).class.into()
+}
+
+/// Messages without those of some groups, which are in key order.
+fn without(messages: &Messages, groups: &[Group]) -> Messages {
+    let (mut rest, mut from) = (Messages::default(), 0);
+    for group in groups {
+        rest.extend(messages, from..group.messages.start);
+        from = group.messages.end;
+    }
+    rest.extend(messages, from..messages.len());
+    rest
+}
+
+/// The shortest key that lies behind the first, and not behind the second.
+pub(super) fn separator(before: &[u8], behind: &[u8]) -> Vec<u8> {
+    let common = before.iter().zip(behind).take_while(|(one, other)| one == other).count();
+    behind.get(..common + 1).unwrap_or(behind).to_vec()
+}
+
+impl Coming {
+    /// Bytes that it takes in a page.
+    pub fn bytes(&self) -> u64 {
+        self.messages.page_bytes(self.range.clone()) + super::content::ranges_bytes(&self.ranges)
+    }
+}

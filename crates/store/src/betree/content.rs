@@ -1,0 +1,111 @@
+//! What is in a page of a Bε-tree, apart from the page.
+
+use std::ops::Range;
+
+use super::messages::Messages;
+use super::part::{ENTRY_BYTES, SLOT_BYTES, SLOTS};
+use crate::buffered::{Fragment, RangeTombstones};
+use crate::header::PageId;
+use crate::page::padded;
+
+/// A pivot: the page that leads to a child, and the first key that belongs to it. It lies in the part for the
+/// child's parent, beside the messages for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pivot {
+    pub key: Vec<u8>,
+    pub child: PageId,
+    /// Basement nodes below it, as it was known when this page was changed last.
+    pub weight: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Content {
+    /// 0 for a basement node.
+    pub level: u16,
+    pub pivots: Vec<Pivot>,
+    /// Removals of ranges of keys on their way to leaves; none in a basement node.
+    pub ranges: RangeTombstones,
+    pub messages: Messages,
+}
+
+/// What of a page is on its way to one child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Number of the child's pivot.
+    pub pivot: usize,
+    pub messages: Range<usize>,
+    pub bytes: u64,
+}
+
+impl Pivot {
+    /// Bytes that it takes in a page.
+    pub fn page_bytes(&self) -> u64 {
+        u64::from(SLOT_BYTES + ENTRY_BYTES + padded(self.key.len() as u32))
+    }
+}
+
+fn range_bytes(fragment: &Fragment) -> u64 {
+    let one =
+        SLOT_BYTES + ENTRY_BYTES + padded(fragment.lower.len() as u32) + padded(fragment.upper.len() as u32);
+    u64::from(one) * fragment.removed_at.len() as u64
+}
+
+/// Bytes that removals of ranges take in a page.
+pub(super) fn ranges_bytes(ranges: &RangeTombstones) -> u64 {
+    ranges.fragments().iter().map(range_bytes).sum()
+}
+
+impl Content {
+    /// A basement node with these records.
+    pub fn basement(messages: Messages) -> Self {
+        Self { messages, ..Self::default() }
+    }
+
+    /// Bytes of the page that it takes.
+    pub fn page_bytes(&self) -> u64 {
+        u64::from(SLOTS) + self.pivots_bytes() + self.buffered_bytes()
+    }
+
+    pub fn pivots_bytes(&self) -> u64 {
+        self.pivots.iter().map(Pivot::page_bytes).sum()
+    }
+
+    /// Bytes of what is on its way down.
+    pub fn buffered_bytes(&self) -> u64 {
+        ranges_bytes(&self.ranges) + self.messages.page_bytes(0..self.messages.len())
+    }
+
+    /// Basement nodes below it.
+    pub fn weight(&self) -> u32 {
+        self.pivots.iter().map(|pivot| pivot.weight).fold(0, u32::saturating_add)
+    }
+
+    /// The keys that belong to a pivot: from the first up to, and without, the second.
+    pub fn interval(&self, pivot: usize) -> (&[u8], Option<&[u8]>) {
+        let key = |number: usize| self.pivots.get(number).map(|pivot| pivot.key.as_slice());
+        // What lies before the first pivot belongs to it as well.
+        let lower = if pivot == 0 { Some(&[][..]) } else { key(pivot) };
+        (lower.unwrap_or_default(), key(pivot + 1))
+    }
+
+    /// The removals of ranges of keys that belong to a pivot, as far as they do.
+    pub fn ranges_of(&self, pivot: usize) -> RangeTombstones {
+        if self.ranges.is_empty() {
+            return RangeTombstones::default();
+        }
+        let (lower, upper) = self.interval(pivot);
+        self.ranges.between(lower, upper)
+    }
+
+    /// What is on its way to each child that something is on its way to.
+    pub fn groups(&self) -> Vec<Group> {
+        let group = |pivot: usize| {
+            let (lower, upper) = self.interval(pivot);
+            let messages = self.messages.within(lower, upper);
+            let bytes = self.messages.page_bytes(messages.clone()) + ranges_bytes(&self.ranges_of(pivot));
+            (bytes > 0).then_some(Group { pivot, messages, bytes })
+        };
+        (0..self.pivots.len()).filter_map(group).collect()
+    }
+}

@@ -1,0 +1,135 @@
+//! Giving up a tree, and emptying its buffers.
+
+use std::ops::Bound;
+
+use super::content::Content;
+use super::messages::Messages;
+use super::tree::{BeTree, LEVEL_MIN};
+use crate::Error;
+use crate::buffered::{Cursor, MemtableCursor, RangeTombstones, Turn};
+use crate::header::PageId;
+use crate::index::{Direction, behind};
+use crate::pool::{Access, OptimisticGuard};
+use crate::task::yield_now;
+
+impl BeTree {
+    /// Frees all pages but the root's, the largest keys first, and the overflow values of each once nothing
+    /// refers to it. Nobody uses the tree any more.
+    pub(super) fn clear_pages(
+        &self,
+        _turn: &Turn<'_>,
+        free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.clear_memtables(free_overflow)?;
+        loop {
+            let level = self.root_level()?;
+            let (guard, mut root) = self.load(self.root, level, Access::Normal)?;
+            if root.pivots.is_empty() && root.buffered_bytes() == 0 {
+                return Ok(());
+            }
+            if root.buffered_bytes() > 0 {
+                let references = overflow_values(&root.messages);
+                (root.messages, root.ranges) = (Messages::default(), RangeTombstones::default());
+                self.rewrite(&guard, &root)?;
+                references.iter().try_for_each(|reference| free_overflow(reference))?;
+                continue;
+            }
+            self.clear_last(guard, root, free_overflow)?;
+            yield_now();
+        }
+    }
+
+    fn clear_memtables(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let flushed_to = self.flushed_to().take();
+        self.freeze();
+        let mut frozen = std::mem::take(&mut self.memtables_mut().frozen);
+        let mut from = flushed_to;
+        // The oldest one first, a part of which may be in pages.
+        while let Some(memtable) = frozen.pop() {
+            let start = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut cursor = MemtableCursor::new(&memtable, Direction::Forward, start);
+            while let Some((_, version, value)) = cursor.get() {
+                if version.is_overflow() {
+                    free_overflow(value)?;
+                }
+                cursor.advance()?;
+            }
+            from = None;
+        }
+        Ok(())
+    }
+
+    /// Frees the last page without children.
+    fn clear_last(
+        &self,
+        guard: OptimisticGuard<'_>,
+        content: Content,
+        free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (mut above, mut upper) = (guard, content);
+        loop {
+            let Some(last) = upper.pivots.last() else { return Ok(()) };
+            let (below, child) = self.load(last.child, upper.level - 1, Access::Scan)?;
+            if child.level >= LEVEL_MIN && !child.pivots.is_empty() {
+                (above, upper) = (below, child);
+                continue;
+            }
+            upper.pivots.pop();
+            match self.write_and_free((&above, &upper), &below) {
+                Ok(()) => {
+                    let references = overflow_values(&child.messages);
+                    return references.iter().try_for_each(|reference| free_overflow(reference));
+                }
+                Err(denied) => return self.shared.pool.images.recover(denied),
+            }
+        }
+    }
+
+    /// Brings all that is in memory and in buffers into leaves, where removals make room.
+    pub(super) fn win_room(&self) -> Result<(), Error> {
+        let turn = self.turns.take();
+        self.check_goes_on()?;
+        self.freeze();
+        self.flush(&turn)?;
+        loop {
+            let level = self.root_level()?;
+            self.empty(self.root, level)?;
+            self.balance_root()?;
+            let (_, root) = self.load(self.root, self.root_level()?, Access::Normal)?;
+            if root.buffered_bytes() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Flushes all that is in a part and below it, unless its node has to be rebuilt first.
+    fn empty(&self, id: PageId, level: u16) -> Result<(), Error> {
+        loop {
+            self.check_goes_on()?;
+            let (_, content) = self.load(id, level, Access::Normal)?;
+            if self.is_out_of_balance(&content) {
+                return Ok(());
+            }
+            if content.buffered_bytes() == 0 {
+                break;
+            }
+            self.flush_some(id, level)?;
+        }
+        let mut from = Some(Vec::new());
+        while let Some(key) = from.filter(|_| level > LEVEL_MIN) {
+            let (_, content) = self.load(id, level, Access::Normal)?;
+            let place = content.pivots.partition_point(|pivot| pivot.key < key);
+            let Some(pivot) = content.pivots.get(place) else { break };
+            self.empty(pivot.child, level - 1)?;
+            self.balance(id, level, place)?;
+            from = Some(behind(&pivot.key));
+        }
+        Ok(())
+    }
+}
+
+/// The references of the overflow values among messages.
+fn overflow_values(messages: &Messages) -> Vec<Vec<u8>> {
+    let all = messages.iter(0..messages.len());
+    all.filter(|(_, version, _)| version.is_overflow()).map(|(.., value)| value.to_vec()).collect()
+}

@@ -1,0 +1,338 @@
+//! Flushes: messages go from memtables into the root's page, and from there on towards the leaves.
+
+use std::ops::Bound;
+
+use super::content::{Content, Group, ranges_bytes};
+use super::merging::{Coming, Merging};
+use super::messages::{Messages, message_bytes};
+use super::part::{self, Part};
+use super::tree::{BeTree, LEVEL_MIN};
+use crate::Error;
+use crate::buffered::{Cursor, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Turn};
+use crate::header::PageId;
+use crate::index::{Direction, behind};
+use crate::pool::{Access, Denied, OptimisticGuard};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::task::yield_now;
+use crate::worker::spend_merged;
+
+/// A memtable's messages enter the root's page in portions of this part of it.
+const PORTION_DIVISOR: u64 = 2;
+
+impl BeTree {
+    /// Flushes in the background.
+    pub(super) fn send_flush(&self) {
+        if self.is_flush_sent.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let Some(own) = self.this.upgrade() else { return };
+        self.shared.executor.spawn(move || {
+            let turn = own.turns.take();
+            own.is_flush_sent.store(false, Ordering::SeqCst);
+            if own.is_cleared.load(Ordering::SeqCst) {
+                return;
+            }
+            // What could not be written stays where it is, in memory and in the log, and is tried again.
+            let _tried = own.flush(&turn);
+        });
+    }
+
+    /// Brings the frozen memtables into pages, the oldest first.
+    pub(super) fn flush(&self, _turn: &Turn<'_>) -> Result<(), Error> {
+        loop {
+            let Some(oldest) = self.memtables().frozen.last().cloned() else { return Ok(()) };
+            let taken_in = self.take_in(&oldest);
+            self.is_stuck.store(matches!(taken_in, Err(Error::Full { .. })), Ordering::Relaxed);
+            taken_in?;
+            self.memtables_mut().frozen.retain(|memtable| !Arc::ptr_eq(memtable, &oldest));
+            *self.flushed_to() = None;
+            self.counters.memtables_flushed.fetch_add(1, Ordering::Relaxed);
+            self.update_claim();
+        }
+    }
+
+    /// Brings what is left of a memtable into the root's page, and so further down.
+    fn take_in(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
+        let ranges = self.bounded(&memtable.range_tombstones());
+        let from = self.flushed_to().clone();
+        if from.is_none() {
+            self.take_in_ranges(ranges.clone())?;
+        }
+        let start = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let cursor: Box<dyn Cursor> = Box::new(MemtableCursor::new(memtable, Direction::Forward, start));
+        let mut merged = Merged::new(vec![cursor], Direction::Forward);
+        let portion_bytes = self.shape.filled_bytes() / PORTION_DIVISOR;
+        let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
+        let mut merging = Merging::new(self);
+        while merged.next_key(&mut versions)? {
+            let gone_before = merging.gone.len();
+            // The removals of ranges may have come to leaves before this.
+            let removed = ranges.of(versions.key());
+            merging.leave_out(&mut versions, removed, false, true);
+            // The older ones first: they may not all have room in one portion.
+            let own_bytes = |versions: &KeyVersions| -> u64 {
+                versions.all.iter().map(|held| message_bytes(versions.key(), versions.value(held))).sum()
+            };
+            let more_bytes = own_bytes(&versions);
+            if bytes + more_bytes > portion_bytes && !portion.is_empty() {
+                self.enter(std::mem::take(&mut portion))?;
+                merging.give_up_first(gone_before);
+                bytes = 0;
+            }
+            if more_bytes > portion_bytes {
+                for held in versions.all.iter().rev() {
+                    let mut one = Messages::default();
+                    one.push(versions.key(), held.version, versions.value(held));
+                    self.enter_coming(&Coming::all(one, RangeTombstones::default()))?;
+                }
+                merging.give_up();
+                *self.flushed_to() = Some(versions.key().to_vec());
+                continue;
+            }
+            for held in &versions.all {
+                portion.push(versions.key(), held.version, versions.value(held));
+            }
+            bytes += more_bytes;
+        }
+        self.enter(portion)?;
+        merging.give_up();
+        Ok(())
+    }
+
+    /// The same removals, with ends that are not longer than keys may be, but for a zero behind.
+    fn bounded(&self, ranges: &RangeTombstones) -> RangeTombstones {
+        let longest = self.shape.key_bytes_max();
+        let shortened = |key: &[u8]| match key.get(..longest) {
+            // All keys that lie before it are this one and smaller ones.
+            Some(first) if key.len() > longest => behind(first),
+            _ => key.to_vec(),
+        };
+        let mut bounded = RangeTombstones::default();
+        for fragment in ranges.fragments() {
+            for removed_at in &fragment.removed_at {
+                bounded.add(&shortened(&fragment.lower), &shortened(&fragment.upper), *removed_at);
+            }
+        }
+        bounded
+    }
+
+    /// Removals of ranges enter the root's page, some at a time.
+    fn take_in_ranges(&self, mut left: RangeTombstones) -> Result<(), Error> {
+        let portion_bytes = self.shape.filled_bytes() / PORTION_DIVISOR;
+        while !left.is_empty() {
+            let mut portion = left.clone();
+            while ranges_bytes(&portion) > portion_bytes && portion.fragments().len() > 1 {
+                let middle = portion.fragments()[portion.fragments().len() / 2].lower.clone();
+                portion.split_off(&middle);
+            }
+            match portion.fragments().last() {
+                Some(last) => left = left.split_off(&last.upper.clone()),
+                None => break,
+            }
+            self.enter_coming(&Coming::all(Messages::default(), portion))?;
+        }
+        Ok(())
+    }
+
+    /// Messages of a memtable enter the root's page.
+    fn enter(&self, portion: Messages) -> Result<(), Error> {
+        let Some(last) = portion.len().checked_sub(1).map(|last| portion.key(last).to_vec()) else {
+            return Ok(());
+        };
+        self.enter_coming(&Coming::all(portion, RangeTombstones::default()))?;
+        *self.flushed_to() = Some(last);
+        Ok(())
+    }
+
+    fn enter_coming(&self, coming: &Coming) -> Result<(), Error> {
+        let needed_bytes = coming.bytes();
+        loop {
+            self.check_goes_on()?;
+            let level = self.root_level()?;
+            let (guard, content) = self.load(self.root, level, Access::Normal)?;
+            if content.page_bytes() + needed_bytes > self.shape.filled_bytes() {
+                self.make_room(self.root, level, needed_bytes)?;
+                self.balance_root()?;
+                continue;
+            }
+            let mut merging = Merging::new(self);
+            let content = merging.into_buffer(coming, content)?;
+            self.counters.flushed(level, needed_bytes, content.page_bytes());
+            let written = self.write_one(&guard, &content);
+            match written {
+                Ok(()) => {
+                    merging.give_up();
+                    self.pause(needed_bytes);
+                    return Ok(());
+                }
+                Err(denied) => self.shared.pool.images.recover(denied)?,
+            }
+        }
+    }
+
+    fn write_one(&self, guard: &OptimisticGuard<'_>, content: &Content) -> Result<(), Denied> {
+        let section = self.shared.pool.section();
+        let locked = section.lock(guard)?;
+        part::write(locked.page(), content);
+        Ok(())
+    }
+
+    /// A page has this content from now on, unless it has to be tried again.
+    pub(super) fn rewrite(&self, guard: &OptimisticGuard<'_>, content: &Content) -> Result<(), Error> {
+        let written = self.write_one(guard, content);
+        written.or_else(|denied| self.shared.pool.images.recover(denied))
+    }
+
+    /// A part gets what it has from now on, and the page below it is free.
+    pub(super) fn write_and_free(
+        &self,
+        (upper, content): (&OptimisticGuard<'_>, &Content),
+        below: &OptimisticGuard<'_>,
+    ) -> Result<(), Denied> {
+        let section = self.shared.pool.section();
+        let locked = section.lock(upper)?;
+        let (locked, lower) = section.lock_below(locked, below)?;
+        part::write(locked.page(), content);
+        section.free(lower);
+        Ok(())
+    }
+
+    /// Others may go on.
+    pub(super) fn pause(&self, moved_bytes: u64) {
+        spend_merged(moved_bytes);
+        yield_now();
+    }
+
+    /// Ends work that nobody needs any more.
+    pub(super) fn check_goes_on(&self) -> Result<(), Error> {
+        if self.is_cleared.load(Ordering::SeqCst) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// The level of the root's page.
+    pub(super) fn root_level(&self) -> Result<u16, Error> {
+        loop {
+            let guard = self.shared.pool.read(self.root, Access::Normal)?;
+            let level = Part::new(guard.page()).level();
+            if guard.is_valid() {
+                return Ok(level.max(LEVEL_MIN));
+            }
+        }
+    }
+
+    /// Flushes messages of a part until it has room for so many bytes, or its node has to be rebuilt first.
+    pub(super) fn make_room(&self, id: PageId, level: u16, needed_bytes: u64) -> Result<(), Error> {
+        loop {
+            self.check_goes_on()?;
+            let (_, content) = self.load(id, level, Access::Normal)?;
+            let has_room = content.page_bytes() + needed_bytes <= self.shape.filled_bytes();
+            if has_room || content.buffered_bytes() == 0 || self.is_out_of_balance(&content) {
+                return Ok(());
+            }
+            self.flush_some(id, level)?;
+        }
+    }
+
+    /// Flushes some of the messages of a part.
+    pub(super) fn flush_some(&self, id: PageId, level: u16) -> Result<(), Error> {
+        if level == LEVEL_MIN { self.flush_into_leaf(id) } else { self.flush_into_child(id, level) }
+    }
+
+    /// Flushes what is on its way to the child to which most is: "the fullest child".
+    fn flush_into_child(&self, id: PageId, level: u16) -> Result<(), Error> {
+        let (guard, content) = self.load(id, level, Access::Normal)?;
+        let groups = content.groups();
+        let Some(fullest) = groups.into_iter().max_by_key(|group| group.bytes) else { return Ok(()) };
+        let child = content.pivots[fullest.pivot].child;
+        let (below_guard, below) = self.load(child, level - 1, Access::Normal)?;
+        let room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes());
+        if fullest.bytes > room_bytes && (below.buffered_bytes() > 0 || self.is_out_of_balance(&below)) {
+            self.make_room(child, level - 1, fullest.bytes)?;
+            return self.balance(id, level, fullest.pivot);
+        }
+        let (coming, rest) = take(content, &fullest, room_bytes);
+        let moved_bytes = coming.bytes();
+        let mut merging = Merging::new(self);
+        let below = merging.into_buffer(&coming, below)?;
+        self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
+        match self.write_both((&guard, &rest), (&below_guard, &below)) {
+            Ok(()) => merging.give_up(),
+            Err(denied) => self.shared.pool.images.recover(denied)?,
+        }
+        self.pause(moved_bytes);
+        Ok(())
+    }
+
+    /// A part and one of its child get what they have from now on: a checkpoint has both or neither.
+    fn write_both(
+        &self,
+        (upper, rest): (&OptimisticGuard<'_>, &Content),
+        (lower, below): (&OptimisticGuard<'_>, &Content),
+    ) -> Result<(), Denied> {
+        let section = self.shared.pool.section();
+        let upper = section.lock(upper)?;
+        let (upper, lower) = section.lock_below(upper, lower)?;
+        part::write(lower.page(), below);
+        part::write(upper.page(), rest);
+        Ok(())
+    }
+}
+
+/// Takes a group out of a part, or as much of it as has room in so many bytes; what goes, and what stays.
+fn take(mut content: Content, group: &Group, room_bytes: u64) -> (Coming, Content) {
+    let messages = Arc::new(std::mem::take(&mut content.messages));
+    let (lower, upper) = {
+        let (lower, upper) = content.interval(group.pivot);
+        (lower.to_vec(), upper.map(<[u8]>::to_vec))
+    };
+    let mut coming = Coming {
+        messages: Arc::clone(&messages),
+        range: group.messages.clone(),
+        ranges: content.ranges_of(group.pivot),
+    };
+    let mut up_to = upper;
+    while coming.bytes() > room_bytes {
+        let Some(middle) = middle_key(&coming) else { break };
+        coming.range.end = messages.first_from(&middle);
+        coming.ranges.split_off(&middle);
+        up_to = Some(middle);
+    }
+    if coming.bytes() > room_bytes && coming.range.len() > 1 {
+        // One key has more versions than there is room for. The older ones go first, and no removals of ranges
+        // before them.
+        let mut first = coming.range.end;
+        let mut bytes = 0;
+        while first > coming.range.start {
+            bytes += messages.page_bytes(first - 1..first);
+            if bytes > room_bytes && first < coming.range.end {
+                break;
+            }
+            first -= 1;
+        }
+        coming.range.start = first;
+        coming.ranges = RangeTombstones::default();
+    } else {
+        content.ranges.remove_between(&lower, up_to.as_deref());
+    }
+    let mut rest = Messages::default();
+    rest.extend(&messages, 0..coming.range.start);
+    rest.extend(&messages, coming.range.end..messages.len());
+    content.messages = rest;
+    (coming, content)
+}
+
+/// A key that has some of what comes before it, and some not; `None` if all of that is one key's.
+fn middle_key(coming: &Coming) -> Option<Vec<u8>> {
+    let Coming { messages, range, ranges } = coming;
+    let first = messages.key(range.start);
+    let middle = messages.key(range.start + range.len() / 2);
+    if range.len() > 1 && middle > first {
+        return Some(middle.to_vec());
+    }
+    let behind_first = range.clone().map(|number| messages.key(number)).find(|key| *key > first);
+    if let Some(key) = behind_first.filter(|_| !range.is_empty()) {
+        return Some(key.to_vec());
+    }
+    let fragments = ranges.fragments();
+    (fragments.len() > 1).then(|| fragments[fragments.len() / 2].lower.clone())
+}

@@ -1,0 +1,209 @@
+//! Bε-trees behind the boundary of indexes.
+
+use std::task::Poll;
+
+use flashgrain_settings::layout::Decision;
+
+use super::scan::BeTreeScan;
+use super::tree::BeTree;
+use crate::Error;
+use crate::header::PageId;
+use crate::index::{
+    BeTreeStats, Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied,
+    RemovesRanges, SeeVersion, Steps, TreeOperations, Version, Write, Written,
+};
+use crate::log::{LogRecord, Timestamp};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+
+/// Frozen memtables at which writers are stopped.
+const FROZEN_MAX: f64 = 3.0;
+
+/// A change makes this part of a basement node dirty, more or less: many share one.
+const DIRTIED_DIVISOR: u64 = 4;
+
+impl Index for BeTree {
+    fn read(
+        &self,
+        key: &[u8],
+        at: Option<Timestamp>,
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<Found>, Error> {
+        let found = self.look_up(key, at.unwrap_or(Timestamp(u64::MAX)), may, into)?;
+        if found.is_ready() {
+            self.counters.operations.look_up();
+        }
+        Ok(found)
+    }
+
+    fn newest_since(&self, key: &[u8], since: Timestamp, may: May) -> Result<Poll<Newest>, Error> {
+        let found = self.newest(key, Timestamp(u64::MAX), may)?;
+        Ok(found.map(|found| Newest::of(found.map(Version::timestamp), since)))
+    }
+
+    fn apply(
+        &self,
+        writes: &[Written<'_>],
+        _priors: &[Prior],
+        _values: &[u8],
+        commit: &Commit<'_>,
+    ) -> Result<(), Error> {
+        self.counters.operations.writes(writes.len());
+        for written in writes {
+            self.put(written.key, written.write, commit.record);
+            preempt!();
+        }
+        Ok(())
+    }
+
+    fn takes_operands(&self) -> bool {
+        true
+    }
+
+    fn removes_ranges(&self) -> Option<&dyn RemovesRanges> {
+        Some(self)
+    }
+
+    fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error> {
+        let newest_at = |at| -> Result<Option<Timestamp>, Error> {
+            Ok(match self.newest(key, at, May::Wait)? {
+                Poll::Ready(found) => found.map(Version::timestamp),
+                Poll::Pending => None,
+            })
+        };
+        // A version that is there is given up when it meets a newer one, and its overflow value with it.
+        if newest_at(record.timestamp)? == Some(record.timestamp) {
+            return Ok(Reapplied::default());
+        }
+        if newest_at(Timestamp(u64::MAX))? > Some(record.timestamp) {
+            // It was given up before the checkpoint.
+            return Ok(Reapplied { is_outdated: true, replaced: None });
+        }
+        self.put(key, write, record);
+        Ok(Reapplied::default())
+    }
+
+    fn scan(
+        self: Arc<Self>,
+        direction: Direction,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+        ahead: u32,
+        at: Timestamp,
+    ) -> Box<dyn Steps> {
+        self.counters.operations.scan();
+        let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
+        Box::new(BeTreeScan::new(self, direction, (lower, upper), (ahead, at)))
+    }
+
+    fn scan_unmerged(self: Arc<Self>, ahead: u32, at: Timestamp) -> Box<dyn Steps> {
+        Box::new(BeTreeScan::new(self, Direction::Forward, (Vec::new(), None), (ahead, at)).unmerged())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            key_bytes: self.shape.key_bytes_max(),
+            value_bytes: self.shape.value_bytes_max(),
+            node_bytes: self.shape.basement_bytes() as usize,
+        }
+    }
+
+    fn dirtied_bytes(&self) -> u64 {
+        self.shape.basement_bytes() / DIRTIED_DIVISOR
+    }
+
+    fn replay_from(&self) -> Option<LogRecord> {
+        self.memtables().iter().filter_map(|table| table.first()).min()
+    }
+
+    fn before_cut(&self, may: May) -> Result<(), Error> {
+        let turn = match (self.turns.try_take(), may) {
+            (Some(turn), _) => turn,
+            (None, May::Wait) => self.turns.take(),
+            // A flush that is under way may wait for this checkpoint. What is not flushed stays in the log.
+            (None, May::NotWait) => return Ok(()),
+        };
+        if self.is_cleared.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        // A memtable that has hardly begun to fill stays in the log, but not for two checkpoints.
+        let first = self.memtables().active.first();
+        let is_old = first.is_some_and(|first| first.timestamp <= self.last_cut());
+        self.note_cut();
+        if is_old || may == May::Wait {
+            self.freeze();
+        }
+        self.flush(&turn)
+    }
+
+    fn make_room(&self) {
+        let Some(own) = self.this.upgrade() else { return };
+        if self.is_making_room.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let at_work = self.shared.segments.owned.at_work();
+        self.shared.executor.spawn(move || {
+            // What could not be done now is tried again by the next one.
+            let _tried = own.win_room();
+            own.is_making_room.store(false, Ordering::Relaxed);
+            drop(at_work);
+        });
+    }
+
+    fn stop(&self) -> Result<(), Error> {
+        let turn = self.turns.take();
+        if self.is_cleared.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.freeze();
+        self.flush(&turn)
+    }
+
+    fn debt(&self) -> f64 {
+        (self.memtables().frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0)
+    }
+
+    fn decisions(&self) -> Vec<Decision> {
+        self.decided.decisions(self.shape.basement_class, self.shared.room)
+    }
+
+    fn operations(&self) -> TreeOperations {
+        self.counters.operations.all()
+    }
+
+    fn be_tree_stats(&self) -> Option<BeTreeStats> {
+        let memtables = self.memtables().iter().filter(|table| table.first().is_some()).count() as u64;
+        let level = self.root_level().ok()?;
+        Some(self.counters.stats(level, memtables))
+    }
+
+    fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
+        let turn = self.turns.take();
+        self.check(&turn, page, record)
+    }
+
+    fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.is_cleared.store(true, Ordering::SeqCst);
+        // Nobody flushes any more.
+        let turn = self.turns.take();
+        self.update_claim();
+        self.clear_pages(&turn, free_overflow)
+    }
+
+    fn destroy(&self) -> Result<(), Error> {
+        self.shared.pool.free_unread(self.root)
+    }
+}
+
+impl RemovesRanges for BeTree {
+    fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) {
+        self.change(|memtable| memtable.remove_range(lower, upper, record));
+    }
+
+    fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error> {
+        // It hides nothing that is newer, wherever that lies.
+        self.remove_range(lower, upper, record);
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Messages: versions of keys in order, by key and of a key the newest first, on their way to a leaf. A leaf
+//! keeps its records in the same way.
+
+use std::ops::Range;
+
+use super::part::{ENTRY_BYTES, SLOT_BYTES};
+use crate::Error;
+use crate::buffered::Cursor;
+use crate::index::Version;
+use crate::page::padded;
+use crate::sync::Arc;
+
+/// Where a message's parts are.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    version: Version,
+    key: u32,
+    value: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Messages {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+/// Bytes of a message in a page.
+pub(super) fn message_bytes(key: &[u8], value: &[u8]) -> u64 {
+    u64::from(SLOT_BYTES + ENTRY_BYTES)
+        + u64::from(padded(key.len() as u32))
+        + u64::from(padded(value.len() as u32))
+}
+
+impl Messages {
+    /// Over bytes that a page had; nothing of them is a message yet.
+    pub fn over(bytes: Vec<u8>) -> Self {
+        Self { bytes, places: Vec::new() }
+    }
+
+    /// Adds one that lies in the bytes, behind the others. `None` if it does not.
+    pub fn add_place(&mut self, version: Version, key: Range<u32>, value: Range<u32>) -> Option<()> {
+        let length = self.bytes.len() as u32;
+        (key.start <= key.end && value.start <= value.end && key.end <= length && value.end <= length).then(
+            || {
+                let (key_bytes, value_bytes) = (key.end - key.start, value.end - value.start);
+                self.places.push(Place {
+                    version,
+                    key: key.start,
+                    value: value.start,
+                    key_bytes,
+                    value_bytes,
+                });
+            },
+        )
+    }
+
+    /// Adds one behind the others.
+    pub fn push(&mut self, key: &[u8], version: Version, value: &[u8]) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        let (key_bytes, value_bytes) = (key.len() as u32, value.len() as u32);
+        self.places.push(Place { version, key: start, value: start + key_bytes, key_bytes, value_bytes });
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    fn part(&self, start: u32, length: u32) -> &[u8] {
+        self.bytes.get(start as usize..(start as usize).saturating_add(length as usize)).unwrap_or_default()
+    }
+
+    /// A message: its key, its version and its value.
+    pub fn get(&self, number: usize) -> Option<(&[u8], Version, &[u8])> {
+        let place = self.places.get(number)?;
+        Some((
+            self.part(place.key, place.key_bytes),
+            place.version,
+            self.part(place.value, place.value_bytes),
+        ))
+    }
+
+    /// The key of a message; empty if there is no such message.
+    pub fn key(&self, number: usize) -> &[u8] {
+        self.places.get(number).map_or(&[], |place| self.part(place.key, place.key_bytes))
+    }
+
+    /// Messages of a range in their order.
+    pub fn iter(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], Version, &[u8])> {
+        range.filter_map(|number| self.get(number))
+    }
+
+    /// The first message of this key or a larger one.
+    pub fn first_from(&self, key: &[u8]) -> usize {
+        self.places.partition_point(|place| self.part(place.key, place.key_bytes) < key)
+    }
+
+    /// The messages with keys from the first up to but without the second.
+    pub fn within(&self, lower: &[u8], upper: Option<&[u8]>) -> Range<usize> {
+        let end = upper.map_or(self.len(), |upper| self.first_from(upper));
+        self.first_from(lower).min(end)..end
+    }
+
+    /// Bytes that messages take in a page.
+    pub fn page_bytes(&self, range: Range<usize>) -> u64 {
+        let of = |place: &Place| {
+            u64::from(SLOT_BYTES + ENTRY_BYTES)
+                + u64::from(padded(place.key_bytes))
+                + u64::from(padded(place.value_bytes))
+        };
+        self.places.get(range).unwrap_or_default().iter().map(of).sum()
+    }
+
+    /// Adds messages of others behind the own ones.
+    pub fn extend(&mut self, others: &Self, range: Range<usize>) {
+        others.iter(range).for_each(|(key, version, value)| self.push(key, version, value));
+    }
+}
+
+/// Messages of a range, one after the other.
+pub(super) struct MessagesCursor {
+    messages: Arc<Messages>,
+    range: Range<usize>,
+}
+
+impl MessagesCursor {
+    pub fn new(messages: &Arc<Messages>, range: Range<usize>) -> Self {
+        Self { messages: Arc::clone(messages), range }
+    }
+}
+
+impl Cursor for MessagesCursor {
+    fn get(&self) -> Option<(&[u8], Version, &[u8])> {
+        self.messages.get(self.range.start).filter(|_| !self.range.is_empty())
+    }
+
+    fn advance(&mut self) -> Result<(), Error> {
+        if !self.range.is_empty() {
+            self.range.start += 1;
+        }
+        Ok(())
+    }
+}

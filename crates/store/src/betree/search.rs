@@ -1,0 +1,225 @@
+//! Look-ups: memtables, and then one part on each level.
+
+use super::part::Part;
+use super::tree::{BeTree, LEVEL_MAX};
+use crate::Error;
+use crate::buffered::{Chain, hidden_by};
+use crate::index::{Found, May, Version};
+use crate::log::Timestamp;
+use crate::pool::Access;
+use crate::task::yield_now;
+use std::task::Poll;
+
+/// Attempts after which it matters whether the store is poisoned.
+const ATTEMPTS: u32 = 64;
+
+/// What was found of a key, from the newest sources on.
+#[derive(Default)]
+struct Path {
+    /// The newest removal of a range that has the key.
+    removed_at: Option<Timestamp>,
+    /// Versions, down to the first that is not made of operands.
+    versions: Vec<(Version, Vec<u8>)>,
+}
+
+/// What a look-up has come to.
+enum Way {
+    /// Something on it has changed: once more.
+    Changed,
+    /// A page has to be read first, and the caller does not wait.
+    Absent,
+    /// All that is to be found.
+    Ended,
+}
+
+impl Path {
+    /// Takes the next older version of a source in. Whether older ones are needed.
+    fn take(&mut self, version: Version, value: Vec<u8>) -> bool {
+        // What lies above it and is not newer has come down meanwhile, and is in it.
+        self.versions.retain(|(above, _)| above.timestamp() > version.timestamp());
+        let is_operands = version.is_operands();
+        self.versions.push((version, value));
+        is_operands
+    }
+
+    fn remove(&mut self, removed_at: Option<Timestamp>) {
+        self.removed_at = self.removed_at.max(removed_at);
+    }
+
+    /// The chain that these make.
+    fn chain(self, at: Timestamp) -> Chain {
+        let mut chain = Chain::new(at);
+        for (version, value) in self.versions {
+            if self.removed_at.is_some_and(|removed_at| version.timestamp() < removed_at) {
+                break;
+            }
+            if !chain.take(version, &value) {
+                return chain;
+            }
+        }
+        if let Some(removed_at) = self.removed_at {
+            chain.take(Version::tombstone(removed_at), &[]);
+        }
+        chain
+    }
+}
+
+impl BeTree {
+    /// As [`Index::read`](crate::index::Index::read).
+    pub(super) fn look_up(
+        &self,
+        key: &[u8],
+        at: Timestamp,
+        may: May,
+        into: &mut Vec<u8>,
+    ) -> Result<Poll<Found>, Error> {
+        let mut before: Option<Chain> = None;
+        loop {
+            let Poll::Ready(path) = self.path(key, at, may)? else { return Ok(Poll::Pending) };
+            let chain = path.chain(at);
+            match chain.value(key, self.operator.as_deref(), self.shared.horizon()) {
+                Ok(value) => {
+                    let found = chain.found(value.as_deref());
+                    into.extend_from_slice(&value.unwrap_or_default());
+                    return Ok(Poll::Ready(found));
+                }
+                // An overflow value that operands are over may have gone when a flush put their result into
+                // its place.
+                Err(error) if before.as_ref() == Some(&chain) => return Err(error),
+                Err(_) => before = Some(chain),
+            }
+        }
+    }
+
+    /// The newest version of a key that is not newer than `at`, be it a removal.
+    pub(super) fn newest(&self, key: &[u8], at: Timestamp, may: May) -> Result<Poll<Option<Version>>, Error> {
+        let path = self.path(key, at, may)?;
+        Ok(path.map(|path| {
+            let first = path.versions.first().map(|(version, _)| *version);
+            hidden_by(path.removed_at, first)
+        }))
+    }
+
+    /// All that a reader as of `at` needs to know of a key.
+    fn path(&self, key: &[u8], at: Timestamp, may: May) -> Result<Poll<Path>, Error> {
+        let mut path = Path::default();
+        if self.in_memory(key, at, &mut path) {
+            return Ok(Poll::Ready(path));
+        }
+        let (versions, removed_at) = (path.versions.len(), path.removed_at);
+        let mut attempts = 0;
+        loop {
+            match self.in_pages(key, at, may, &mut path)? {
+                Way::Ended => return Ok(Poll::Ready(path)),
+                Way::Absent => {
+                    self.read_ahead_of(key, at);
+                    return Ok(Poll::Pending);
+                }
+                Way::Changed => {
+                    path.versions.truncate(versions);
+                    path.removed_at = removed_at;
+                    attempts += 1;
+                    if attempts >= ATTEMPTS {
+                        self.shared.pool.images.check()?;
+                        yield_now();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Brings into memory what a look-up of the key takes, in the background.
+    fn read_ahead_of(&self, key: &[u8], at: Timestamp) {
+        if let Some(own) = self.this.upgrade() {
+            let key = key.to_vec();
+            self.shared.executor.send_out(move || {
+                // Who asks again is told of a failure.
+                let _tried = own.path(&key, at, May::Wait);
+            });
+        }
+    }
+
+    /// Looks into the memtables. Whether nothing older is needed.
+    fn in_memory(&self, key: &[u8], at: Timestamp, path: &mut Path) -> bool {
+        let memtables = self.memtables().clone();
+        for memtable in memtables.iter() {
+            path.remove(memtable.removed_at(key, at));
+            let mut below = at;
+            let mut value = Vec::new();
+            while let Some(version) = memtable.find_own(key, below, &mut value) {
+                if !path.take(version, std::mem::take(&mut value)) {
+                    return true;
+                }
+                below = Timestamp(version.timestamp().0.saturating_sub(1));
+            }
+        }
+        false
+    }
+
+    /// Goes down from the root.
+    fn in_pages(&self, key: &[u8], at: Timestamp, may: May, path: &mut Path) -> Result<Way, Error> {
+        let pool = &self.shared.pool;
+        let mut above = None;
+        let (mut id, mut expected) = (self.root, None::<u16>);
+        for _ in 0..=LEVEL_MAX {
+            if may == May::NotWait && pool.pages.is_absent(id) {
+                return Ok(Way::Absent);
+            }
+            let guard = match pool.read(id, Access::Normal) {
+                Ok(guard) => guard,
+                // What led here may have changed meanwhile.
+                Err(error) => return if is_valid(&above) { Err(error) } else { Ok(Way::Changed) },
+            };
+            let part = Part::new(guard.page());
+            let level = part.level();
+            let is_right = expected.is_none_or(|expected| part.is_of_level(expected));
+            if !is_valid(&above) || !guard.is_valid() {
+                return Ok(Way::Changed);
+            }
+            if !is_right {
+                return Err(self.damaged(id, expected.unwrap_or_default()));
+            }
+            self.counters.visit(level);
+            match self.in_part(part, key, at, path) {
+                Some(ended) if guard.is_valid() => {
+                    if ended || level == 0 {
+                        return Ok(Way::Ended);
+                    }
+                }
+                None if guard.is_valid() => return Err(self.damaged(id, level)),
+                _ => return Ok(Way::Changed),
+            }
+            let child = part.child(part.pivot_of(key));
+            if part.pivots() == 0 && guard.is_valid() {
+                // It is being cleared.
+                return Ok(Way::Ended);
+            }
+            if !guard.is_valid() {
+                return Ok(Way::Changed);
+            }
+            (id, expected, above) = (child, Some(level - 1), Some(guard));
+        }
+        Err(self.damaged(id, LEVEL_MAX))
+    }
+
+    /// Looks into a part. Whether nothing older is needed; `None` if it is damaged, or changes meanwhile.
+    fn in_part(&self, part: Part<'_>, key: &[u8], at: Timestamp, path: &mut Path) -> Option<bool> {
+        if part.has_ranges() {
+            path.remove(part.range_tombstones()?.newest(key, at));
+        }
+        let mut found = part.find(key, at);
+        while let Some(number) = found {
+            let mut value = Vec::new();
+            part.value(number, &mut value);
+            if !path.take(part.version(number), value) {
+                return Some(true);
+            }
+            found = part.next_of(number, key);
+        }
+        Some(false)
+    }
+}
+
+fn is_valid(above: &Option<crate::pool::OptimisticGuard<'_>>) -> bool {
+    above.as_ref().is_none_or(crate::pool::OptimisticGuard::is_valid)
+}

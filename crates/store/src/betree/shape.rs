@@ -1,0 +1,94 @@
+//! The sizes of a Bε-tree's nodes, and what follows from them.
+
+use super::options::Decided;
+use crate::buffered::Room;
+use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
+
+/// A page may take this part of the cache.
+const CACHE_DIVISOR: u64 = 16;
+/// A part has at least so many times the bytes of a basement node.
+const PART_PER_BASEMENT_MIN: u64 = 4;
+/// Of a part, one in so many bytes is left for pivots that come when children are split.
+const SLACK_DIVISOR: u64 = 8;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shape {
+    /// Size class of basement nodes.
+    pub basement_class: usize,
+    /// Size class of parts, which have B/F bytes.
+    pub part_class: usize,
+    /// F: the children that a node has, more or less.
+    pub fanout: u32,
+    /// Basement nodes that a leaf of B bytes has, more or less.
+    pub basements: u32,
+    pub memtable_bytes: u64,
+}
+
+impl Shape {
+    /// With what was decided when the tree was made, in this room.
+    pub fn new(decided: Decided, basement_class: usize, room: Room) -> Self {
+        let basement_bytes = class_bytes(basement_class);
+        let part_bytes = (decided.node_bytes / u64::from(decided.fanout))
+            .min(room.cache_bytes / CACHE_DIVISOR)
+            .max(basement_bytes * PART_PER_BASEMENT_MIN);
+        let part_class = (part_bytes / PAGE_BYTES_MIN).max(1).ilog2() as usize;
+        Self {
+            basement_class,
+            part_class: part_class.clamp(basement_class, CLASSES - 1),
+            fanout: decided.fanout,
+            basements: (decided.node_bytes / basement_bytes).clamp(2, u32::MAX.into()) as u32,
+            memtable_bytes: decided.memtable_bytes_in(room),
+        }
+    }
+
+    pub fn basement_bytes(&self) -> u64 {
+        class_bytes(self.basement_class)
+    }
+
+    /// B/F: bytes of a part.
+    pub fn part_bytes(&self) -> u64 {
+        class_bytes(self.part_class)
+    }
+
+    pub fn key_bytes_max(&self) -> usize {
+        self.basement_bytes() as usize / 4
+    }
+
+    pub fn value_bytes_max(&self) -> usize {
+        // A page with two of the longest records has room for its header.
+        self.basement_bytes() as usize / 4 - 64
+    }
+
+    /// Bytes up to which a part is filled with messages.
+    pub fn filled_bytes(&self) -> u64 {
+        let longest_pivot = self.key_bytes_max() as u64 + 64;
+        self.part_bytes() - (self.part_bytes() / SLACK_DIVISOR).max(2 * longest_pivot)
+    }
+
+    /// Bytes up to which a part has pivots.
+    pub fn pivots_bytes_max(&self) -> u64 {
+        self.part_bytes() / 2
+    }
+
+    /// Basement nodes below a node of a level, as it should be: `F^h` leaves of a node of height h (Theorem
+    /// 9), of which each has so many basement nodes.
+    pub fn weight(&self, level: u16) -> f64 {
+        f64::from(self.basements) * f64::from(self.fanout).powi(i32::from(level) - 1)
+    }
+
+    /// How far the weight of a node may be from what it should be, as a part of that: `1/log F` (Theorem 9).
+    pub fn tolerance(&self) -> f64 {
+        1.0 / f64::from(self.fanout).log2().max(1.0)
+    }
+
+    /// Whether a node has so many basement nodes below it that its parent's children are to be rebuilt.
+    pub fn is_too_heavy(&self, level: u16, weight: u32) -> bool {
+        f64::from(weight) > self.weight(level) * (1.0 + self.tolerance())
+    }
+
+    /// Whether it has so few.
+    pub fn is_too_light(&self, level: u16, weight: u32) -> bool {
+        f64::from(weight) < self.weight(level) * (1.0 - self.tolerance())
+    }
+}

@@ -1,0 +1,71 @@
+//! What a Bε-tree counts.
+
+use super::tree::LEVEL_MAX;
+use crate::index::{BeTreeLevelStats, BeTreeStats, OperationCounts};
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Levels with counters of their own; the others count as the last of these.
+const LEVELS: usize = 8;
+
+#[derive(Default)]
+struct OfLevel {
+    visits: AtomicU64,
+    flushes: AtomicU64,
+    flushed_bytes: AtomicU64,
+    rewritten_bytes: AtomicU64,
+    rebuilds: AtomicU64,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub operations: OperationCounts,
+    pub operator_failures: AtomicU64,
+    pub memtables_flushed: AtomicU64,
+    levels: [OfLevel; LEVELS],
+}
+
+impl Counters {
+    fn of(&self, level: u16) -> &OfLevel {
+        &self.levels[usize::from(level.min(LEVEL_MAX)).min(LEVELS - 1)]
+    }
+
+    /// A look-up has come to a page.
+    pub fn visit(&self, level: u16) {
+        self.of(level).visits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Messages of so many bytes have arrived in pages of this level, of which so many bytes were changed.
+    pub fn flushed(&self, level: u16, bytes: u64, rewritten_bytes: u64) {
+        let of = self.of(level);
+        of.flushes.fetch_add(1, Ordering::Relaxed);
+        of.flushed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        of.rewritten_bytes.fetch_add(rewritten_bytes, Ordering::Relaxed);
+    }
+
+    /// Nodes of this level were rebuilt.
+    pub fn rebuilt(&self, level: u16) {
+        self.of(level).rebuilds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// With levels up to this one.
+    pub fn stats(&self, root_level: u16, memtables: u64) -> BeTreeStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let level = |level: u16| {
+            let of = self.of(level);
+            BeTreeLevelStats {
+                look_ups: get(&of.visits),
+                flushes: get(&of.flushes),
+                flushed_bytes: get(&of.flushed_bytes),
+                rewritten_bytes: get(&of.rewritten_bytes),
+                rebuilds: get(&of.rebuilds),
+            }
+        };
+        BeTreeStats {
+            memtables,
+            memtables_flushed: get(&self.memtables_flushed),
+            operator_failures: get(&self.operator_failures),
+            levels: (0..=root_level.min(LEVELS as u16 - 1)).map(level).collect(),
+        }
+    }
+}

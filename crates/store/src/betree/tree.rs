@@ -1,0 +1,266 @@
+//! A tree kept as a Bε-tree.
+//!
+//! The way of a message:
+//!
+//! 1. A commit puts it into the *active* memtable, the part of the root's buffer that is not in pages. It
+//!    reads nothing.
+//! 2. A full memtable is *frozen*, and another one becomes active. The frozen one is *flushed*: its messages
+//!    go into the root's page in the order of their keys.
+//! 3. Where a [part](super::part) is full, the messages for the child for which most have gathered go on into
+//!    the child's parts, or into the records of the [leaf](super::basements). What
+//!    [nobody will see](super::merging) is left out on the way.
+//!
+//! A reader looks into the memtables and then into one part on each level, and stops at the first version
+//! that it sees: of a key, newer versions never lie below older ones. A message that leaves a part and
+//! arrives in another one does so in one section, so that a checkpoint has it in one of them. Only memtables
+//! keep what has arrived until all of it has; then a version is there twice, and the lower one counts.
+//!
+//! Who may change what: memtables, commits, as long as these are active. Pages, and which memtables are
+//! frozen: the holder of the tree's turn.
+
+use super::content::{Content, Pivot};
+use super::messages::Messages;
+use super::options::Decided;
+use super::part::{self, Part, kind_of};
+use super::shape::Shape;
+use super::stats::Counters;
+use crate::Error;
+use crate::buffered::{Full, Memtable, Shared, Turns};
+use crate::header::{PageId, PageKind};
+use crate::index::{TreeId, TreeOperator, Write};
+use crate::log::{LogRecord, Timestamp};
+use crate::pool::{Access, OptimisticGuard, Pool};
+use crate::segment::Claim;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use crate::task::yield_now;
+
+/// The level of a tree that has one leaf.
+pub(super) const LEVEL_MIN: u16 = 1;
+
+/// More levels than any tree has.
+pub(super) const LEVEL_MAX: u16 = 64;
+
+/// See the module.
+pub(crate) struct BeTree {
+    pub(super) this: Weak<Self>,
+    pub(super) id: TreeId,
+    pub(super) shared: Arc<Shared>,
+    /// The part for the root. It stays on its page.
+    pub(super) root: PageId,
+    pub(super) decided: Decided,
+    pub(super) shape: Shape,
+    pub(super) operator: Option<Arc<TreeOperator>>,
+    pub(super) counters: Counters,
+    memtables: RwLock<Memtables>,
+    /// Up to which key the oldest frozen memtable has been flushed.
+    pub(super) flushed_to: Mutex<Option<Vec<u8>>>,
+    pub(super) turns: Turns,
+    /// Whether a task that flushes was sent out.
+    pub(super) is_flush_sent: AtomicBool,
+    /// Whether its pages are others' by now.
+    pub(super) is_cleared: AtomicBool,
+    /// Whether a flush has found no room.
+    pub(super) is_stuck: AtomicBool,
+    /// Whether it does all that makes room.
+    pub(super) is_making_room: AtomicBool,
+    /// The last commit that could be seen before the last checkpoint.
+    last_cut: AtomicU64,
+    /// Room for what is in memory.
+    claim: Claim,
+}
+
+/// Versions that are in no page, the newest memtable first.
+#[derive(Clone)]
+pub(super) struct Memtables {
+    pub active: Arc<Memtable>,
+    pub frozen: Vec<Arc<Memtable>>,
+}
+
+impl Memtables {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.frozen)
+    }
+
+    /// Another memtable becomes active.
+    fn replace(&mut self, next: Memtable) {
+        let active = std::mem::replace(&mut self.active, Arc::new(next));
+        if active.first().is_some() {
+            self.frozen.insert(0, active);
+        }
+    }
+}
+
+impl BeTree {
+    /// A new tree without records; the page by which it is found.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn create(
+        pool: &Pool,
+        decided: Decided,
+        basement_class: usize,
+        room: crate::buffered::Room,
+    ) -> Result<PageId, Error> {
+        let shape = Shape::new(decided, basement_class, room);
+        let (leaf, root) = (pool.reserve(shape.basement_class)?, pool.reserve(shape.part_class)?);
+        let section = pool.section();
+        let leaf = section.create(leaf, PageKind::Basement, false);
+        part::write(leaf.page(), &Content::basement(Messages::default()));
+        let root = section.create(root, PageKind::Part, false);
+        let pivots = vec![Pivot { key: Vec::new(), child: leaf.id(), weight: 1 }];
+        part::write(root.page(), &Content { level: LEVEL_MIN, pivots, ..Content::default() });
+        Ok(root.id())
+    }
+
+    /// The tree with this number, and this root.
+    pub fn open(
+        id: TreeId,
+        shared: &Arc<Shared>,
+        root: PageId,
+        (decided, basement_class): (Decided, usize),
+        operator: Option<Arc<TreeOperator>>,
+    ) -> Arc<Self> {
+        let memtables = Memtables { active: Arc::new(Memtable::none()), frozen: Vec::new() };
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            id,
+            shared: Arc::clone(shared),
+            root,
+            decided,
+            shape: Shape::new(decided, basement_class, shared.room),
+            operator,
+            counters: Counters::default(),
+            memtables: RwLock::new(memtables),
+            flushed_to: Mutex::new(None),
+            turns: Turns::default(),
+            is_flush_sent: AtomicBool::new(false),
+            is_cleared: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(false),
+            is_making_room: AtomicBool::new(false),
+            last_cut: AtomicU64::new(0),
+            claim: shared.segments.owned.claim(),
+        })
+    }
+
+    /// Claims the room that flushes need, now that memtables have changed.
+    pub(super) fn update_claim(&self) {
+        self.claim.set(|| {
+            if self.is_cleared.load(Ordering::SeqCst) {
+                return 0;
+            }
+            self.memtables().iter().filter(|table| table.first().is_some()).count() as u64
+                * self.shape.memtable_bytes
+        });
+    }
+
+    pub(super) fn last_cut(&self) -> Timestamp {
+        Timestamp(self.last_cut.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn note_cut(&self) {
+        if let Some(horizon) = self.shared.horizon() {
+            self.last_cut.store(horizon.visible().0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn memtables(&self) -> RwLockReadGuard<'_, Memtables> {
+        self.memtables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn memtables_mut(&self) -> RwLockWriteGuard<'_, Memtables> {
+        self.memtables.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn flushed_to(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.flushed_to.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first commit that is in a memtable.
+    pub(super) fn first_in_memory(&self) -> Timestamp {
+        let first = self.memtables().iter().filter_map(|table| table.first()).min();
+        first.map_or(Timestamp(u64::MAX), |first| first.timestamp)
+    }
+
+    /// Freezes the active memtable.
+    pub(super) fn freeze(&self) {
+        self.memtables_mut().replace(Memtable::none());
+        self.update_claim();
+    }
+
+    /// Freezes a full memtable, unless somebody else has.
+    fn replace(&self, full: &Arc<Memtable>) {
+        let next = Memtable::new(&self.shared.pool, self.shape.memtable_bytes);
+        let mut memtables = self.memtables_mut();
+        if Arc::ptr_eq(&memtables.active, full) {
+            memtables.replace(next);
+        }
+        drop(memtables);
+        self.update_claim();
+    }
+
+    pub(super) fn put(&self, key: &[u8], write: Write<'_>, record: LogRecord) {
+        let (version, value) = write.version(record.timestamp);
+        self.change(|memtable| memtable.put(key, version, value, record));
+    }
+
+    /// Changes the active memtable, or the next one if it is full.
+    pub(super) fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) {
+        loop {
+            let full = {
+                // What is frozen is complete: it is frozen with no reader of this lock.
+                let memtables = self.memtables();
+                match change(&memtables.active) {
+                    Ok(()) => return,
+                    Err(Full) => Arc::clone(&memtables.active),
+                }
+            };
+            self.replace(&full);
+            self.send_flush();
+        }
+    }
+
+    /// What is in a page, which nobody changes, as the caller has the turn.
+    ///
+    /// # Errors
+    /// The pool's; [`Error::Corrupt`].
+    pub(super) fn load(
+        &self,
+        id: PageId,
+        level: u16,
+        access: Access,
+    ) -> Result<(OptimisticGuard<'_>, Content), Error> {
+        loop {
+            let guard = self.shared.pool.read(id, access)?;
+            let part = Part::new(guard.page());
+            let content = part.content().filter(|_| part.is_of_level(level));
+            if guard.is_valid() {
+                let content = content.ok_or_else(|| self.damaged(id, level))?;
+                return Ok((guard, content));
+            }
+            // It was written, or has left memory, meanwhile.
+            yield_now();
+        }
+    }
+
+    #[cold]
+    pub(super) fn damaged(&self, id: PageId, level: u16) -> Error {
+        let got = self.shared.pool.resident(id).map_or_else(
+            || "another page".into(),
+            |guard| {
+                let header = crate::header::Header::of(guard.page());
+                format!(
+                    "kind {} of level {}, or what does not add up",
+                    header.kind,
+                    Part::new(guard.page()).level()
+                )
+            },
+        );
+        Error::Corrupt {
+            what: format!("page {} of tree {}", id.0, self.id.0),
+            offset_bytes: 0,
+            expected: format!("kind {} of level {level}", kind_of(level) as u8),
+            got,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Weight-balanced rebuilding (Theorem 9 of the dictionaries paper).
+//!
+//! The weight of a node is the number of basement nodes below it. A node of height h has a weight within
+//! `1 ± 1/log F` of `F^h` leaves', so that all nodes have close to F children, and a query goes down few
+//! levels. Where a node's weight has left that interval, the paper rebuilds the whole subtree of its parent.
+//! Here only the *border between the node and its neighbours* is drawn anew: as few of them as can have equal
+//! weights well within the interval get their children, and the messages for these, in equal shares. Their
+//! children stay as they are, as those are within their own intervals. So a rebuilding reads and writes a few
+//! parts, which are one node of the parent, and no flush waits for more. The paper's bounds need no more:
+//! a node's weight changes by a constant part of itself between two of its rebuildings.
+
+use super::content::{Content, Pivot};
+use super::messages::Messages;
+use super::part;
+use super::tree::{BeTree, LEVEL_MAX, LEVEL_MIN};
+use crate::Error;
+use crate::buffered::RangeTombstones;
+use crate::header::{PageId, PageKind};
+use crate::pool::{Access, Denied, OptimisticGuard, Reserved};
+
+/// A node's pivots take this part at most of what its part has for them, after it was rebuilt.
+const PIVOTS_SHARE: f64 = 0.75;
+
+/// Children of a node that are rebuilt.
+struct Window<'a> {
+    first: usize,
+    parts: Vec<(OptimisticGuard<'a>, Content)>,
+}
+
+impl Window<'_> {
+    fn end(&self) -> usize {
+        self.first + self.parts.len()
+    }
+}
+
+impl BeTree {
+    /// What a child counts for in the weight of its parent, of which 1 is what should be. Long keys take more
+    /// room than their children's weight.
+    fn share(&self, level: u16, pivot: &Pivot) -> f64 {
+        let of_weight = f64::from(pivot.weight) / self.shape.weight(level);
+        let of_room = pivot.page_bytes() as f64 / (self.shape.pivots_bytes_max() as f64 * PIVOTS_SHARE);
+        of_weight.max(of_room)
+    }
+
+    fn shares(&self, content: &Content) -> f64 {
+        content.pivots.iter().map(|pivot| self.share(content.level, pivot)).sum()
+    }
+
+    /// Whether a node has to be rebuilt before it takes more.
+    pub(super) fn is_out_of_balance(&self, content: &Content) -> bool {
+        content.pivots_bytes() > self.shape.pivots_bytes_max()
+            || self.shape.is_too_heavy(content.level, content.weight())
+    }
+
+    /// Notes the weight of a child that may have changed, and rebuilds it if that is too large or too small.
+    pub(super) fn balance(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
+        let (guard, mut content) = self.load(id, level, Access::Normal)?;
+        let Some(own) = content.pivots.get_mut(pivot) else { return Ok(()) };
+        let (_, child) = self.load(own.child, level - 1, Access::Normal)?;
+        if own.weight != child.weight() {
+            own.weight = child.weight();
+            self.rewrite(&guard, &content)?;
+        }
+        let is_light = self.shape.is_too_light(child.level, child.weight()) && content.pivots.len() > 1;
+        if self.is_out_of_balance(&child) || is_light {
+            return self.rebuild(id, level, pivot);
+        }
+        Ok(())
+    }
+
+    /// Gives the root a level more or less, if it has to have one.
+    pub(super) fn balance_root(&self) -> Result<(), Error> {
+        let level = self.root_level()?;
+        let (guard, content) = self.load(self.root, level, Access::Normal)?;
+        if self.is_out_of_balance(&content) && level < LEVEL_MAX {
+            match self.raise(&guard, content)? {
+                Ok(()) => return self.rebuild(self.root, level + 1, 0),
+                Err(denied) => return self.shared.pool.images.recover(denied),
+            }
+        }
+        if level > LEVEL_MIN && content.pivots.len() == 1 {
+            return self.lower(&guard, &content);
+        }
+        Ok(())
+    }
+
+    /// Moves what is in the root to a new page, its only child.
+    fn raise(&self, root: &OptimisticGuard<'_>, content: Content) -> Result<Result<(), Denied>, Error> {
+        let memory = self.shared.pool.reserve(self.shape.part_class)?;
+        let section = self.shared.pool.section();
+        let upper = match section.lock(root) {
+            Ok(locked) => locked,
+            Err(denied) => return Ok(Err(denied)),
+        };
+        let lower = section.create(memory, PageKind::Part, false);
+        let pivots = vec![Pivot { key: Vec::new(), child: lower.id(), weight: content.weight() }];
+        part::write(lower.page(), &content);
+        part::write(upper.page(), &Content { level: content.level + 1, pivots, ..Content::default() });
+        Ok(Ok(()))
+    }
+
+    /// Moves what is in the root's only child into the root, if it has room there.
+    fn lower(&self, root: &OptimisticGuard<'_>, content: &Content) -> Result<(), Error> {
+        let (below, mut child) = self.load(content.pivots[0].child, content.level - 1, Access::Normal)?;
+        if content.buffered_bytes() > 0 || child.page_bytes() > self.shape.filled_bytes() {
+            return Ok(());
+        }
+        if let Some(first) = child.pivots.first_mut() {
+            first.key.clear();
+        }
+        let lowered = self.write_and_free((root, &child), &below);
+        lowered.or_else(|denied| self.shared.pool.images.recover(denied))
+    }
+
+    /// Draws the borders between a child and some of its neighbours anew.
+    fn rebuild(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
+        let (guard, mut content) = self.load(id, level, Access::Normal)?;
+        let (window, count) = self.window(&content, pivot)?;
+        let mut all = Content { level: level - 1, ..Content::default() };
+        for (place, (_, child)) in window.parts.iter().enumerate() {
+            let mut pivots = child.pivots.clone();
+            if let (Some(first), Some(own)) = (pivots.first_mut(), content.pivots.get(window.first + place)) {
+                first.key.clone_from(&own.key);
+            }
+            all.pivots.extend(pivots);
+            all.messages.extend(&child.messages, 0..child.messages.len());
+            all.ranges.extend(&child.ranges);
+        }
+        let nodes = self.divided(&all, count);
+        let fits = nodes.iter().all(|node| node.page_bytes() <= self.shape.filled_bytes());
+        let more_bytes: u64 =
+            nodes.iter().filter_map(|node| node.pivots.first()).map(Pivot::page_bytes).sum();
+        if !fits {
+            // Some of their messages go down first.
+            let fullest = window.parts.iter().max_by_key(|(_, child)| child.buffered_bytes());
+            let Some(fullest) = fullest.map(|(guard, _)| guard.id()) else { return Ok(()) };
+            return self.flush_some(fullest, level - 1);
+        }
+        if content.page_bytes() + more_bytes > self.shape.part_bytes() {
+            return self.flush_some(id, level);
+        }
+        let new = nodes.len().saturating_sub(window.parts.len());
+        let reserved =
+            (0..new).map(|_| self.shared.pool.reserve(self.shape.part_class)).collect::<Result<_, _>>()?;
+        self.counters.rebuilt(level - 1);
+        let end = window.end();
+        match self.write_rebuilt(&guard, &mut content, (window, end), nodes, reserved) {
+            Ok(()) => Ok(()),
+            Err(denied) => self.shared.pool.images.recover(denied),
+        }
+    }
+
+    /// The fewest children around one that can have equal shares, each close to 1, and how many they become.
+    fn window(&self, content: &Content, pivot: usize) -> Result<(Window<'_>, usize), Error> {
+        let near = self.shape.tolerance() / 2.0;
+        let load = |number: usize| self.load(content.pivots[number].child, content.level - 1, Access::Normal);
+        let mut window = Window { first: pivot, parts: vec![load(pivot)?] };
+        loop {
+            let sum: f64 = window.parts.iter().map(|(_, child)| self.shares(child)).sum();
+            let count = sum.round().max(1.0);
+            let is_near = (sum / count - 1.0).abs() <= near;
+            let is_all = window.parts.len() == content.pivots.len();
+            if is_near || is_all {
+                return Ok((window, count as usize));
+            }
+            // To both sides in turn, as far as there are some.
+            let to_right = window.parts.len() % 2 == 1;
+            if window.end() < content.pivots.len() && (to_right || window.first == 0) {
+                window.parts.push(load(window.end())?);
+            } else {
+                window.first -= 1;
+                window.parts.insert(0, load(window.first)?);
+            }
+        }
+    }
+
+    /// Children in so many nodes of about the same shares, with what is on its way to them.
+    fn divided(&self, all: &Content, count: usize) -> Vec<Content> {
+        let each = self.shares(all) / count as f64;
+        let (mut nodes, mut start, mut sum) = (Vec::with_capacity(count), 0, 0.0);
+        for (number, pivot) in all.pivots.iter().enumerate() {
+            let share = self.share(all.level, pivot);
+            let border = each * (nodes.len() + 1) as f64;
+            // A border lies where it is nearest to where it should be.
+            if number > start && sum + share / 2.0 > border && nodes.len() + 1 < count {
+                nodes.push(node_of(all, start, Some(number)));
+                start = number;
+            }
+            sum += share;
+        }
+        nodes.push(node_of(all, start, None));
+        nodes
+    }
+
+    fn write_rebuilt(
+        &self,
+        guard: &OptimisticGuard<'_>,
+        content: &mut Content,
+        (window, end): (Window<'_>, usize),
+        nodes: Vec<Content>,
+        reserved: Vec<Reserved<'_>>,
+    ) -> Result<(), Denied> {
+        let section = self.shared.pool.section();
+        let upper = section.lock(guard)?;
+        let mut pages = Vec::with_capacity(window.parts.len());
+        for (child, _) in &window.parts {
+            pages.push(section.lock(child)?);
+        }
+        let mut pages = pages.into_iter();
+        let (mut reserved, mut pivots) = (reserved.into_iter(), Vec::with_capacity(nodes.len()));
+        for node in nodes {
+            let new = || reserved.next().map(|memory| section.create(memory, PageKind::Part, false));
+            let Some(page) = pages.next().or_else(new) else { break };
+            part::write(page.page(), &node);
+            let key = node.pivots.first().map_or_else(Vec::new, |first| first.key.clone());
+            pivots.push(Pivot { key, child: page.id(), weight: node.weight() });
+        }
+        pages.for_each(|page| section.free(page));
+        content.pivots.splice(window.first..end, pivots);
+        part::write(upper.page(), content);
+        Ok(())
+    }
+}
+
+/// A node of some of the children, from one up to and without another one.
+fn node_of(all: &Content, start: usize, end: Option<usize>) -> Content {
+    let lower = all.pivots.get(start).map_or(&[][..], |pivot| &pivot.key);
+    let upper = end.and_then(|end| all.pivots.get(end)).map(|pivot| pivot.key.as_slice());
+    let within = match start {
+        0 => 0..all.messages.within(&[], upper).end,
+        _ => all.messages.within(lower, upper),
+    };
+    let mut messages = Messages::default();
+    messages.extend(&all.messages, within);
+    let ranges = match all.ranges.is_empty() {
+        true => RangeTombstones::default(),
+        false => all.ranges.between(if start == 0 { &[] } else { lower }, upper),
+    };
+    Content {
+        level: all.level,
+        pivots: all.pivots[start..end.unwrap_or(all.pivots.len())].to_vec(),
+        ranges,
+        messages,
+    }
+}

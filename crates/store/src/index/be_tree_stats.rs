@@ -1,0 +1,33 @@
+//! What is known of the state of a Bε-tree.
+
+use serde::Serialize;
+
+/// A level of a Bε-tree, since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BeTreeLevelStats {
+    /// Pages of this level that look-ups of a key have come to.
+    pub look_ups: u64,
+    /// Times that messages have arrived.
+    pub flushes: u64,
+    /// Bytes of these messages.
+    pub flushed_bytes: u64,
+    /// Bytes that the pages had then in which they arrived.
+    pub rewritten_bytes: u64,
+    /// Times that nodes of this level were rebuilt as their weights were out of balance.
+    pub rebuilds: u64,
+}
+
+/// State of a Bε-tree, and what it did since the store was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BeTreeStats {
+    /// Memtables, frozen ones included.
+    pub memtables: u64,
+    /// Memtables that were flushed.
+    pub memtables_flushed: u64,
+    /// Keys whose operands flushes have left as they are, as the merge operator failed.
+    pub operator_failures: u64,
+    /// The levels, from the leaves on, which are level 0, up to the root.
+    pub levels: Vec<BeTreeLevelStats>,
+}
