@@ -169,6 +169,7 @@ impl BeTree {
         for one in &all {
             locked.push(section.lock(&one.guard)?);
         }
+        let first_key = content.pivots.first().map_or_else(Vec::new, |first| first.key.clone());
         // From the last one on, so that the numbers of those before stay as they are. From here on nothing
         // fails.
         for (one, page) in all.into_iter().zip(locked).rev() {
@@ -209,6 +210,9 @@ impl BeTree {
                 None => {}
             }
             content.pivots.splice(pivot..=pivot, pivots);
+        }
+        if let Some(first) = content.pivots.first_mut() {
+            first.key = first_key;
         }
         part::write(upper.page(), &content);
         Ok(())

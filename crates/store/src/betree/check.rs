@@ -3,9 +3,10 @@
 use std::ops::Bound;
 
 use super::content::Content;
+use super::messages::Messages;
 use super::tree::BeTree;
 use crate::Error;
-use crate::buffered::{Cursor, MemtableCursor, Turn};
+use crate::buffered::{Cursor, Fragment, MemtableCursor, Turn};
 use crate::class::class_bytes;
 use crate::header::{Header, PageId};
 use crate::index::{Census, Direction, SeeVersion};
@@ -30,12 +31,8 @@ impl BeTree {
     ) -> Result<Census, Error> {
         let level = self.root_level()?;
         let mut census = Census { levels: u32::from(level) + 1, ..Census::default() };
-        self.check_part(
-            &Expected { id: self.root, level, lower: &[], upper: None },
-            page,
-            record,
-            &mut census,
-        )?;
+        let root = Expected { id: self.root, level, lower: &[], upper: None };
+        self.check_part(&root, page, record, (&mut census, &mut Vec::new()))?;
         let memtables = self.memtables().clone();
         // What has come to pages already is in them.
         let flushed_to = self.flushed_to().clone();
@@ -58,23 +55,15 @@ impl BeTree {
         expected: &Expected<'_>,
         page: &mut dyn FnMut(PageId),
         record: SeeVersion<'_>,
-        census: &mut Census,
+        (census, above): (&mut Census, &mut Vec<Content>),
     ) -> Result<(), Error> {
         let Expected { id, level, lower, upper } = *expected;
         let (guard, content) = self.load(id, level, Access::Scan)?;
         page(id);
-        let is_within = |key: &[u8]| key >= lower && upper.is_none_or(|upper| key < upper);
-        let is_right = content.pivots.is_sorted_by(|one, other| one.key < other.key)
-            && content.pivots.first().is_none_or(|first| first.key == lower || id == self.root)
-            && content.pivots.iter().skip(1).all(|pivot| is_within(&pivot.key))
-            && (level == 0) == content.pivots.is_empty()
-            && is_ordered(&content)
-            && (0..content.messages.len()).all(|number| is_within(content.messages.key(number)))
-            && content.ranges.fragments().iter().all(|range| {
-                range.lower.as_slice() >= lower && upper.is_none_or(|upper| range.upper.as_slice() <= upper)
-            });
-        if !is_right && !(id == self.root && content.pivots.is_empty()) {
-            return Err(self.out_of_step(id, lower, upper));
+        let is_cleared = id == self.root && content.pivots.is_empty();
+        match self.problem(expected, &content, above).filter(|_| !is_cleared) {
+            Some(problem) => return Err(self.out_of_step(expected, problem)),
+            None => {}
         }
         census.records += content.messages.len() as u64;
         *(if level == 0 { &mut census.leaves } else { &mut census.inner_nodes }) += 1;
@@ -83,30 +72,71 @@ impl BeTree {
         for (key, version, value) in content.messages.iter(0..content.messages.len()) {
             record(key, version, value);
         }
-        for pivot in 0..content.pivots.len() {
-            let (first, behind) = content.interval(pivot);
-            let lower = if pivot == 0 { lower } else { first };
-            let (id, upper) = (content.pivots[pivot].child, behind.or(upper));
-            self.check_part(&Expected { id, level: level - 1, lower, upper }, page, record, census)?;
+        let pivots = content.pivots.clone();
+        above.push(content);
+        for (number, pivot) in pivots.iter().enumerate() {
+            let lower = if number == 0 { lower } else { &pivot.key };
+            let upper = pivots.get(number + 1).map(|next| next.key.as_slice()).or(upper);
+            let child = Expected { id: pivot.child, level: level - 1, lower, upper };
+            self.check_part(&child, page, record, (&mut *census, &mut *above))?;
         }
+        above.pop();
         yield_now();
         Ok(())
     }
 
+    /// What is wrong with a page below others.
+    fn problem(&self, expected: &Expected<'_>, content: &Content, above: &[Content]) -> Option<&'static str> {
+        let Expected { id, level, lower, upper } = *expected;
+        let Content { pivots, messages, ranges, .. } = content;
+        let is_within = |key: &[u8]| key >= lower && upper.is_none_or(|upper| key < upper);
+        let is_range_within = |range: &Fragment| {
+            range.lower.as_slice() >= lower && upper.is_none_or(|upper| range.upper.as_slice() <= upper)
+        };
+        if !pivots.is_sorted_by(|one, other| one.key < other.key) || (level == 0) != pivots.is_empty() {
+            Some("pivots that are not in order")
+        } else if pivots.first().is_some_and(|first| first.key != lower && id != self.root)
+            || !pivots.iter().skip(1).all(|pivot| is_within(&pivot.key))
+        {
+            Some("pivots that are out of step with the node")
+        } else if !is_ordered(messages) {
+            Some("messages that are not in order")
+        } else if !(0..messages.len()).all(|number| is_within(messages.key(number))) {
+            Some("messages of other keys")
+        } else if !ranges.fragments().iter().all(is_range_within) {
+            Some("removals of other ranges")
+        } else if !above.iter().all(|above| is_newer(&above.messages, messages)) {
+            Some("messages that are newer than those above it")
+        } else {
+            None
+        }
+    }
+
     #[cold]
-    fn out_of_step(&self, id: PageId, lower: &[u8], upper: Option<&[u8]>) -> Error {
+    fn out_of_step(&self, expected: &Expected<'_>, got: &str) -> Error {
+        let Expected { id, lower, upper, .. } = *expected;
         Error::Corrupt {
             what: format!("page {} of tree {}", id.0, self.id.0),
             offset_bytes: 0,
             expected: format!("pivots and messages in order, from {lower:02x?} up to {upper:02x?}"),
-            got: "others".into(),
+            got: got.into(),
         }
     }
 }
 
+/// Whether of each key all messages of a page are newer than those of another one below it.
+fn is_newer(above: &Messages, below: &Messages) -> bool {
+    (0..above.len()).all(|number| {
+        let Some((key, version, _)) = above.get(number) else { return true };
+        match below.get(below.first_from(key)) {
+            Some((other, newest, _)) => other != key || version.timestamp() > newest.timestamp(),
+            None => true,
+        }
+    })
+}
+
 /// Whether messages are in the order of keys, and of a key the newer ones first.
-fn is_ordered(content: &Content) -> bool {
-    let messages = &content.messages;
+fn is_ordered(messages: &Messages) -> bool {
     (1..messages.len()).all(|number| match (messages.get(number - 1), messages.get(number)) {
         (Some((one, before, _)), Some((other, own, _))) => {
             one < other || one == other && before.timestamp() > own.timestamp()

@@ -8,7 +8,7 @@ use super::messages::{Messages, message_bytes};
 use super::part::{self, Part};
 use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
-use crate::buffered::{Cursor, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Turn};
+use crate::buffered::{Cursor, Held, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Turn};
 use crate::header::PageId;
 use crate::index::{Direction, behind};
 use crate::pool::{Access, Denied, OptimisticGuard};
@@ -52,42 +52,32 @@ impl BeTree {
         }
     }
 
-    /// Brings what is left of a memtable into the root's page, and so further down.
+    /// Brings what is left of a memtable into the root's page, and so further down: in the order of keys, the
+    /// removals of ranges with the messages that they lie between, so that neither overtakes the other.
     fn take_in(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
         let ranges = self.bounded(&memtable.range_tombstones());
-        let from = self.flushed_to().clone();
-        if from.is_none() {
-            self.take_in_ranges(ranges.clone())?;
-        }
-        let start = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let start = self.flushed_to().clone();
+        let start = start.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let cursor: Box<dyn Cursor> = Box::new(MemtableCursor::new(memtable, Direction::Forward, start));
         let mut merged = Merged::new(vec![cursor], Direction::Forward);
-        let portion_bytes = self.shape.filled_bytes() / PORTION_DIVISOR;
+        let portion_bytes = self.portion_bytes();
         let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
         let mut merging = Merging::new(self);
         while merged.next_key(&mut versions)? {
             let gone_before = merging.gone.len();
-            // The removals of ranges may have come to leaves before this.
             let removed = ranges.of(versions.key());
-            merging.leave_out(&mut versions, removed, false, true);
-            // The older ones first: they may not all have room in one portion.
-            let own_bytes = |versions: &KeyVersions| -> u64 {
-                versions.all.iter().map(|held| message_bytes(versions.key(), versions.value(held))).sum()
-            };
-            let more_bytes = own_bytes(&versions);
+            merging.leave_out(&mut versions, removed, false);
+            let of = |held: &Held| message_bytes(versions.key(), versions.value(held));
+            let more_bytes: u64 = versions.all.iter().map(of).sum();
             if bytes + more_bytes > portion_bytes && !portion.is_empty() {
-                self.enter(std::mem::take(&mut portion))?;
+                let last = portion.key(portion.len() - 1).to_vec();
+                self.enter(std::mem::take(&mut portion), &ranges, Some(last))?;
                 merging.give_up_first(gone_before);
                 bytes = 0;
             }
             if more_bytes > portion_bytes {
-                for held in versions.all.iter().rev() {
-                    let mut one = Messages::default();
-                    one.push(versions.key(), held.version, versions.value(held));
-                    self.enter_coming(&Coming::all(one, RangeTombstones::default()))?;
-                }
+                self.enter_one_by_one(&versions, &ranges)?;
                 merging.give_up();
-                *self.flushed_to() = Some(versions.key().to_vec());
                 continue;
             }
             for held in &versions.all {
@@ -95,9 +85,24 @@ impl BeTree {
             }
             bytes += more_bytes;
         }
-        self.enter(portion)?;
+        self.enter(portion, &ranges, None)?;
         merging.give_up();
         Ok(())
+    }
+
+    /// Bytes of messages that enter the root's page at a time.
+    fn portion_bytes(&self) -> u64 {
+        self.shape.filled_bytes() / PORTION_DIVISOR
+    }
+
+    /// The versions of a key enter, of which there are many: the older ones first.
+    fn enter_one_by_one(&self, versions: &KeyVersions, ranges: &RangeTombstones) -> Result<(), Error> {
+        for held in versions.all.iter().rev() {
+            let mut one = Messages::default();
+            one.push(versions.key(), held.version, versions.value(held));
+            self.enter_coming(&Coming::all(one, RangeTombstones::default()))?;
+        }
+        self.enter(Messages::default(), ranges, Some(versions.key().to_vec()))
     }
 
     /// The same removals, with ends that are not longer than keys may be, but for a zero behind.
@@ -117,32 +122,37 @@ impl BeTree {
         bounded
     }
 
-    /// Removals of ranges enter the root's page, some at a time.
-    fn take_in_ranges(&self, mut left: RangeTombstones) -> Result<(), Error> {
-        let portion_bytes = self.shape.filled_bytes() / PORTION_DIVISOR;
-        while !left.is_empty() {
-            let mut portion = left.clone();
-            while ranges_bytes(&portion) > portion_bytes && portion.fragments().len() > 1 {
-                let middle = portion.fragments()[portion.fragments().len() / 2].lower.clone();
-                portion.split_off(&middle);
-            }
-            match portion.fragments().last() {
-                Some(last) => left = left.split_off(&last.upper.clone()),
-                None => break,
-            }
-            self.enter_coming(&Coming::all(Messages::default(), portion))?;
+    /// Messages of a memtable enter the root's page, with the removals of ranges from where the last ones
+    /// ended up to this key, or to the end.
+    fn enter(&self, portion: Messages, ranges: &RangeTombstones, to: Option<Vec<u8>>) -> Result<(), Error> {
+        let from = self.flushed_to().as_deref().map_or_else(Vec::new, behind);
+        let upper = to.as_deref().map(behind);
+        let coming = Coming::all(portion, ranges.between(&from, upper.as_deref()));
+        self.enter_in_parts(coming)?;
+        if to.is_some() {
+            *self.flushed_to() = to;
         }
         Ok(())
     }
 
-    /// Messages of a memtable enter the root's page.
-    fn enter(&self, portion: Messages) -> Result<(), Error> {
-        let Some(last) = portion.len().checked_sub(1).map(|last| portion.key(last).to_vec()) else {
+    /// The same, in as many parts as there are too many removals of ranges for one.
+    fn enter_in_parts(&self, mut coming: Coming) -> Result<(), Error> {
+        while ranges_bytes(&coming.ranges) > self.portion_bytes() {
+            let fragments = coming.ranges.fragments();
+            let Some(middle) = fragments.get(fragments.len() / 2).filter(|_| fragments.len() > 1) else {
+                break;
+            };
+            let middle = middle.lower.clone();
+            let mut first = coming.clone();
+            coming.ranges = first.ranges.split_off(&middle);
+            coming.range.start = coming.messages.first_from(&middle);
+            first.range.end = coming.range.start;
+            self.enter_in_parts(first)?;
+        }
+        if coming.range.is_empty() && coming.ranges.is_empty() {
             return Ok(());
-        };
-        self.enter_coming(&Coming::all(portion, RangeTombstones::default()))?;
-        *self.flushed_to() = Some(last);
-        Ok(())
+        }
+        self.enter_coming(&coming)
     }
 
     fn enter_coming(&self, coming: &Coming) -> Result<(), Error> {

@@ -82,7 +82,7 @@ impl<'a> Merging<'a> {
         let (mut messages, mut versions) = (Messages::default(), KeyVersions::default());
         while merged.next_key(&mut versions)? {
             let removed = ranges.of(versions.key());
-            self.leave_out(&mut versions, removed, is_leaf, is_leaf);
+            self.leave_out(&mut versions, removed, is_leaf);
             for held in &versions.all {
                 messages.push(versions.key(), held.version, versions.value(held));
             }
@@ -90,21 +90,15 @@ impl<'a> Merging<'a> {
         Ok(messages)
     }
 
-    /// Takes out of a key's versions those that nobody will see, and folds operands. If the removals of ranges
-    /// do not go on with them, each becomes one of the key.
-    pub fn leave_out(
-        &mut self,
-        versions: &mut KeyVersions,
-        removed: Option<&Fragment>,
-        is_leaf: bool,
-        ranges_end: bool,
-    ) {
+    /// Takes out of a key's versions those that nobody will see, and folds operands.
+    pub fn leave_out(&mut self, versions: &mut KeyVersions, removed: Option<&Fragment>, is_leaf: bool) {
         let is_alone = versions.all.len() == 1 && removed.is_none();
         if is_alone && !versions.all.iter().any(|held| held.version.may_go_alone()) {
             return;
         }
+        // A leaf has no removals of ranges: it has one of each of its keys instead.
         let removed = match removed {
-            Some(removed) if ranges_end => {
+            Some(removed) if is_leaf => {
                 remove_each(versions, removed);
                 None
             }
