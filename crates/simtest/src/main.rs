@@ -131,6 +131,8 @@ enum Trees {
     AppendOnly,
     /// LSM-trees, whose options are drawn.
     Lsm,
+    /// Bε-trees.
+    BeTree,
 }
 
 impl Trees {
@@ -139,6 +141,7 @@ impl Trees {
             Self::Btree => Box::new(campaign),
             Self::AppendOnly => Box::new(OfKind::new(IndexKind::AppendOnly, campaign)),
             Self::Lsm => Box::new(OfKind::new(IndexKind::Lsm, campaign)),
+            Self::BeTree => Box::new(OfKind::new(IndexKind::BeTree, campaign)),
         }
     }
 }

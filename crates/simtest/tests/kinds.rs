@@ -1,5 +1,5 @@
-//! Trees of other kinds keep the promises that B+-trees keep: trees that only add versions, and LSM-trees.
-//! Both read nothing before they write. How LSM-trees are kept is drawn from the seed, and printed with what
+//! Trees of other kinds keep the promises that B+-trees keep: trees that only add versions, LSM-trees and
+//! Bε-trees. All of them read nothing before they write. How LSM-trees are kept is drawn from the seed, and printed with what
 //! fails.
 //! `FLASHGRAIN_SEEDS` multiplies how many runs there are.
 
@@ -32,29 +32,35 @@ fn crashes_lose_nothing() {
     let crash = || Crash { states_per_life: 400, ..Crash::default() };
     keeps_all_promises(IndexKind::AppendOnly, crash(), 6_000);
     keeps_all_promises(IndexKind::Lsm, crash(), 14_000);
+    keeps_all_promises(IndexKind::BeTree, crash(), 10_000);
 }
 
 #[test]
 fn failing_requests_lose_nothing() {
     keeps_all_promises(IndexKind::AppendOnly, Errors { habits: None }, 300);
     keeps_all_promises(IndexKind::Lsm, Errors { habits: None }, 600);
+    keeps_all_promises(IndexKind::BeTree, Errors { habits: None }, 400);
     keeps_all_promises(IndexKind::Lsm, Errors { habits: Some(Habits::many_records()) }, 100);
+    keeps_all_promises(IndexKind::BeTree, Errors { habits: Some(Habits::many_records()) }, 100);
 }
 
 #[test]
 fn histories_have_snapshot_isolation() {
     keeps_all_promises(IndexKind::AppendOnly, Histories, 30);
     keeps_all_promises(IndexKind::Lsm, Histories, 100);
+    keeps_all_promises(IndexKind::BeTree, Histories, 60);
 }
 
 #[test]
 fn tokens_are_neither_lost_nor_doubled_nor_leak() {
     keeps_all_promises(IndexKind::AppendOnly, Tokens, 15);
     keeps_all_promises(IndexKind::Lsm, Tokens, 150);
+    keeps_all_promises(IndexKind::BeTree, Tokens, 80);
 }
 
 #[test]
 fn counters_count() {
     keeps_all_promises(IndexKind::AppendOnly, Counting, 15);
     keeps_all_promises(IndexKind::Lsm, Counting, 60);
+    keeps_all_promises(IndexKind::BeTree, Counting, 30);
 }

@@ -75,7 +75,7 @@ pub(super) fn place_of(engine: &str) -> usize {
 
 /// Whether it is this project's own.
 pub(super) fn is_own(engine: &str) -> bool {
-    [EngineName::Flashgrain, EngineName::FlashgrainLsm].iter().any(|own| own.to_string() == engine)
+    EngineName::all().iter().filter(|engine| engine.is_own()).any(|own| own.to_string() == engine)
 }
 
 impl<'a> Question<'a> {

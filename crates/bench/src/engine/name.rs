@@ -22,6 +22,8 @@ pub enum EngineName {
     #[serde(rename = "flashgrain-lsm")]
     #[value(name = "flashgrain-lsm")]
     FlashgrainLsm,
+    /// This project's store, with Bε-trees.
+    FlashgrainBeTree,
     /// A log-structured merge tree.
     RocksDb,
     /// A B-tree with snapshot isolation: MongoDB's.
@@ -69,6 +71,11 @@ const COMPILED: &[Compiled] = &[
         version: || locked_version("flashgrain"),
         open: |setup| flashgrain::open(setup, IndexKind::Lsm),
     },
+    Compiled {
+        name: EngineName::FlashgrainBeTree,
+        version: || locked_version("flashgrain"),
+        open: |setup| flashgrain::open(setup, IndexKind::BeTree),
+    },
     #[cfg(feature = "rocksdb")]
     Compiled {
         name: EngineName::RocksDb,
@@ -113,7 +120,7 @@ impl EngineName {
 
     /// Whether it is this project's store.
     pub fn is_own(self) -> bool {
-        matches!(self, Self::Flashgrain | Self::FlashgrainLsm)
+        matches!(self, Self::Flashgrain | Self::FlashgrainLsm | Self::FlashgrainBeTree)
     }
 
     fn compiled(self) -> Option<&'static Compiled> {
@@ -133,7 +140,11 @@ impl EngineName {
     /// Memory in which it caches data.
     pub fn caching(self) -> Caching {
         match self {
-            Self::Flashgrain | Self::FlashgrainLsm | Self::RocksDb | Self::WiredTiger => Caching::Own,
+            Self::Flashgrain
+            | Self::FlashgrainLsm
+            | Self::FlashgrainBeTree
+            | Self::RocksDb
+            | Self::WiredTiger => Caching::Own,
             Self::Lmdb | Self::Sqlite | Self::BerkeleyDb | Self::Fjall | Self::Redb => Caching::PageCache,
         }
     }
@@ -142,7 +153,9 @@ impl EngineName {
     pub fn how_to_get(self) -> String {
         let build = format!("cargo build --release -p flashgrain_bench --features {self}");
         match self {
-            Self::Fjall | Self::Redb | Self::Flashgrain | Self::FlashgrainLsm => build,
+            Self::Fjall | Self::Redb | Self::Flashgrain | Self::FlashgrainLsm | Self::FlashgrainBeTree => {
+                build
+            }
             _ => format!("scripts/install-peers.sh && {build}"),
         }
     }

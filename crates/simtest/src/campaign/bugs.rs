@@ -55,6 +55,11 @@ fn lsm(campaign: impl Campaign + 'static, seeds: u64) -> Turn {
     (Box::new(OfKind::new(IndexKind::Lsm, campaign)), seeds)
 }
 
+/// With Bε-trees.
+fn be_tree(campaign: impl Campaign + 'static, seeds: u64) -> Turn {
+    (Box::new(OfKind::new(IndexKind::BeTree, campaign)), seeds)
+}
+
 fn crashes() -> Crash {
     let choices = Choices { subsets: 2, tears: 3 };
     Crash { choices, states_per_life: STATES_PER_LIFE, ..Crash::default() }
@@ -133,6 +138,16 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
             lsm(Errors { habits: Some(Habits::many_records()) }, 10),
             of_many_records(),
             lsm(Lives::default(), 1),
+        ],
+        Finder::BeTree => vec![
+            be_tree(Counting, 1),
+            be_tree(Tokens, 2),
+            be_tree(Histories, 2),
+            be_tree(crashes(), 1),
+            be_tree(Errors { habits: None }, 10),
+            be_tree(Errors { habits: Some(Habits::many_records()) }, 10),
+            be_tree(Crash { habits: Some(Habits::many_records()), states_per_life: 10, ..crashes() }, 4),
+            be_tree(Lives::default(), 1),
         ],
         Finder::LsmDecay => vec![lsm(Decay::default(), 1)],
         Finder::Model => vec![counting(), tokens(), listing(), crash(), lives()],

@@ -89,7 +89,7 @@ impl Default for Habits {
             behind: 1,
             drop_tree: 0.01,
             remove_range: 0.03,
-            merge: if kind_of_trees() == IndexKind::Lsm { 0.2 } else { 0.0 },
+            merge: if keeps_versions() { 0.2 } else { 0.0 },
             load: 0.01,
             backup: 0.002,
             compact: 0.004,
@@ -100,6 +100,12 @@ impl Default for Habits {
             sync: 0.6,
         }
     }
+}
+
+/// Whether trees keep their versions themselves: they are made with a merge operator, and remove ranges without
+/// looking at them. All others are as they were before there were operators.
+fn keeps_versions() -> bool {
+    matches!(kind_of_trees(), IndexKind::Lsm | IndexKind::BeTree)
 }
 
 impl Habits {
@@ -118,7 +124,7 @@ impl Habits {
     /// One of several ways to use a store.
     pub fn draw(random: &mut Pcg64) -> Self {
         let usual = Self::default();
-        let kinds = if kind_of_trees() == IndexKind::Lsm { 9 } else { 7 };
+        let kinds = if keeps_versions() { 9 } else { 7 };
         match random.random_range(0..kinds) {
             // Long enough for the log's ring to go round and for the cleaner to work.
             0 => Self { steps: 250, keys: 250, overflow: 0.01, checkpoint: 0.01, ..usual },
@@ -258,11 +264,7 @@ impl Work {
 
     fn tree(&mut self, name: String) -> Result<Tree, Error> {
         let options = TreeOptions::new().node_bytes(4096 << self.random.random_range(0..2));
-        // All others are as they were before there were operators.
-        let options = match kind_of_trees() {
-            IndexKind::Lsm => options.merge_operator(AppendOperator::NAME),
-            _ => options,
-        };
+        let options = if keeps_versions() { options.merge_operator(AppendOperator::NAME) } else { options };
         if let Ok(tree) = self.db.existing_tree(&name) {
             return Ok(tree);
         }
@@ -477,7 +479,7 @@ impl Work {
     fn remove_range(&mut self, tree: &Tree) -> Result<(), Error> {
         let (one, other) = (self.key(), self.key());
         // Without drawing anything, so that the same seed does the same with either kind of trees.
-        let clears = tree.lsm_stats().is_some() && one < other;
+        let clears = keeps_versions() && one < other;
         let range = one.clone().min(other.clone())..one.max(other);
         if clears {
             let change = Change::Clear(tree.name().to_owned(), range.clone());

@@ -108,7 +108,7 @@ impl BeTree {
         merging: &mut Merging<'_>,
     ) -> Result<Rewritten<'a>, Error> {
         let (guard, before) = self.load(child, 0, Access::Scan)?;
-        let pieces = self.pieces(merging.into_records(coming, before.messages)?)?;
+        let pieces = self.pieces(merging.into_records(coming, &before.messages))?;
         let stays = pieces.first().is_some_and(|piece| piece.class == class_of(&guard));
         let new = pieces.iter().skip(usize::from(stays));
         let reserved = new.map(|piece| self.shared.pool.reserve(piece.class)).collect::<Result<_, _>>()?;
@@ -129,9 +129,9 @@ impl BeTree {
         let each_bytes = total_bytes / count;
         let (mut pieces, mut start, mut bytes, mut at) = (Vec::new(), 0, 0, 0);
         while at < messages.len() {
-            let mut end = at + 1;
-            while end < messages.len() && messages.key(end) == messages.key(at) {
-                end += 1;
+            let mut end = messages.end_of_key(at, messages.len());
+            if planted!(VersionsSplitOverBasements) {
+                end = at + 1;
             }
             let key_bytes = messages.page_bytes(at..end);
             if at > start && (bytes >= each_bytes || bytes + key_bytes > most_bytes) {
@@ -206,8 +206,8 @@ impl BeTree {
                     part::write(page.page(), &Content::default());
                     pivots.push(content.pivots[pivot].clone());
                 }
-                Some(page) => section.free(page),
-                None => {}
+                Some(page) if !planted!(EmptyBasementLeaks) => section.free(page),
+                _ => {}
             }
             content.pivots.splice(pivot..=pivot, pivots);
         }
@@ -253,6 +253,9 @@ fn without(messages: &Messages, groups: &[Group]) -> Messages {
 
 /// The shortest key that lies behind the first, and not behind the second.
 pub(super) fn separator(before: &[u8], behind: &[u8]) -> Vec<u8> {
+    if planted!(PivotBehindItsChild) {
+        return crate::index::behind(behind);
+    }
     let common = before.iter().zip(behind).take_while(|(one, other)| one == other).count();
     behind.get(..common + 1).unwrap_or(behind).to_vec()
 }

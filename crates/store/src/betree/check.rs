@@ -4,7 +4,8 @@ use std::ops::Bound;
 
 use super::content::Content;
 use super::messages::Messages;
-use super::tree::BeTree;
+use super::stats::Fill;
+use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
 use crate::buffered::{Cursor, Fragment, MemtableCursor, Turn};
 use crate::class::class_bytes;
@@ -83,6 +84,28 @@ impl BeTree {
         above.pop();
         yield_now();
         Ok(())
+    }
+
+    /// What there is on each level, from the leaves on. Basement nodes are not read.
+    pub(super) fn fills(&self, _turn: &Turn<'_>) -> Result<Vec<Fill>, Error> {
+        let level = self.root_level()?;
+        let mut fills = vec![Fill::default(); usize::from(level) + 1];
+        self.add_fill(self.root, level, &mut fills)?;
+        Ok(fills)
+    }
+
+    fn add_fill(&self, id: PageId, level: u16, fills: &mut [Fill]) -> Result<(), Error> {
+        let (_, content) = self.load(id, level, Access::Scan)?;
+        let fill = &mut fills[usize::from(level)];
+        fill.pages += 1;
+        fill.page_bytes += self.shape.part_bytes();
+        fill.buffered_bytes += content.buffered_bytes();
+        fill.pivot_bytes += content.pivots_bytes();
+        if level == LEVEL_MIN {
+            fills[0].pages += content.pivots.len() as u64;
+            return Ok(());
+        }
+        content.pivots.iter().try_for_each(|pivot| self.add_fill(pivot.child, level - 1, fills))
     }
 
     /// What is wrong with a page below others.

@@ -95,6 +95,7 @@ impl Content {
             return RangeTombstones::default();
         }
         let (lower, upper) = self.interval(pivot);
+        let lower = if planted!(RangeOfNeighbourTaken) { &[] } else { lower };
         self.ranges.between(lower, upper)
     }
 

@@ -41,12 +41,22 @@ impl BeTree {
     /// Brings the frozen memtables into pages, the oldest first.
     pub(super) fn flush(&self, _turn: &Turn<'_>) -> Result<(), Error> {
         loop {
-            let Some(oldest) = self.memtables().frozen.last().cloned() else { return Ok(()) };
+            let frozen = self.memtables().frozen.clone();
+            let oldest = match frozen.as_slice() {
+                [newest, _, ..] if planted!(NewerMemtableFlushedFirst) => Some(newest),
+                frozen => frozen.last(),
+            };
+            let Some(oldest) = oldest.cloned() else { return Ok(()) };
+            if planted!(MemtableForgottenBeforeFlush) {
+                self.memtables_mut().frozen.retain(|memtable| !Arc::ptr_eq(memtable, &oldest));
+            }
             let taken_in = self.take_in(&oldest);
             self.is_stuck.store(matches!(taken_in, Err(Error::Full { .. })), Ordering::Relaxed);
             taken_in?;
             self.memtables_mut().frozen.retain(|memtable| !Arc::ptr_eq(memtable, &oldest));
-            *self.flushed_to() = None;
+            if !planted!(NextMemtableBegunWhereLastEnded) {
+                *self.flushed_to() = None;
+            }
             self.counters.memtables_flushed.fetch_add(1, Ordering::Relaxed);
             self.update_claim();
         }
@@ -167,7 +177,7 @@ impl BeTree {
                 continue;
             }
             let mut merging = Merging::new(self);
-            let content = merging.into_buffer(coming, content)?;
+            let content = merging.into_buffer(coming, content);
             self.counters.flushed(level, needed_bytes, content.page_bytes());
             let written = self.write_one(&guard, &content);
             match written {
@@ -263,11 +273,16 @@ impl BeTree {
         let (coming, rest) = take(content, &fullest, room_bytes);
         let moved_bytes = coming.bytes();
         let mut merging = Merging::new(self);
-        let below = merging.into_buffer(&coming, below)?;
+        let below = merging.into_buffer(&coming, below);
         self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
         match self.write_both((&guard, &rest), (&below_guard, &below)) {
             Ok(()) => merging.give_up(),
-            Err(denied) => self.shared.pool.images.recover(denied)?,
+            Err(denied) => {
+                if planted!(ValuesGivenUpBeforeFlush) {
+                    merging.give_up();
+                }
+                self.shared.pool.images.recover(denied)?;
+            }
         }
         self.pause(moved_bytes);
         Ok(())
@@ -279,11 +294,18 @@ impl BeTree {
         (upper, rest): (&OptimisticGuard<'_>, &Content),
         (lower, below): (&OptimisticGuard<'_>, &Content),
     ) -> Result<(), Denied> {
+        if planted!(FlushedInTwoSections) {
+            self.write_one(upper, rest)?;
+            yield_now();
+            return self.write_one(lower, below);
+        }
         let section = self.shared.pool.section();
         let upper = section.lock(upper)?;
         let (upper, lower) = section.lock_below(upper, lower)?;
         part::write(lower.page(), below);
-        part::write(upper.page(), rest);
+        if !planted!(MessageStaysAbove) {
+            part::write(upper.page(), rest);
+        }
         Ok(())
     }
 }

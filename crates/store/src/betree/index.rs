@@ -73,7 +73,7 @@ impl Index for BeTree {
             })
         };
         // A version that is there is given up when it meets a newer one, and its overflow value with it.
-        if newest_at(record.timestamp)? == Some(record.timestamp) {
+        if newest_at(record.timestamp)? == Some(record.timestamp) && !planted!(ReplayedMessageDoubled) {
             return Ok(Reapplied::default());
         }
         if newest_at(Timestamp(u64::MAX))? > Some(record.timestamp) {
@@ -114,7 +114,11 @@ impl Index for BeTree {
     }
 
     fn replay_from(&self) -> Option<LogRecord> {
-        self.memtables().iter().filter_map(|table| table.first()).min()
+        let memtables = self.memtables();
+        if !memtables.frozen.is_empty() && planted!(FrozenBufferNotReplayed) {
+            return memtables.active.first();
+        }
+        memtables.iter().filter_map(|table| table.first()).min()
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
@@ -151,6 +155,11 @@ impl Index for BeTree {
         });
     }
 
+    fn withdraw(&self, _end_bytes: u64) -> Result<(), Error> {
+        // What buffers remove leaves room behind when it has come to leaves.
+        self.win_room()
+    }
+
     fn stop(&self) -> Result<(), Error> {
         let turn = self.turns.take();
         if self.is_cleared.load(Ordering::SeqCst) {
@@ -174,8 +183,9 @@ impl Index for BeTree {
 
     fn be_tree_stats(&self) -> Option<BeTreeStats> {
         let memtables = self.memtables().iter().filter(|table| table.first().is_some()).count() as u64;
-        let level = self.root_level().ok()?;
-        Some(self.counters.stats(level, memtables))
+        let turn = self.turns.take();
+        let fills = self.fills(&turn).ok()?;
+        Some(self.counters.stats(&fills, memtables))
     }
 
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {

@@ -4,17 +4,17 @@
 //! A message that replaces an older one, and is replaced itself before it reaches its leaf, never gets there.
 //! So most messages of keys that are written often end in a buffer.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::content::Content;
-use super::messages::{Messages, MessagesCursor};
+use super::messages::Messages;
 use super::tree::BeTree;
-use crate::Error;
-use crate::buffered::{Cursor, Folding, Fragment, KeyVersions, Merged, RangeTombstones, Retention};
-use crate::index::{Direction, Horizon, Version};
+use crate::buffered::{Folding, Fragment, KeyVersions, RangeTombstones, Retention};
+use crate::index::{Horizon, Version};
 use crate::log::Timestamp;
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// See the module.
 pub(super) struct Merging<'a> {
@@ -50,44 +50,65 @@ impl<'a> Merging<'a> {
     }
 
     /// A part whose buffer has what comes besides what it had.
-    pub fn into_buffer(&mut self, coming: &Coming, before: Content) -> Result<Content, Error> {
+    pub fn into_buffer(&mut self, coming: &Coming, before: Content) -> Content {
         let mut ranges = before.ranges;
         ranges.extend(&coming.ranges);
-        let messages = self.merge(coming, before.messages, &ranges, false)?;
+        let messages = self.merge(coming, &before.messages, &ranges, false);
         if let Some(horizon) = self.horizon.as_ref().filter(|_| !ranges.is_empty()) {
             let visible = horizon.visible();
             let retention = Retention { snapshots: horizon.snapshots(), visible };
             ranges.retain(|range| retention.needed(range, false));
         }
-        Ok(Content { ranges, messages, ..before })
+        Content { ranges, messages, ..before }
     }
 
     /// The records of a leaf that has got what comes. Removals of ranges end here.
-    pub fn into_records(&mut self, coming: &Coming, before: Messages) -> Result<Messages, Error> {
+    pub fn into_records(&mut self, coming: &Coming, before: &Messages) -> Messages {
         self.merge(coming, before, &coming.ranges, true)
     }
 
     fn merge(
         &mut self,
         coming: &Coming,
-        before: Messages,
+        before: &Messages,
         ranges: &RangeTombstones,
         is_leaf: bool,
-    ) -> Result<Messages, Error> {
-        let before = Arc::new(before);
-        let newer = MessagesCursor::new(&coming.messages, coming.range.clone());
-        let older = MessagesCursor::new(&before, 0..before.len());
-        let sources: Vec<Box<dyn Cursor>> = vec![Box::new(newer), Box::new(older)];
-        let mut merged = Merged::new(sources, Direction::Forward);
-        let (mut messages, mut versions) = (Messages::default(), KeyVersions::default());
-        while merged.next_key(&mut versions)? {
+    ) -> Messages {
+        let newer = &coming.messages;
+        let mut messages =
+            Messages::with_room_for(&[(newer, coming.range.clone()), (before, 0..before.len())]);
+        let (mut new, mut old, mut versions) = (coming.range.start, 0, KeyVersions::default());
+        loop {
+            let new_end = newer.end_of_key(new, coming.range.end);
+            let old_end = before.end_of_key(old, before.len());
+            let order = match (new < new_end, old < old_end) {
+                (false, false) => return messages,
+                (true, false) => Ordering::Less,
+                (false, true) => Ordering::Greater,
+                (true, true) => newer.key(new).cmp(before.key(old)),
+            };
+            // The versions of the next key, of either or both.
+            let news = new..if order == Ordering::Greater { new } else { new_end };
+            let olds = old..if order == Ordering::Less { old } else { old_end };
+            (new, old) = (news.end, olds.end);
+            let only = match (news.len(), olds.len()) {
+                (1, 0) => newer.get(news.start),
+                (0, 1) => before.get(olds.start),
+                _ => None,
+            };
+            if let Some((key, version, value)) = only.filter(|_| ranges.is_empty())
+                && !version.may_go_alone()
+            {
+                messages.push(key, version, value);
+                continue;
+            }
+            together(&mut versions, newer.iter(news), before.iter(olds));
             let removed = ranges.of(versions.key());
             self.leave_out(&mut versions, removed, is_leaf);
             for held in &versions.all {
                 messages.push(versions.key(), held.version, versions.value(held));
             }
         }
-        Ok(messages)
     }
 
     /// Takes out of a key's versions those that nobody will see, and folds operands.
@@ -99,7 +120,9 @@ impl<'a> Merging<'a> {
         // A leaf has no removals of ranges: it has one of each of its keys instead.
         let removed = match removed {
             Some(removed) if is_leaf => {
-                remove_each(versions, removed);
+                if !planted!(RangeEndsAboveLeaf) {
+                    remove_each(versions, removed);
+                }
                 None
             }
             removed => removed,
@@ -109,13 +132,14 @@ impl<'a> Merging<'a> {
         // The timestamp first: see `Retention`.
         let visible = horizon.visible();
         let retention = Retention { snapshots: horizon.snapshots(), visible };
-        self.take_unneeded(&retention, versions, removed, is_leaf);
+        let is_oldest = is_leaf || planted!(TombstoneStopsAbove);
+        self.take_unneeded(&retention, versions, removed, is_oldest);
         if versions.all.iter().any(|held| held.version.is_operands()) {
             let operator = self.tree.operator.as_deref();
             let bytes_max = self.tree.shape.value_bytes_max();
             let folding = Folding { operator, retention: &retention, removed, is_oldest: is_leaf, bytes_max };
             let failures = folding.fold(versions);
-            self.tree.counters.operator_failures.fetch_add(failures, Ordering::Relaxed);
+            self.tree.counters.operator_failures.fetch_add(failures, Relaxed);
             self.take_unneeded(&retention, versions, removed, is_leaf);
         }
         if is_leaf {
@@ -130,7 +154,7 @@ impl<'a> Merging<'a> {
         if let Some(newest) = newest.filter(|_| versions.all.is_empty()) {
             let removed_at = removed.and_then(|removed| removed.newest(Timestamp(u64::MAX)));
             let last = newest.max(removed_at.unwrap_or_default());
-            if last >= self.replay_from {
+            if last >= self.replay_from && !planted!(ReplayedRemovalForgotten) {
                 versions.push(Version::tombstone(last), &[]);
             }
         }
@@ -144,7 +168,7 @@ impl<'a> Merging<'a> {
     /// The same of the first ones.
     pub fn give_up_first(&mut self, count: usize) {
         let gone = self.gone.drain(..count);
-        if let Some(horizon) = &self.horizon {
+        if let Some(horizon) = self.horizon.as_ref().filter(|_| !planted!(LeftOutValueLeaks)) {
             gone.for_each(|reference| horizon.overflow_is_gone(&reference));
         }
     }
@@ -161,6 +185,25 @@ impl<'a> Merging<'a> {
                 self.gone.push(versions.value(&held).to_vec());
             }
         }
+    }
+}
+
+/// Makes one list of the versions of a key in a buffer and of those that it has below. Of versions of one
+/// commit the lower one counts.
+fn together<'m>(
+    versions: &mut KeyVersions,
+    news: impl Iterator<Item = (&'m [u8], Version, &'m [u8])>,
+    olds: impl Iterator<Item = (&'m [u8], Version, &'m [u8])>,
+) {
+    let (mut news, mut olds) = (news.peekable(), olds.peekable());
+    versions.begin(news.peek().or(olds.peek()).map_or(&[], |(key, ..)| key));
+    loop {
+        let of = |next: Option<&(&[u8], Version, &[u8])>| next.map(|(_, version, _)| version.timestamp());
+        let (new, old) = (of(news.peek()), of(olds.peek()));
+        let next = if new > old { news.next() } else { olds.next() };
+        let Some((_, version, value)) = next else { return };
+        news.next_if(|_| new == old);
+        versions.push(version, value);
     }
 }
 

@@ -109,6 +109,26 @@ impl Messages {
         self.first_from(lower).min(end)..end
     }
 
+    /// None yet, with memory for as many as all of these are.
+    pub fn with_room_for(sources: &[(&Self, Range<usize>)]) -> Self {
+        let (mut bytes, mut count) = (0, 0);
+        for (messages, range) in sources {
+            let places = messages.places.get(range.clone()).unwrap_or_default();
+            bytes += places.iter().map(|place| (place.key_bytes + place.value_bytes) as usize).sum::<usize>();
+            count += places.len();
+        }
+        Self { bytes: Vec::with_capacity(bytes), places: Vec::with_capacity(count) }
+    }
+
+    /// The first message behind one, before an end, that is of another key.
+    pub fn end_of_key(&self, first: usize, end: usize) -> usize {
+        let mut next = (first + 1).min(end);
+        while next < end && self.key(next) == self.key(first) {
+            next += 1;
+        }
+        next
+    }
+
     /// Bytes that messages take in a page.
     pub fn page_bytes(&self, range: Range<usize>) -> u64 {
         let of = |place: &Place| {

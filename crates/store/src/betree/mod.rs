@@ -23,6 +23,8 @@ mod merging;
 mod messages;
 mod options;
 mod part;
+#[cfg(test)]
+mod part_tests;
 mod scan;
 mod search;
 mod shape;
@@ -33,3 +35,21 @@ mod weight;
 pub use options::BeTreeOptions;
 pub(crate) use options::Decided;
 pub(crate) use tree::BeTree;
+
+/// Everything that look-ups and flushes ask of a page, for tests with pages that nobody has written.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
+    let part = part::Part::new(page);
+    let _any =
+        (part.level(), part.pivot_of(key), part.pivot_before(None), part.child(part.pivot_before(Some(key))));
+    let mut found = part.find(key, crate::log::Timestamp(u64::MAX));
+    while let Some(number) = found {
+        let mut value = Vec::new();
+        part.value(number, &mut value);
+        assert!(value.len() <= page.len_bytes() as usize, "a value that is longer than its page");
+        found = part.next_of(number, key);
+    }
+    if let Some(content) = part.content() {
+        let _any = (content.groups(), content.page_bytes());
+    }
+}

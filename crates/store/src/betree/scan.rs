@@ -123,6 +123,9 @@ impl BeTreeScan {
         self.bound(&mut stretch, contents.last().map(|leaf| &leaf.messages));
         for content in contents {
             stretch.ranges.extend(&content.ranges.between(&stretch.lower, stretch.upper.as_deref()));
+            if content.level == 2 && planted!(ScanPassesBuffer) {
+                continue;
+            }
             stretch.sources.push(Arc::new(content.messages));
         }
         Ok(Some(stretch))
@@ -230,7 +233,11 @@ impl BeTreeScan {
             },
             Direction::Backward => {
                 self.has_ended = stretch.lower <= self.lower;
+                let ends_early = !self.has_ended && planted!(BackwardScanSkipsBorder);
                 self.upper = Some(stretch.lower);
+                if ends_early && let Some(upper) = &mut self.upper {
+                    upper.pop();
+                }
             }
         }
         self.step_records = (2 * self.step_records).min(STEP_RECORDS_MAX);

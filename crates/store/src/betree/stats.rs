@@ -7,6 +7,15 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// Levels with counters of their own; the others count as the last of these.
 const LEVELS: usize = 8;
 
+/// What there is on a level.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fill {
+    pub pages: u64,
+    pub page_bytes: u64,
+    pub buffered_bytes: u64,
+    pub pivot_bytes: u64,
+}
+
 #[derive(Default)]
 struct OfLevel {
     visits: AtomicU64,
@@ -48,12 +57,16 @@ impl Counters {
         self.of(level).rebuilds.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// With levels up to this one.
-    pub fn stats(&self, root_level: u16, memtables: u64) -> BeTreeStats {
+    /// With what there is on each level at present.
+    pub fn stats(&self, fills: &[Fill], memtables: u64) -> BeTreeStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let level = |level: u16| {
-            let of = self.of(level);
+        let level = |(level, fill): (usize, &Fill)| {
+            let of = self.of(level as u16);
             BeTreeLevelStats {
+                pages: fill.pages,
+                page_bytes: fill.page_bytes,
+                buffered_bytes: fill.buffered_bytes,
+                pivot_bytes: fill.pivot_bytes,
                 look_ups: get(&of.visits),
                 flushes: get(&of.flushes),
                 flushed_bytes: get(&of.flushed_bytes),
@@ -65,7 +78,7 @@ impl Counters {
             memtables,
             memtables_flushed: get(&self.memtables_flushed),
             operator_failures: get(&self.operator_failures),
-            levels: (0..=root_level.min(LEVELS as u16 - 1)).map(level).collect(),
+            levels: fills.iter().enumerate().map(level).collect(),
         }
     }
 }

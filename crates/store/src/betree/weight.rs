@@ -228,6 +228,7 @@ fn node_of(all: &Content, start: usize, end: Option<usize>) -> Content {
     let upper = end.and_then(|end| all.pivots.get(end)).map(|pivot| pivot.key.as_slice());
     let within = match start {
         0 => 0..all.messages.within(&[], upper).end,
+        _ if planted!(BorderMessageLost) => all.messages.within(&crate::index::behind(lower), upper),
         _ => all.messages.within(lower, upper),
     };
     let mut messages = Messages::default();

@@ -2,10 +2,18 @@
 
 use serde::Serialize;
 
-/// A level of a Bε-tree, since the store was opened.
+/// A level of a Bε-tree: its pages, and what was done since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BeTreeLevelStats {
+    /// Pages: parts, or of level 0 basement nodes.
+    pub pages: u64,
+    /// Bytes of the pages of parts.
+    pub page_bytes: u64,
+    /// Bytes of these that messages take.
+    pub buffered_bytes: u64,
+    /// Bytes of these that pivots take.
+    pub pivot_bytes: u64,
     /// Pages of this level that look-ups of a key have come to.
     pub look_ups: u64,
     /// Times that messages have arrived.

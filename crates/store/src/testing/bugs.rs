@@ -34,6 +34,8 @@ pub enum Finder {
     Lsm,
     /// Bits that flip, and writes and reads that go astray, of LSM-trees.
     LsmDecay,
+    /// Comparison with a model, histories, failing requests and recovery, of Bε-trees.
+    BeTree,
 }
 
 macro_rules! bugs {
@@ -372,6 +374,57 @@ bugs! {
     LoadPlacedBelowNewer: "load-placed-below-newer", Lsm;
     /// The overflow values in the memtables of a dropped tree are never given back.
     DroppedMemtableLeaks: "dropped-memtable-leaks", Lsm;
+
+    // Bε-trees.
+    /// A message that has come to a child stays in its parent's buffer as well: what it does is done again
+    /// later, over newer ones.
+    MessageStaysAbove: "message-stays-above", BeTree;
+    /// A buffer gives its messages up before the child has them: a checkpoint in between has neither.
+    FlushedInTwoSections: "flushed-in-two-sections", BeTree;
+    /// The newest memtable is flushed before older ones: newer messages lie below older ones.
+    NewerMemtableFlushedFirst: "newer-memtable-flushed-first", BeTree;
+    /// A memtable is forgotten before its messages are in pages: readers miss them, and so does a replay.
+    MemtableForgottenBeforeFlush: "memtable-forgotten-before-flush", BeTree;
+    /// The flush of a memtable begins behind the key where that of the one before ended: the messages before
+    /// it are lost.
+    NextMemtableBegunWhereLastEnded: "next-memtable-begun-where-last-ended", BeTree;
+    /// Overflow values that a flush leaves out are given up although it is denied: the pages of values that
+    /// are seen are free.
+    ValuesGivenUpBeforeFlush: "values-given-up-before-flush", BeTree;
+    /// A tombstone ends in a buffer, although older versions of its key lie below: removed records come back.
+    TombstoneStopsAbove: "tombstone-stops-above", BeTree;
+    /// Of a key that was removed nothing stays, although its versions may be replayed: they come back, with
+    /// overflow values that are others' by now.
+    ReplayedRemovalForgotten: "replayed-removal-forgotten", BeTree;
+    /// Overflow values that flushes leave out are not given up: their pages leak.
+    LeftOutValueLeaks: "left-out-value-leaks", BeTree;
+    /// A removal of a range that comes to a leaf removes nothing there: removed records come back.
+    RangeEndsAboveLeaf: "range-ends-above-leaf", BeTree;
+    /// The versions of a key are split over two basement nodes: look-ups see one of them.
+    VersionsSplitOverBasements: "versions-split-over-basements", BeTree;
+    /// The page of a basement node that has become empty is not freed: it leaks.
+    EmptyBasementLeaks: "empty-basement-leaks", BeTree;
+    /// The pivot of a basement node that was split off lies behind its first key: that is not found any more.
+    PivotBehindItsChild: "pivot-behind-its-child", BeTree;
+    /// With what is on its way to a child go the removals of the ranges of the children before it.
+    RangeOfNeighbourTaken: "range-of-neighbour-taken", BeTree;
+    /// When nodes are rebuilt, the message at the border between two of them is lost.
+    BorderMessageLost: "border-message-lost", BeTree;
+    /// The log is replayed from the active memtable on: what is in frozen ones is lost.
+    FrozenBufferNotReplayed: "frozen-buffer-not-replayed", BeTree;
+    /// A replayed message is put beside the one that the tree has already: it is there twice.
+    ReplayedMessageDoubled: "replayed-message-doubled", BeTree;
+    /// A look-up does not ask whether the part that led it to a page has changed meanwhile: it misses what
+    /// has moved, or comes to another page.
+    WayDownNotValidated: "way-down-not-validated", BeTree;
+    /// A look-up counts operands again that came down while it did: they are applied twice.
+    MessageAppliedTwice: "message-applied-twice", BeTree;
+    /// A scan does not look into the buffers of a level: it shows old versions.
+    ScanPassesBuffer: "scan-passes-buffer", BeTree;
+    /// A scan backward goes on before its border, not at it: it leaves records out.
+    BackwardScanSkipsBorder: "backward-scan-skips-border", BeTree;
+    /// The overflow values in memtables are not freed when their tree is dropped: they leak.
+    DroppedBufferLeaks: "dropped-buffer-leaks", BeTree;
 }
 
 impl Bug {

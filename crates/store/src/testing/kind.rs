@@ -55,7 +55,7 @@ pub(crate) fn options_of_trees() -> TreeOptions {
 
 /// A Bε-tree that has many nodes with few records.
 fn small_be_tree() -> BeTreeOptions {
-    BeTreeOptions::new().node_bytes(64 << 10).fanout(4)
+    BeTreeOptions::new().node_bytes(32 << 10).fanout(4)
 }
 
 impl Drop for TreesOf {

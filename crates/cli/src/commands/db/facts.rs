@@ -1,6 +1,8 @@
 //! Output about a store.
 
-use flashgrain::{Db, Decision, LsmStats, Stats, TreeOperations, TreeOptions};
+use flashgrain::{
+    BeTreeLevelStats, BeTreeStats, Db, Decision, LsmStats, Stats, Tree, TreeOperations, TreeOptions,
+};
 use flashgrain_report::unit;
 use serde_json::json;
 
@@ -87,34 +89,57 @@ pub fn stats(db: &Db, as_json: bool) -> anyhow::Result<()> {
     let stats = db.stats();
     let mut trees = Vec::new();
     for name in db.tree_names() {
-        let tree = db.existing_tree(&name)?;
-        trees.push((name, tree.options(), tree.lsm_stats(), tree.operations()));
+        trees.push(db.existing_tree(&name)?);
     }
     if as_json {
-        let row = |(name, options, lsm, operations): &(
-            String,
-            TreeOptions,
-            Option<LsmStats>,
-            TreeOperations,
-        )| {
-            let (kind, bytes) = (name_of(options.index_kind()), options.size_of_nodes());
-            json!({ "name": name, "kind": kind, "node_bytes": bytes, "lsm": lsm, "operations": operations })
+        let row = |tree: &Tree| {
+            let options = tree.options();
+            json!({
+                "name": tree.name(),
+                "kind": name_of(options.index_kind()),
+                "node_bytes": options.size_of_nodes(),
+                "lsm": tree.lsm_stats(),
+                "be_tree": tree.be_tree_stats(),
+                "operations": tree.operations(),
+            })
         };
         return print_json(&json!({ "trees": trees.iter().map(row).collect::<Vec<_>>(), "stats": stats }));
     }
-    let mut text = String::new();
-    for (name, options, lsm, operations) in &trees {
-        let node = options.size_of_nodes().map_or(String::new(), |bytes| unit::bytes(f64::from(bytes)));
-        match lsm {
-            None => text += &format!("tree      {name}, nodes of {node}\n"),
-            Some(lsm) => {
-                text += &format!("LSM-tree  {name}, blocks of {node}\n");
-                text += &levels(lsm);
-                text += &format!("  {}\n", operations_text(*operations));
-            }
-        }
-    }
+    let text: String = trees.iter().map(tree_text).collect();
     Ok(print(&(text + &numbers(&stats)))?)
+}
+
+/// What there is to say of a tree.
+fn tree_text(tree: &Tree) -> String {
+    let node = tree.options().size_of_nodes().map_or(String::new(), |bytes| unit::bytes(f64::from(bytes)));
+    let name = tree.name();
+    if let Some(lsm) = tree.lsm_stats() {
+        let operations = operations_text(tree.operations());
+        return format!("LSM-tree  {name}, blocks of {node}\n{}  {operations}\n", levels(&lsm));
+    }
+    match tree.be_tree_stats() {
+        Some(stats) => {
+            let operations = operations_text(tree.operations());
+            format!("Bε-tree   {name}, basement nodes of {node}\n{}  {operations}\n", buffers(&stats))
+        }
+        None => format!("tree      {name}, nodes of {node}\n"),
+    }
+}
+
+/// A line for each level of a Bε-tree, from the root's on.
+fn buffers(tree: &BeTreeStats) -> String {
+    let line = |(number, level): (usize, &BeTreeLevelStats)| {
+        let flushed = unit::bytes(level.flushed_bytes as f64 / level.flushes.max(1) as f64);
+        let amplification = level.rewritten_bytes as f64 / level.flushed_bytes.max(1) as f64;
+        format!(
+            "  level {number} {} pages, {} of messages; {} flushes of {flushed}, of which each byte rewrote {amplification:.1}; {} nodes rebuilt\n",
+            unit::count(level.pages as f64),
+            unit::bytes(level.buffered_bytes as f64),
+            unit::count(level.flushes as f64),
+            unit::count(level.rebuilds as f64),
+        )
+    };
+    tree.levels.iter().enumerate().rev().map(line).collect()
 }
 
 /// A line for each level of an LSM-tree, and one for what is deferred.

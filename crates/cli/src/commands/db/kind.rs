@@ -1,7 +1,7 @@
 //! How a new tree is kept.
 
 use clap::{Args, ValueEnum};
-use flashgrain::{IndexKind, LsmCompression, LsmLayout, LsmOptions, LsmWorkload, TreeOptions};
+use flashgrain::{BeTreeOptions, IndexKind, LsmCompression, LsmLayout, LsmOptions, LsmWorkload, TreeOptions};
 
 use crate::exit::Usage;
 use crate::units::parse_positive_bytes;
@@ -13,6 +13,9 @@ pub enum Kind {
     Btree,
     /// Writes are sorted in memory and merged later: good where most operations write.
     Lsm,
+    /// Changes gather in the buffers of inner nodes: writes about as cheap as an LSM-tree's, look-ups about as
+    /// cheap as a B+-tree's.
+    BeTree,
 }
 
 /// How the runs of an LSM-tree are arranged.
@@ -43,15 +46,20 @@ pub struct KindOptions {
     /// Structure of the tree; a B+-tree unless given.
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Size of its nodes, or of an LSM-tree's blocks: a power of two from 4 to 64 KiB.
+    /// Size of its nodes, of an LSM-tree's blocks, or of the pieces in which a Bε-tree's leaves are read: a power
+    /// of two from 4 to 64 KiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     node_size: Option<u64>,
     /// How the runs of an LSM-tree are arranged in levels.
     #[arg(long, value_enum)]
     layout: Option<Layout>,
-    /// How many times as large each level of an LSM-tree is as the one above it.
+    /// How many times as large each level of an LSM-tree is as the one above it; how many children a node of a
+    /// Bε-tree has.
     #[arg(long, value_name = "COUNT")]
     fanout: Option<u32>,
+    /// Size of a Bε-tree's nodes, all parts together, and of its leaves.
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
+    buffered_node_size: Option<u64>,
     /// Bits of an LSM-tree's filters for each key; 0 for none.
     #[arg(long, value_name = "BITS")]
     filter_bits: Option<f64>,
@@ -106,12 +114,15 @@ fn parse_workload(text: &str) -> Result<Declared, String> {
 impl KindOptions {
     /// Whether anything is asked for.
     pub fn is_given(&self) -> bool {
-        self.kind.is_some() || self.node_size.is_some() || self.is_of_lsm()
+        self.kind.is_some()
+            || self.node_size.is_some()
+            || self.fanout.is_some()
+            || self.buffered_node_size.is_some()
+            || self.is_of_lsm()
     }
 
     fn is_of_lsm(&self) -> bool {
         self.layout.is_some()
-            || self.fanout.is_some()
             || self.filter_bits.is_some()
             || self.compression.is_some()
             || self.workload.is_some()
@@ -126,14 +137,24 @@ impl KindOptions {
     /// The options of a tree that replaces one to which this was done, if it has counted.
     pub fn options_after(&self, observed: Option<LsmWorkload>) -> Result<TreeOptions, Usage> {
         if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
-            let why = "`--layout`, `--fanout`, `--filter-bits`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";
+            let why = "`--layout`, `--filter-bits`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";
             return Err(Usage(why.into()));
+        }
+        if self.fanout.is_some() && !matches!(self.kind, Some(Kind::Lsm | Kind::BeTree)) {
+            return Err(Usage(
+                "`--fanout` is of LSM-trees and Bε-trees: add `--kind lsm` or `--kind be-tree`".into(),
+            ));
+        }
+        if self.buffered_node_size.is_some() && self.kind != Some(Kind::BeTree) {
+            return Err(Usage("`--buffered-node-size` is of Bε-trees: add `--kind be-tree`".into()));
         }
         let kind = match self.kind {
             Some(Kind::Lsm) => IndexKind::Lsm,
+            Some(Kind::BeTree) => IndexKind::BeTree,
             _ => IndexKind::BTree,
         };
-        let options = TreeOptions::new().kind(kind).lsm(self.lsm_options(observed)?);
+        let options =
+            TreeOptions::new().kind(kind).lsm(self.lsm_options(observed)?).be_tree(self.be_tree_options());
         Ok(match self.node_size {
             Some(bytes) => options.node_bytes(u32::try_from(bytes).unwrap_or(u32::MAX)),
             None => options,
@@ -174,6 +195,12 @@ impl KindOptions {
         Ok(lsm)
     }
 
+    fn be_tree_options(&self) -> BeTreeOptions {
+        let options = BeTreeOptions::new();
+        let options = self.fanout.map_or(options, |fanout| options.fanout(fanout));
+        self.buffered_node_size.map_or(options, |bytes| options.node_bytes(bytes))
+    }
+
     fn declared(&self, observed: Option<LsmWorkload>) -> Result<Option<LsmWorkload>, Usage> {
         let mut workload = match (self.workload, observed) {
             (None, _) => return Ok(None),
@@ -194,6 +221,7 @@ impl KindOptions {
 pub fn name_of(kind: IndexKind) -> &'static str {
     match kind {
         IndexKind::Lsm => "LSM-tree",
+        IndexKind::BeTree => "Bε-tree",
         _ => "B+-tree",
     }
 }
