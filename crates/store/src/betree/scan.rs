@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use super::messages::{Messages, MessagesCursor};
 use super::part::Part;
+use super::search::ATTEMPTS;
 use super::tree::{BeTree, LEVEL_MAX};
 use crate::Error;
 use crate::buffered::{Chain, Cursor, Held, KeyVersions, MemtableCursor, Merged, RangeTombstones};
@@ -63,17 +64,24 @@ impl BeTreeScan {
 
     /// The next stretch, whose keys are all within what is left.
     fn stretch(&self) -> Result<Stretch, Error> {
+        let (mut attempts, mut turn) = (0, None);
         loop {
-            if let Some(stretch) = self.try_stretch()? {
+            if let Some(stretch) = self.try_stretch(turn.is_some())? {
                 return Ok(stretch);
             }
             self.tree.shared.pool.images.check()?;
+            attempts += 1;
+            if attempts >= ATTEMPTS && turn.is_none() {
+                self.tree.shared.pool.records().give_up();
+                turn = Some(self.tree.turns.take());
+            }
             yield_now();
         }
     }
 
-    /// The same; `None` if something on the way has changed meanwhile.
-    fn try_stretch(&self) -> Result<Option<Stretch>, Error> {
+    /// The same; `None` if something on the way has changed meanwhile. If nobody changes the tree, what was
+    /// above may leave memory.
+    fn try_stretch(&self, is_still: bool) -> Result<Option<Stretch>, Error> {
         let tree = &self.tree;
         let mut stretch = Stretch {
             lower: self.lower.clone(),
@@ -117,7 +125,8 @@ impl BeTreeScan {
             if content.level == 1 {
                 self.read_ahead(&content.pivots.iter().map(|pivot| pivot.child).collect::<Vec<_>>(), pivot);
             }
-            (id, expected, above) = (content.pivots[pivot].child, Some(content.level - 1), Some(guard));
+            (id, expected, above) =
+                (content.pivots[pivot].child, Some(content.level - 1), Some(guard).filter(|_| !is_still));
             contents.push(content);
         }
         self.bound(&mut stretch, contents.last().map(|leaf| &leaf.messages));

@@ -10,8 +10,9 @@ use crate::pool::Access;
 use crate::task::yield_now;
 use std::task::Poll;
 
-/// Attempts after which it matters whether the store is poisoned.
-const ATTEMPTS: u32 = 64;
+/// Attempts after which it matters whether the store is poisoned, and nobody may change the tree any more:
+/// memory may be so full that each page on the way evicts the one above it, again and again.
+pub(super) const ATTEMPTS: u32 = 64;
 
 /// What was found of a key, from the newest sources on.
 #[derive(Default)]
@@ -109,9 +110,9 @@ impl BeTree {
             return Ok(Poll::Ready(path));
         }
         let (versions, removed_at) = (path.versions.len(), path.removed_at);
-        let mut attempts = 0;
+        let (mut attempts, mut turn) = (0, None);
         loop {
-            match self.in_pages(key, at, may, &mut path)? {
+            match self.in_pages(key, at, (may, turn.is_some()), &mut path)? {
                 Way::Ended => return Ok(Poll::Ready(path)),
                 Way::Absent => {
                     self.read_ahead_of(key, at);
@@ -123,6 +124,10 @@ impl BeTree {
                     attempts += 1;
                     if attempts >= ATTEMPTS {
                         self.shared.pool.images.check()?;
+                        self.shared.pool.records().give_up();
+                        if may == May::Wait && turn.is_none() {
+                            turn = Some(self.turns.take());
+                        }
                         yield_now();
                     }
                 }
@@ -158,8 +163,14 @@ impl BeTree {
         false
     }
 
-    /// Goes down from the root.
-    fn in_pages(&self, key: &[u8], at: Timestamp, may: May, path: &mut Path) -> Result<Way, Error> {
+    /// Goes down from the root. If nobody changes the tree, what was above may leave memory meanwhile.
+    fn in_pages(
+        &self,
+        key: &[u8],
+        at: Timestamp,
+        (may, is_still): (May, bool),
+        path: &mut Path,
+    ) -> Result<Way, Error> {
         let pool = &self.shared.pool;
         let mut above = None;
         let (mut id, mut expected) = (self.root, None::<u16>);
@@ -200,7 +211,7 @@ impl BeTree {
             if !guard.is_valid() {
                 return Ok(Way::Changed);
             }
-            (id, expected, above) = (child, Some(level - 1), Some(guard));
+            (id, expected, above) = (child, Some(level - 1), Some(guard).filter(|_| !is_still));
         }
         Err(self.damaged(id, LEVEL_MAX))
     }
