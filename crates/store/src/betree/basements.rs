@@ -9,7 +9,7 @@ use super::messages::Messages;
 use super::part::{self, SLOTS};
 use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
-use crate::class::{CLASSES, class_bytes};
+use crate::class::class_bytes;
 use crate::header::{Header, PageId, PageKind};
 use crate::pool::{Access, Denied, OptimisticGuard, Reserved};
 use crate::sync::Arc;
@@ -149,7 +149,8 @@ impl BeTree {
         let mut own = Messages::default();
         own.extend(messages, range);
         let needed_bytes = bytes + u64::from(SLOTS);
-        let class = (self.shape.basement_class..CLASSES).find(|class| class_bytes(*class) >= needed_bytes);
+        let class = (self.shape.basement_class..=self.shape.class_max)
+            .find(|class| class_bytes(*class) >= needed_bytes);
         let class = class.ok_or_else(|| Error::Full {
             why: format!("snapshots keep {bytes} bytes of versions of one key: end some of them"),
         })?;

@@ -52,6 +52,10 @@ impl BeTree {
             }
             let taken_in = self.take_in(&oldest);
             self.is_stuck.store(matches!(taken_in, Err(Error::Full { .. })), Ordering::Relaxed);
+            if self.is_cleared.load(Ordering::SeqCst) {
+                // Nobody needs what is left.
+                return Ok(());
+            }
             taken_in?;
             self.memtables_mut().frozen.retain(|memtable| !Arc::ptr_eq(memtable, &oldest));
             if !planted!(NextMemtableBegunWhereLastEnded) {

@@ -187,6 +187,7 @@ impl Decided {
             cache_bytes: u64::MAX,
             log_bytes: u64::MAX,
             segment_bytes: 1,
+            unit_bytes: u64::MAX,
             device_bytes: u64::MAX,
             in_flight: 1,
         };

@@ -5,8 +5,8 @@ use crate::buffered::Room;
 use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
 
 /// A page may take this part of the cache.
-const CACHE_DIVISOR: u64 = 16;
-/// A part has at least so many times the bytes of a basement node.
+const CACHE_DIVISOR: u64 = 8;
+/// A part has at least so many times the bytes of a basement node; in the smallest caches half as many.
 const PART_PER_BASEMENT_MIN: u64 = 4;
 /// Of a part, one in so many bytes is left for pivots that come when children are split.
 const SLACK_DIVISOR: u64 = 8;
@@ -23,6 +23,8 @@ pub(super) struct Shape {
     /// Basement nodes that a leaf of B bytes has, more or less.
     pub basements: u32,
     pub memtable_bytes: u64,
+    /// The largest size class that is written.
+    pub class_max: usize,
 }
 
 impl Shape {
@@ -30,8 +32,10 @@ impl Shape {
     pub fn new(decided: Decided, basement_class: usize, room: Room) -> Self {
         let basement_bytes = class_bytes(basement_class);
         let part_bytes = (decided.node_bytes / u64::from(decided.fanout))
+            .max(basement_bytes * PART_PER_BASEMENT_MIN)
             .min(room.cache_bytes / CACHE_DIVISOR)
-            .max(basement_bytes * PART_PER_BASEMENT_MIN);
+            .min(room.unit_bytes)
+            .max(basement_bytes * PART_PER_BASEMENT_MIN / 2);
         let part_class = (part_bytes / PAGE_BYTES_MIN).max(1).ilog2() as usize;
         Self {
             basement_class,
@@ -39,6 +43,7 @@ impl Shape {
             fanout: decided.fanout,
             basements: (decided.node_bytes / basement_bytes).clamp(2, u32::MAX.into()) as u32,
             memtable_bytes: decided.memtable_bytes_in(room),
+            class_max: (room.unit_bytes / PAGE_BYTES_MIN).max(1).ilog2().min(CLASSES as u32 - 1) as usize,
         }
     }
 
@@ -66,9 +71,9 @@ impl Shape {
         self.part_bytes() - (self.part_bytes() / SLACK_DIVISOR).max(2 * longest_pivot)
     }
 
-    /// Bytes up to which a part has pivots.
+    /// Bytes up to which a part has pivots: beside them there is always room for the longest message.
     pub fn pivots_bytes_max(&self) -> u64 {
-        self.part_bytes() / 2
+        self.part_bytes() / 2 - 256
     }
 
     /// Basement nodes below a node of a level, as it should be: `F^h` leaves of a node of height h (Theorem

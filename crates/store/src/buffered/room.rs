@@ -6,6 +6,8 @@ pub(crate) struct Room {
     pub cache_bytes: u64,
     pub log_bytes: u64,
     pub segment_bytes: u64,
+    /// What is written at a time: no page is larger.
+    pub unit_bytes: u64,
     /// The most that the store's segments may ever have.
     pub device_bytes: u64,
     /// Requests that saturate the drive.

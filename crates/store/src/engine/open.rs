@@ -91,6 +91,7 @@ impl Given {
             cache_bytes: pool.pages.budget_bytes(),
             log_bytes: layout.log_bytes_max,
             segment_bytes: segments.owned.segment_bytes(),
+            unit_bytes: segments.gatherer.unit_bytes(),
             device_bytes: self.growth_segments.map_or_else(|| segments.usage().bytes, |_| limit_bytes),
             in_flight: layout.in_flight,
         };

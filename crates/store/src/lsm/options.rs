@@ -419,6 +419,7 @@ impl Decided {
             cache_bytes: u64::MAX,
             log_bytes: u64::MAX,
             segment_bytes: 1,
+            unit_bytes: u64::MAX,
             device_bytes: u64::MAX,
             in_flight: 1,
         };
@@ -527,6 +528,7 @@ mod tests {
         cache_bytes: 64 << 20,
         log_bytes: 64 << 20,
         segment_bytes: 1 << 20,
+        unit_bytes: 256 << 10,
         device_bytes: 1 << 30,
         in_flight: 64,
     };
