@@ -22,7 +22,9 @@ pub enum EngineName {
     #[serde(rename = "flashgrain-lsm")]
     #[value(name = "flashgrain-lsm")]
     FlashgrainLsm,
-    /// This project's store, with Bε-trees.
+    /// The same with Bε-trees.
+    #[serde(rename = "flashgrain-be-tree")]
+    #[value(name = "flashgrain-be-tree")]
     FlashgrainBeTree,
     /// A log-structured merge tree.
     RocksDb,

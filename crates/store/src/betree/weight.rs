@@ -157,7 +157,8 @@ impl BeTree {
         let mut window = Window { first: pivot, parts: vec![load(pivot)?] };
         loop {
             let sum: f64 = window.parts.iter().map(|(_, child)| self.shares(child)).sum();
-            let count = sum.round().max(1.0);
+            // Where there are no more children than these, at least none is too heavy any more.
+            let count = sum.round().max((sum / (1.0 + self.shape.tolerance())).ceil()).max(1.0);
             let is_near = (sum / count - 1.0).abs() <= near;
             let is_all = window.parts.len() == content.pivots.len();
             if is_near || is_all {
