@@ -15,12 +15,9 @@ use crate::pool::{Access, Denied, OptimisticGuard, Reserved};
 use crate::sync::Arc;
 
 /// Basement nodes that are changed in one section, at most.
-const BASEMENTS_PER_SECTION: u64 = 16;
+const BASEMENTS_PER_SECTION: u64 = 32;
 /// And at most this part of the cache.
 const CACHE_DIVISOR: u64 = 32;
-/// Basement nodes that are read ahead.
-const BASEMENTS_AHEAD: usize = 64;
-
 /// A new basement node is filled up to this part, unless keys come in order.
 const FILLED_TENTHS: u64 = 9;
 
@@ -40,25 +37,38 @@ struct Piece {
 }
 
 impl BeTree {
-    /// Flushes what is on its way to those basement nodes to which most is.
-    pub(super) fn flush_into_leaf(&self, id: PageId) -> Result<(), Error> {
-        let budget_bytes = self.shared.pool.pages.budget_bytes();
-        let most = budget_bytes / CACHE_DIVISOR / self.shape.basement_bytes();
-        let mut at_once = most.clamp(1, BASEMENTS_PER_SECTION) as usize;
-        while !self.flush_fullest(id, at_once)? && at_once > 1 {
+    /// Flushes what is on its way to those basement nodes to which most is: as many of them as have so many
+    /// bytes together.
+    pub(super) fn flush_into_leaf(&self, id: PageId, wanted_bytes: u64) -> Result<(), Error> {
+        let mut at_once = (self.leaf_batch_bytes() / self.shape.basement_bytes()) as usize;
+        while !self.flush_fullest(id, at_once, wanted_bytes)? && at_once > 1 {
             at_once /= 2;
         }
         Ok(())
     }
 
+    /// Bytes of the basement nodes that are changed in one section, at most.
+    pub(super) fn leaf_batch_bytes(&self) -> u64 {
+        let budget_bytes = self.shared.pool.pages.budget_bytes();
+        let most = budget_bytes / CACHE_DIVISOR / self.shape.basement_bytes();
+        most.clamp(1, BASEMENTS_PER_SECTION) * self.shape.basement_bytes()
+    }
+
     /// Flushes what is on its way to some basement nodes; `false` if the part has no room for the pivots that
     /// would come.
-    fn flush_fullest(&self, id: PageId, at_once: usize) -> Result<bool, Error> {
+    fn flush_fullest(&self, id: PageId, at_once: usize, wanted_bytes: u64) -> Result<bool, Error> {
         let (guard, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
         let mut groups = content.groups();
         groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+        let mut bytes = 0;
+        let enough = groups.iter().take_while(|group| {
+            let is_needed = bytes < wanted_bytes.max(1);
+            bytes += group.bytes;
+            is_needed
+        });
+        let count = enough.count().min(at_once);
+        groups.truncate(count);
         self.read_ahead(&content, &groups);
-        groups.truncate(at_once);
         groups.sort_by_key(|group| group.pivot);
         let messages = Arc::new(std::mem::take(&mut content.messages));
         let mut merging = Merging::new(self);
@@ -92,9 +102,9 @@ impl BeTree {
         Ok(true)
     }
 
-    /// Has basement nodes read side by side that are rewritten next.
+    /// Has basement nodes read side by side that are rewritten now.
     fn read_ahead(&self, content: &Content, groups: &[Group]) {
-        let children = groups.iter().take(BASEMENTS_AHEAD).map(|group| content.pivots[group.pivot].child);
+        let children = groups.iter().map(|group| content.pivots[group.pivot].child);
         let ids: Vec<PageId> = children.collect();
         self.shared.pool.prefetch_all(&ids);
     }

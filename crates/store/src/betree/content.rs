@@ -101,12 +101,18 @@ impl Content {
 
     /// What is on its way to each child that something is on its way to.
     pub fn groups(&self) -> Vec<Group> {
-        let group = |pivot: usize| {
-            let (lower, upper) = self.interval(pivot);
-            let messages = self.messages.within(lower, upper);
-            let bytes = self.messages.page_bytes(messages.clone()) + ranges_bytes(&self.ranges_of(pivot));
-            (bytes > 0).then_some(Group { pivot, messages, bytes })
-        };
-        (0..self.pivots.len()).filter_map(group).collect()
+        let (mut groups, mut end) = (Vec::new(), 0);
+        for pivot in 0..self.pivots.len() {
+            let (_, upper) = self.interval(pivot);
+            let start = end;
+            while end < self.messages.len() && upper.is_none_or(|upper| self.messages.key(end) < upper) {
+                end += 1;
+            }
+            let bytes = self.messages.page_bytes(start..end) + ranges_bytes(&self.ranges_of(pivot));
+            if bytes > 0 {
+                groups.push(Group { pivot, messages: start..end, bytes });
+            }
+        }
+        groups
     }
 }

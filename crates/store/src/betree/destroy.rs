@@ -113,7 +113,7 @@ impl BeTree {
             if content.buffered_bytes() == 0 {
                 break;
             }
-            self.flush_some(id, level)?;
+            self.flush_some(id, level, u64::MAX)?;
         }
         let mut from = Some(Vec::new());
         while let Some(key) = from.filter(|_| level > LEVEL_MIN) {

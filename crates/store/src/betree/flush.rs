@@ -1,8 +1,10 @@
 //! Flushes: messages go from memtables into the root's page, and from there on towards the leaves.
 
+use std::cmp::Reverse;
 use std::ops::Bound;
+use std::panic::resume_unwind;
 
-use super::content::{Content, Group, ranges_bytes};
+use super::content::{Content, Group, Pivot, ranges_bytes};
 use super::merging::{Coming, Merging};
 use super::messages::{Messages, message_bytes};
 use super::part::{self, Part};
@@ -19,6 +21,10 @@ use crate::worker::spend_merged;
 
 /// A memtable's messages enter the root's page in portions of this part of it.
 const PORTION_DIVISOR: u64 = 2;
+
+/// Room is made in at most so many children of a node side by side, and with at most this part of the cache.
+const CHILDREN_AT_ONCE: u64 = 4;
+const CACHE_DIVISOR: u64 = 8;
 
 impl BeTree {
     /// Flushes in the background.
@@ -248,31 +254,35 @@ impl BeTree {
     pub(super) fn make_room(&self, id: PageId, level: u16, needed_bytes: u64) -> Result<(), Error> {
         loop {
             self.check_goes_on()?;
-            let (_, content) = self.load(id, level, Access::Normal)?;
-            let has_room = content.page_bytes() + needed_bytes <= self.shape.filled_bytes();
-            if has_room || content.buffered_bytes() == 0 || self.is_out_of_balance(&content) {
+            let summary = self.summary(id, level)?;
+            let has_room = summary.page_bytes + needed_bytes <= self.shape.filled_bytes();
+            if has_room || !summary.has_messages || self.shape.is_out_of_balance(level, &summary) {
                 return Ok(());
             }
-            self.flush_some(id, level)?;
+            let missing_bytes = (summary.page_bytes + needed_bytes).saturating_sub(self.shape.filled_bytes());
+            self.flush_some(id, level, missing_bytes)?;
         }
     }
 
-    /// Flushes some of the messages of a part.
-    pub(super) fn flush_some(&self, id: PageId, level: u16) -> Result<(), Error> {
-        if level == LEVEL_MIN { self.flush_into_leaf(id) } else { self.flush_into_child(id, level) }
+    /// Flushes messages of a part that take so many bytes, or more, or as many as are easily flushed together.
+    pub(super) fn flush_some(&self, id: PageId, level: u16, wanted_bytes: u64) -> Result<(), Error> {
+        match level {
+            LEVEL_MIN => self.flush_into_leaf(id, wanted_bytes),
+            _ => self.flush_into_child(id, level),
+        }
     }
 
     /// Flushes what is on its way to the child to which most is: "the fullest child".
     fn flush_into_child(&self, id: PageId, level: u16) -> Result<(), Error> {
         let (guard, content) = self.load(id, level, Access::Normal)?;
-        let groups = content.groups();
-        let Some(fullest) = groups.into_iter().max_by_key(|group| group.bytes) else { return Ok(()) };
+        let mut groups = content.groups();
+        groups.sort_by_key(|group| Reverse(group.bytes));
+        let Some(fullest) = groups.first().cloned() else { return Ok(()) };
         let child = content.pivots[fullest.pivot].child;
         let (below_guard, below) = self.load(child, level - 1, Access::Normal)?;
         let room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes());
         if fullest.bytes > room_bytes && (below.buffered_bytes() > 0 || self.is_out_of_balance(&below)) {
-            self.make_room(child, level - 1, fullest.bytes)?;
-            return self.balance(id, level, fullest.pivot);
+            return self.make_room_in_children(id, &content, &groups);
         }
         let (coming, rest) = take(content, &fullest, room_bytes);
         let moved_bytes = coming.bytes();
@@ -290,6 +300,48 @@ impl BeTree {
         }
         self.pause(moved_bytes);
         Ok(())
+    }
+
+    /// Makes room for what is on its way to the fullest children, in several of them side by side: below
+    /// different children nothing is common.
+    fn make_room_in_children(&self, id: PageId, content: &Content, groups: &[Group]) -> Result<(), Error> {
+        let below = content.level - 1;
+        let least_bytes = groups.first().map_or(0, |group| group.bytes / 2);
+        let many = groups.iter().filter(|group| group.bytes >= least_bytes).take(self.children_at_once());
+        let mut keys = Vec::new();
+        let mut others = Vec::new();
+        for (number, group) in many.enumerate() {
+            let Pivot { key, child, .. } = content.pivots[group.pivot].clone();
+            keys.push(key);
+            let wanted_bytes = group.bytes;
+            match self.this.upgrade().filter(|_| number > 0) {
+                Some(own) => others
+                    .push(self.shared.executor.run_for(move || own.make_room(child, below, wanted_bytes))),
+                // The first one is the caller's, as soon as the others are under way.
+                None => {}
+            }
+        }
+        let first = groups.first().map(|group| (content.pivots[group.pivot].child, group.bytes));
+        let mut made = first.map_or(Ok(()), |(child, bytes)| self.make_room(child, below, bytes));
+        // All of them end before any error is returned.
+        for other in others {
+            made = made.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        made?;
+        for key in keys {
+            let (_, content) = self.load(id, content.level, Access::Normal)?;
+            if let Some(pivot) = content.pivots.iter().position(|pivot| pivot.key == key) {
+                self.balance(id, content.level, pivot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Children in which room is made side by side: each has memory for its leaf's pages.
+    fn children_at_once(&self) -> usize {
+        let each_bytes = 2 * self.shape.part_bytes() + self.leaf_batch_bytes();
+        let budget_bytes = self.shared.pool.pages.budget_bytes();
+        (budget_bytes / CACHE_DIVISOR / each_bytes).clamp(1, CHILDREN_AT_ONCE) as usize
     }
 
     /// A part and one of its child get what they have from now on: a checkpoint has both or neither.

@@ -12,12 +12,19 @@ use crate::sync::Arc;
 
 /// Where a message's parts are.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub(super) struct Place {
     version: Version,
     key: u32,
     value: u32,
     key_bytes: u32,
     value_bytes: u32,
+}
+
+impl Place {
+    pub fn new(version: Version, key: Range<u32>, value: Range<u32>) -> Self {
+        let (key_bytes, value_bytes) = (key.end - key.start, value.end - value.start);
+        Self { version, key: key.start, value: value.start, key_bytes, value_bytes }
+    }
 }
 
 /// See the module.
@@ -35,26 +42,9 @@ pub(super) fn message_bytes(key: &[u8], value: &[u8]) -> u64 {
 }
 
 impl Messages {
-    /// Over bytes that a page had; nothing of them is a message yet.
-    pub fn over(bytes: Vec<u8>) -> Self {
-        Self { bytes, places: Vec::new() }
-    }
-
-    /// Adds one that lies in the bytes, behind the others. `None` if it does not.
-    pub fn add_place(&mut self, version: Version, key: Range<u32>, value: Range<u32>) -> Option<()> {
-        let length = self.bytes.len() as u32;
-        (key.start <= key.end && value.start <= value.end && key.end <= length && value.end <= length).then(
-            || {
-                let (key_bytes, value_bytes) = (key.end - key.start, value.end - value.start);
-                self.places.push(Place {
-                    version,
-                    key: key.start,
-                    value: value.start,
-                    key_bytes,
-                    value_bytes,
-                });
-            },
-        )
+    /// Those that lie in bytes at these places.
+    pub fn of(bytes: Vec<u8>, places: Vec<Place>) -> Self {
+        Self { bytes, places }
     }
 
     /// Adds one behind the others.

@@ -23,7 +23,7 @@
 use std::cmp::Ordering;
 
 use super::content::{Content, Pivot};
-use super::messages::Messages;
+use super::messages::{Messages, Place};
 use crate::buffered::RangeTombstones;
 use crate::header::{BACK_START, FRONT_END, Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::index::Version;
@@ -46,6 +46,16 @@ const OTHER: u32 = 12;
 /// A page of a Bε-tree, which may change while it is read.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a>(Page<'a>);
+
+/// See [`Part::summary`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub page_bytes: u64,
+    pub pivots_bytes: u64,
+    /// Basement nodes below it.
+    pub weight: u32,
+    pub has_messages: bool,
+}
 
 /// Numbers of messages: from the first up to, and without, the second.
 type Numbers = std::ops::Range<u32>;
@@ -162,6 +172,22 @@ impl<'a> Part<'a> {
         decode(bytes)
     }
 
+    /// What tells whether it has room, and whether its node is in balance.
+    pub fn summary(self) -> Summary {
+        let mut summary = Summary {
+            page_bytes: self.0.word(FRONT_END).into(),
+            has_messages: !self.messages().is_empty() || self.has_ranges(),
+            ..Summary::default()
+        };
+        for number in 0..self.pivots() {
+            let entry = self.entry(number);
+            let key_bytes = padded(self.0.word(entry.saturating_add(KEY_LENGTH)));
+            summary.pivots_bytes += u64::from(SLOT_BYTES + ENTRY_BYTES) + u64::from(key_bytes);
+            summary.weight = summary.weight.saturating_add(self.0.word(entry.saturating_add(OTHER)));
+        }
+        summary
+    }
+
     /// The removals of ranges of keys; `None` as with [`Part::content`].
     pub fn range_tombstones(self) -> Option<RangeTombstones> {
         if !self.has_ranges() {
@@ -231,7 +257,8 @@ fn encode(content: &Content) -> Vec<u8> {
 
 /// What the bytes of a page, from its beginning, have; `None` for what [`write`] never wrote.
 fn decode(bytes: Vec<u8>) -> Option<Content> {
-    let word = |at: u32| bytes.get(at as usize..)?.first_chunk().map(|word| u32::from_le_bytes(*word));
+    let (words, _) = bytes.as_chunks();
+    let word = |at: u32| words.get(at as usize / 4).map(|word| u32::from_le_bytes(*word));
     let level = word(LEVEL)? as u16;
     let counts = [word(LEVEL)? >> 16, word(RANGES)?, word(MESSAGES)?];
     let length = bytes.len() as u64;
@@ -242,6 +269,9 @@ fn decode(bytes: Vec<u8>) -> Option<Content> {
     // Of an entry: its number, key, and what is behind that.
     let entry = |number: u32, has_value: bool| {
         let at = word(SLOTS + SLOT_BYTES * number)?;
+        if !at.is_multiple_of(4) {
+            return None;
+        }
         let long = u64::from(word(at.checked_add(4)?)?) << 32 | u64::from(word(at)?);
         let (key_bytes, other) = (word(at.checked_add(KEY_LENGTH)?)?, word(at.checked_add(OTHER)?)?);
         let key = at.checked_add(ENTRY_BYTES)?;
@@ -265,11 +295,7 @@ fn decode(bytes: Vec<u8>) -> Option<Content> {
     let mut places = Vec::with_capacity(message_count as usize);
     for number in pivot_count + range_count..pivot_count + range_count + message_count {
         let (version, _, key, value) = entry(number, true)?;
-        places.push((Version::from_bits(version), key, value));
+        places.push(Place::new(Version::from_bits(version), key, value));
     }
-    let mut messages = Messages::over(bytes);
-    for (version, key, value) in places {
-        messages.add_place(version, key, value)?;
-    }
-    Some(Content { level, pivots, ranges, messages })
+    Some(Content { level, pivots, ranges, messages: Messages::of(bytes, places) })
 }

@@ -1,6 +1,7 @@
 //! The sizes of a Bε-tree's nodes, and what follows from them.
 
 use super::options::Decided;
+use super::part::Summary;
 use crate::buffered::Room;
 use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
 
@@ -90,6 +91,11 @@ impl Shape {
     /// Whether a node has so many basement nodes below it that its parent's children are to be rebuilt.
     pub fn is_too_heavy(&self, level: u16, weight: u32) -> bool {
         f64::from(weight) > self.weight(level) * (1.0 + self.tolerance())
+    }
+
+    /// Whether a node has to be rebuilt before it takes more.
+    pub fn is_out_of_balance(&self, level: u16, summary: &Summary) -> bool {
+        summary.pivots_bytes > self.pivots_bytes_max() || self.is_too_heavy(level, summary.weight)
     }
 
     /// Whether it has so few.

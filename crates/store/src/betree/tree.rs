@@ -21,7 +21,7 @@
 use super::content::{Content, Pivot};
 use super::messages::Messages;
 use super::options::Decided;
-use super::part::{self, Part, kind_of};
+use super::part::{self, Part, Summary, kind_of};
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
@@ -239,6 +239,22 @@ impl BeTree {
                 return Ok((guard, content));
             }
             // It was written, or has left memory, meanwhile.
+            yield_now();
+        }
+    }
+
+    /// A part in short, which nobody changes, as the caller has the turn.
+    ///
+    /// # Errors
+    /// As [`BeTree::load`].
+    pub(super) fn summary(&self, id: PageId, level: u16) -> Result<Summary, Error> {
+        loop {
+            let guard = self.shared.pool.read(id, Access::Normal)?;
+            let part = Part::new(guard.page());
+            let (summary, is_right) = (part.summary(), part.is_of_level(level));
+            if guard.is_valid() {
+                return if is_right { Ok(summary) } else { Err(self.damaged(id, level)) };
+            }
             yield_now();
         }
     }

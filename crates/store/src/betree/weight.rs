@@ -56,13 +56,13 @@ impl BeTree {
     pub(super) fn balance(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
         let (guard, mut content) = self.load(id, level, Access::Normal)?;
         let Some(own) = content.pivots.get_mut(pivot) else { return Ok(()) };
-        let (_, child) = self.load(own.child, level - 1, Access::Normal)?;
-        if own.weight != child.weight() {
-            own.weight = child.weight();
+        let child = self.summary(own.child, level - 1)?;
+        if own.weight != child.weight {
+            own.weight = child.weight;
             self.rewrite(&guard, &content)?;
         }
-        let is_light = self.shape.is_too_light(child.level, child.weight()) && content.pivots.len() > 1;
-        if self.is_out_of_balance(&child) || is_light {
+        let is_light = self.shape.is_too_light(level - 1, child.weight) && content.pivots.len() > 1;
+        if self.shape.is_out_of_balance(level - 1, &child) || is_light {
             return self.rebuild(id, level, pivot);
         }
         Ok(())
@@ -134,10 +134,10 @@ impl BeTree {
             // Some of their messages go down first.
             let fullest = window.parts.iter().max_by_key(|(_, child)| child.buffered_bytes());
             let Some(fullest) = fullest.map(|(guard, _)| guard.id()) else { return Ok(()) };
-            return self.flush_some(fullest, level - 1);
+            return self.flush_some(fullest, level - 1, self.shape.part_bytes() / 4);
         }
         if content.page_bytes() + more_bytes > self.shape.part_bytes() {
-            return self.flush_some(id, level);
+            return self.flush_some(id, level, more_bytes);
         }
         let new = nodes.len().saturating_sub(window.parts.len());
         let reserved =
