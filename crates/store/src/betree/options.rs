@@ -10,7 +10,7 @@ use crate::buffered::Room;
 use crate::{Error, varint};
 
 /// B, unless it is given.
-const NODE_BYTES: u64 = 512 << 10;
+const NODE_BYTES: u64 = 1 << 20;
 const NODE_BYTES_MIN: u64 = 32 << 10;
 const NODE_BYTES_MAX: u64 = 64 << 20;
 
