@@ -118,7 +118,7 @@ impl BeTree {
         merging: &mut Merging<'_>,
     ) -> Result<Rewritten<'a>, Error> {
         let (guard, before) = self.load(child, 0, Access::Scan)?;
-        let pieces = self.pieces(merging.into_records(coming, &before.messages))?;
+        let pieces = self.pieces(merging.records_with(coming, &before.messages))?;
         let stays = pieces.first().is_some_and(|piece| piece.class == class_of(&guard));
         let new = pieces.iter().skip(usize::from(stays));
         let reserved = new.map(|piece| self.shared.pool.reserve(piece.class)).collect::<Result<_, _>>()?;

@@ -62,9 +62,8 @@ impl BeTree {
         let (guard, content) = self.load(id, level, Access::Scan)?;
         page(id);
         let is_cleared = id == self.root && content.pivots.is_empty();
-        match self.problem(expected, &content, above).filter(|_| !is_cleared) {
-            Some(problem) => return Err(self.out_of_step(expected, problem)),
-            None => {}
+        if let Some(problem) = self.problem(expected, &content, above).filter(|_| !is_cleared) {
+            return Err(self.out_of_step(expected, problem));
         }
         census.records += content.messages.len() as u64;
         *(if level == 0 { &mut census.leaves } else { &mut census.inner_nodes }) += 1;

@@ -187,7 +187,7 @@ impl BeTree {
                 continue;
             }
             let mut merging = Merging::new(self);
-            let content = merging.into_buffer(coming, content);
+            let content = merging.buffer_with(coming, content);
             self.counters.flushed(level, needed_bytes, content.page_bytes());
             let written = self.write_one(&guard, &content);
             match written {
@@ -287,7 +287,7 @@ impl BeTree {
         let (coming, rest) = take(content, &fullest, room_bytes);
         let moved_bytes = coming.bytes();
         let mut merging = Merging::new(self);
-        let below = merging.into_buffer(&coming, below);
+        let below = merging.buffer_with(&coming, below);
         self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
         match self.write_both((&guard, &rest), (&below_guard, &below)) {
             Ok(()) => merging.give_up(),
@@ -314,11 +314,10 @@ impl BeTree {
             let Pivot { key, child, .. } = content.pivots[group.pivot].clone();
             keys.push(key);
             let wanted_bytes = group.bytes;
-            match self.this.upgrade().filter(|_| number > 0) {
-                Some(own) => others
-                    .push(self.shared.executor.run_for(move || own.make_room(child, below, wanted_bytes))),
-                // The first one is the caller's, as soon as the others are under way.
-                None => {}
+            // The first one is the caller's, as soon as the others are under way.
+            if let Some(own) = self.this.upgrade().filter(|_| number > 0) {
+                let make_room = move || own.make_room(child, below, wanted_bytes);
+                others.push(self.shared.executor.run_for(make_room));
             }
         }
         let first = groups.first().map(|group| (content.pivots[group.pivot].child, group.bytes));

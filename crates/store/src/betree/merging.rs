@@ -50,7 +50,7 @@ impl<'a> Merging<'a> {
     }
 
     /// A part whose buffer has what comes besides what it had.
-    pub fn into_buffer(&mut self, coming: &Coming, before: Content) -> Content {
+    pub fn buffer_with(&mut self, coming: &Coming, before: Content) -> Content {
         let mut ranges = before.ranges;
         ranges.extend(&coming.ranges);
         let messages = self.merge(coming, &before.messages, &ranges, false);
@@ -63,7 +63,7 @@ impl<'a> Merging<'a> {
     }
 
     /// The records of a leaf that has got what comes. Removals of ranges end here.
-    pub fn into_records(&mut self, coming: &Coming, before: &Messages) -> Messages {
+    pub fn records_with(&mut self, coming: &Coming, before: &Messages) -> Messages {
         self.merge(coming, before, &coming.ranges, true)
     }
 

@@ -37,8 +37,8 @@ pub(crate) use options::Decided;
 pub(crate) use tree::BeTree;
 
 /// Everything that look-ups and flushes ask of a page, for tests with pages that nobody has written.
-#[cfg(any(test, feature = "testing"))]
-pub(crate) fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
+#[cfg(test)]
+fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
     let part = part::Part::new(page);
     let _any =
         (part.level(), part.pivot_of(key), part.pivot_before(None), part.child(part.pivot_before(Some(key))));

@@ -1,8 +1,6 @@
 //! Output about a store.
 
-use flashgrain::{
-    BeTreeLevelStats, BeTreeStats, Db, Decision, LsmStats, Stats, Tree, TreeOperations, TreeOptions,
-};
+use flashgrain::{BeTreeLevelStats, BeTreeStats, Db, Decision, LsmStats, Stats, Tree, TreeOperations};
 use flashgrain_report::unit;
 use serde_json::json;
 
