@@ -30,18 +30,18 @@ fn keeps_all_promises(kind: IndexKind, campaign: impl Campaign + 'static, cases:
 fn crashes_lose_nothing() {
     // A few states of many lives: each has trees of its own.
     let crash = || Crash { states_per_life: 400, ..Crash::default() };
-    keeps_all_promises(IndexKind::AppendOnly, crash(), 6_000);
-    keeps_all_promises(IndexKind::Lsm, crash(), 14_000);
-    keeps_all_promises(IndexKind::BeTree, crash(), 10_000);
+    keeps_all_promises(IndexKind::AppendOnly, crash(), 4_000);
+    keeps_all_promises(IndexKind::Lsm, crash(), 9_000);
+    keeps_all_promises(IndexKind::BeTree, crash(), 5_000);
 }
 
 #[test]
 fn failing_requests_lose_nothing() {
     keeps_all_promises(IndexKind::AppendOnly, Errors { habits: None }, 300);
     keeps_all_promises(IndexKind::Lsm, Errors { habits: None }, 600);
-    keeps_all_promises(IndexKind::BeTree, Errors { habits: None }, 400);
+    keeps_all_promises(IndexKind::BeTree, Errors { habits: None }, 200);
     keeps_all_promises(IndexKind::Lsm, Errors { habits: Some(Habits::many_records()) }, 100);
-    keeps_all_promises(IndexKind::BeTree, Errors { habits: Some(Habits::many_records()) }, 100);
+    keeps_all_promises(IndexKind::BeTree, Errors { habits: Some(Habits::many_records()) }, 40);
 }
 
 #[test]

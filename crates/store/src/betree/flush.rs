@@ -358,9 +358,7 @@ impl BeTree {
         let upper = section.lock(upper)?;
         let (upper, lower) = section.lock_below(upper, lower)?;
         part::write(lower.page(), below);
-        if !planted!(MessageStaysAbove) {
-            part::write(upper.page(), rest);
-        }
+        part::write(upper.page(), rest);
         Ok(())
     }
 }
@@ -402,7 +400,8 @@ fn take(mut content: Content, group: &Group, room_bytes: u64) -> (Coming, Conten
         content.ranges.remove_between(&lower, up_to.as_deref());
     }
     let mut rest = Messages::default();
-    rest.extend(&messages, 0..coming.range.start);
+    let stays = usize::from(coming.range.len() > 1 && planted!(MessageStaysAbove));
+    rest.extend(&messages, 0..coming.range.start + stays);
     rest.extend(&messages, coming.range.end..messages.len());
     content.messages = rest;
     (coming, content)

@@ -149,8 +149,8 @@ impl BeTree {
             if self.is_cleared.load(Ordering::SeqCst) {
                 return 0;
             }
-            self.memtables().iter().filter(|table| table.first().is_some()).count() as u64
-                * self.shape.memtable_bytes
+            let memtables = self.memtables().iter().filter(|table| table.first().is_some()).count() as u64;
+            memtables * self.shape.memtable_bytes
         });
     }
 

@@ -10,7 +10,7 @@ use flashgrain::{
 
 use super::bad_input::folder;
 
-const KINDS: [IndexKind; 2] = [IndexKind::BTree, IndexKind::Lsm];
+const KINDS: [IndexKind; 3] = [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree];
 
 fn options(kind: IndexKind, operator: &str) -> TreeOptions {
     TreeOptions::new().kind(kind).merge_operator(operator)
@@ -213,7 +213,7 @@ fn an_operator_that_fails_loses_nothing_and_stops_nothing() {
         tree.merge("b", "?").unwrap();
         tree.merge("c", "y").unwrap();
         mood.store(true, Ordering::Relaxed);
-        if kind == IndexKind::Lsm {
+        if kind != IndexKind::BTree {
             db.checkpoint().unwrap();
             let failed = tree.get("a").unwrap_err();
             assert_eq!(failed.kind(), ErrorKind::Operator);

@@ -520,3 +520,30 @@ mod lsm {
         tasks_of_several_workers_have_sorted_maps_each_and_the_same_every_time();
     }
 }
+
+/// The same histories with Bε-trees.
+#[cfg(feature = "testing")]
+mod be_tree {
+    use flashgrain::IndexKind;
+    use flashgrain::testing::trees_of;
+
+    use super::*;
+
+    #[test]
+    fn be_trees_on_a_disk_are_sorted_maps() {
+        let _kind = trees_of(IndexKind::BeTree);
+        a_store_on_a_disk_is_sorted_maps();
+    }
+
+    #[test]
+    fn be_trees_on_a_device_of_fixed_size_are_sorted_maps() {
+        let _kind = trees_of(IndexKind::BeTree);
+        a_store_on_a_device_of_fixed_size_is_sorted_maps();
+    }
+
+    #[test]
+    fn be_trees_of_several_workers_are_sorted_maps() {
+        let _kind = trees_of(IndexKind::BeTree);
+        tasks_of_several_workers_have_sorted_maps_each_and_the_same_every_time();
+    }
+}
