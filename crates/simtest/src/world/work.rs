@@ -102,8 +102,8 @@ impl Default for Habits {
     }
 }
 
-/// Whether trees keep their versions themselves: they are made with a merge operator, and remove ranges without
-/// looking at them. All others are as they were before there were operators.
+/// Whether trees keep their versions themselves: they are made with a merge operator, and remove ranges
+/// without looking at them. All others are as they were before there were operators.
 fn keeps_versions() -> bool {
     matches!(kind_of_trees(), IndexKind::Lsm | IndexKind::BeTree)
 }

@@ -264,7 +264,8 @@ impl BeTree {
         }
     }
 
-    /// Flushes messages of a part that take so many bytes, or more, or as many as are easily flushed together.
+    /// Flushes messages of a part that take so many bytes, or more, or as many as are easily flushed
+    /// together.
     pub(super) fn flush_some(&self, id: PageId, level: u16, wanted_bytes: u64) -> Result<(), Error> {
         match level {
             LEVEL_MIN => self.flush_into_leaf(id, wanted_bytes),
@@ -383,8 +384,8 @@ fn take(mut content: Content, group: &Group, room_bytes: u64) -> (Coming, Conten
         up_to = Some(middle);
     }
     if coming.bytes() > room_bytes && coming.range.len() > 1 {
-        // One key has more versions than there is room for. The older ones go first, and no removals of ranges
-        // before them.
+        // One key has more versions than there is room for. The older ones go first, and no removals of
+        // ranges before them.
         let mut first = coming.range.end;
         let mut bytes = 0;
         while first > coming.range.start {

@@ -18,8 +18,8 @@ use crate::buffered::RangeTombstones;
 use crate::header::{PageId, PageKind};
 use crate::pool::{Access, Denied, OptimisticGuard, Reserved};
 
-/// A node's pivots take this part at most of what its part has for them, after it was rebuilt.
-const PIVOTS_SHARE: f64 = 0.75;
+/// A node's pivots take this part of what its part has for them.
+const PIVOTS_FILL_MAX: f64 = 0.75;
 
 /// Children of a node that are rebuilt.
 struct Window<'a> {
@@ -38,7 +38,7 @@ impl BeTree {
     /// room than their children's weight.
     fn share(&self, level: u16, pivot: &Pivot) -> f64 {
         let of_weight = f64::from(pivot.weight) / self.shape.weight(level);
-        let of_room = pivot.page_bytes() as f64 / (self.shape.pivots_bytes_max() as f64 * PIVOTS_SHARE);
+        let of_room = pivot.page_bytes() as f64 / (self.shape.pivots_bytes_max() as f64 * PIVOTS_FILL_MAX);
         of_weight.max(of_room)
     }
 

@@ -13,8 +13,8 @@ pub enum Kind {
     Btree,
     /// Writes are sorted in memory and merged later: good where most operations write.
     Lsm,
-    /// Changes gather in the buffers of inner nodes: writes about as cheap as an LSM-tree's, look-ups about as
-    /// cheap as a B+-tree's.
+    /// Changes gather in the buffers of inner nodes: writes about as cheap as an LSM-tree's, look-ups about
+    /// as cheap as a B+-tree's.
     BeTree,
 }
 
@@ -46,15 +46,15 @@ pub struct KindOptions {
     /// Structure of the tree; a B+-tree unless given.
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Size of its nodes, of an LSM-tree's blocks, or of the pieces in which a Bε-tree's leaves are read: a power
-    /// of two from 4 to 64 KiB.
+    /// Size of its nodes, of an LSM-tree's blocks, or of the pieces in which a Bε-tree's leaves are read: a
+    /// power of two from 4 to 64 KiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     node_size: Option<u64>,
     /// How the runs of an LSM-tree are arranged in levels.
     #[arg(long, value_enum)]
     layout: Option<Layout>,
-    /// How many times as large each level of an LSM-tree is as the one above it; how many children a node of a
-    /// Bε-tree has.
+    /// How many times as large each level of an LSM-tree is as the one above it; how many children a node of
+    /// a Bε-tree has.
     #[arg(long, value_name = "COUNT")]
     fanout: Option<u32>,
     /// Size of a Bε-tree's nodes, all parts together, and of its leaves.
