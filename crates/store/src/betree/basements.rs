@@ -55,7 +55,7 @@ impl BeTree {
     }
 
     /// Flushes what is on its way to some basement nodes; `false` if the part has no room for the pivots that
-    /// would come.
+    /// would come, or memory none for the nodes.
     fn flush_fullest(&self, id: PageId, at_once: usize, wanted_bytes: u64) -> Result<bool, Error> {
         let (guard, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
         let mut groups = content.groups();
@@ -95,6 +95,8 @@ impl BeTree {
         let rewritten_bytes = all.iter().flat_map(|one| &one.pieces).map(Piece::page_bytes).sum();
         match self.write_leaf(&guard, content, all) {
             Ok(()) => merging.give_up(),
+            // Memory may have no room for so many at a time.
+            Err(Denied::Changed) => return Ok(false),
             Err(denied) => self.shared.pool.images.recover(denied)?,
         }
         self.counters.flushed(0, moved_bytes, rewritten_bytes);

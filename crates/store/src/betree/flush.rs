@@ -236,7 +236,11 @@ impl BeTree {
 
     /// Ends work that nobody needs any more.
     pub(super) fn check_goes_on(&self) -> Result<(), Error> {
-        if self.is_cleared.load(Ordering::SeqCst) { Err(Error::Closed) } else { Ok(()) }
+        if self.is_cleared.load(Ordering::SeqCst) {
+            return Err(Error::Closed);
+        }
+        // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
+        self.shared.pool.images.check()
     }
 
     /// The level of the root's page.
