@@ -57,7 +57,7 @@ impl BeTree {
     /// Flushes what is on its way to some basement nodes; `false` if the part has no room for the pivots that
     /// would come, or memory none for the nodes.
     fn flush_fullest(&self, id: PageId, at_once: usize, wanted_bytes: u64) -> Result<bool, Error> {
-        let (guard, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
+        let (_, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
         let mut groups = content.groups();
         groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
         let mut bytes = 0;
@@ -93,7 +93,10 @@ impl BeTree {
         }
         let moved_bytes = groups.iter().map(|group| group.bytes).sum();
         let rewritten_bytes = all.iter().flat_map(|one| &one.pieces).map(Piece::page_bytes).sum();
-        match self.write_leaf(&guard, content, all) {
+        let ids: Vec<PageId> = std::iter::once(id).chain(all.iter().map(|one| one.guard.id())).collect();
+        let guards = self.fresh(&ids)?;
+        all.iter_mut().zip(guards.iter().skip(1)).for_each(|(one, guard)| one.guard = *guard);
+        match self.write_leaf(&guards[0], content, all) {
             Ok(()) => merging.give_up(),
             // Memory may have no room for so many at a time.
             Err(Denied::Changed) => return Ok(false),

@@ -294,7 +294,8 @@ impl BeTree {
         let mut merging = Merging::new(self);
         let below = merging.buffer_with(&coming, below);
         self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
-        match self.write_both((&guard, &rest), (&below_guard, &below)) {
+        let guards = self.fresh(&[guard.id(), below_guard.id()])?;
+        match self.write_both((&guards[0], &rest), (&guards[1], &below)) {
             Ok(()) => merging.give_up(),
             Err(denied) => {
                 if planted!(ValuesGivenUpBeforeFlush) {

@@ -22,6 +22,7 @@ use super::content::{Content, Pivot};
 use super::messages::Messages;
 use super::options::Decided;
 use super::part::{self, Part, Summary, kind_of};
+use super::search::ATTEMPTS;
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
@@ -239,6 +240,24 @@ impl BeTree {
                 return Ok((guard, content));
             }
             // It was written, or has left memory, meanwhile.
+            yield_now();
+        }
+    }
+
+    /// Guards of pages that were loaded before, and that nobody has changed since, as the caller has the turn:
+    /// some may have left memory while it waited for memory for others.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub(super) fn fresh(&self, ids: &[PageId]) -> Result<Vec<OptimisticGuard<'_>>, Error> {
+        let mut attempts = 0;
+        loop {
+            let guards: Vec<_> =
+                ids.iter().map(|id| self.shared.pool.read(*id, Access::Normal)).collect::<Result<_, _>>()?;
+            attempts += 1;
+            if guards.iter().all(OptimisticGuard::is_valid) || attempts >= ATTEMPTS {
+                return Ok(guards);
+            }
             yield_now();
         }
     }

@@ -87,8 +87,9 @@ impl BeTree {
     /// Moves what is in the root to a new page, its only child.
     fn raise(&self, root: &OptimisticGuard<'_>, content: Content) -> Result<Result<(), Denied>, Error> {
         let memory = self.shared.pool.reserve(self.shape.part_class)?;
+        let root = self.fresh(&[root.id()])?;
         let section = self.shared.pool.section();
-        let upper = match section.lock(root) {
+        let upper = match section.lock(&root[0]) {
             Ok(locked) => locked,
             Err(denied) => return Ok(Err(denied)),
         };
@@ -114,8 +115,8 @@ impl BeTree {
 
     /// Draws the borders between a child and some of its neighbours anew.
     fn rebuild(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
-        let (guard, mut content) = self.load(id, level, Access::Normal)?;
-        let (window, count) = self.window(&content, pivot)?;
+        let (_, mut content) = self.load(id, level, Access::Normal)?;
+        let (mut window, count) = self.window(&content, pivot)?;
         let mut all = Content { level: level - 1, ..Content::default() };
         for (place, (_, child)) in window.parts.iter().enumerate() {
             let mut pivots = child.pivots.clone();
@@ -144,7 +145,11 @@ impl BeTree {
             (0..new).map(|_| self.shared.pool.reserve(self.shape.part_class)).collect::<Result<_, _>>()?;
         self.counters.rebuilt(level - 1);
         let end = window.end();
-        match self.write_rebuilt(&guard, &mut content, (window, end), nodes, reserved) {
+        let ids: Vec<PageId> =
+            std::iter::once(id).chain(window.parts.iter().map(|(guard, _)| guard.id())).collect();
+        let guards = self.fresh(&ids)?;
+        window.parts.iter_mut().zip(guards.iter().skip(1)).for_each(|(part, guard)| part.0 = *guard);
+        match self.write_rebuilt(&guards[0], &mut content, (window, end), nodes, reserved) {
             Ok(()) => Ok(()),
             Err(denied) => self.shared.pool.images.recover(denied),
         }
