@@ -62,8 +62,9 @@ impl BeTree {
             self.rewrite(&guard, &content)?;
         }
         let is_light = self.shape.is_too_light(level - 1, child.weight) && content.pivots.len() > 1;
-        if self.shape.is_out_of_balance(level - 1, &child) || is_light {
-            return self.rebuild(id, level, pivot);
+        let is_heavy = self.shape.is_out_of_balance(level - 1, &child);
+        if is_heavy || is_light {
+            return self.rebuild(id, level, pivot, is_heavy);
         }
         Ok(())
     }
@@ -74,7 +75,7 @@ impl BeTree {
         let (guard, content) = self.load(self.root, level, Access::Normal)?;
         if self.is_out_of_balance(&content) && level < LEVEL_MAX {
             match self.raise(&guard, content)? {
-                Ok(()) => return self.rebuild(self.root, level + 1, 0),
+                Ok(()) => return self.rebuild(self.root, level + 1, 0, true),
                 Err(denied) => return self.shared.pool.images.recover(denied),
             }
         }
@@ -113,8 +114,9 @@ impl BeTree {
         lowered.or_else(|denied| self.shared.pool.images.recover(denied))
     }
 
-    /// Draws the borders between a child and some of its neighbours anew.
-    fn rebuild(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
+    /// Draws the borders between a child and some of its neighbours anew. Light ones are left as they are if
+    /// they would not become fewer, or would have little room left: a flush would rebuild them for ever.
+    fn rebuild(&self, id: PageId, level: u16, pivot: usize, is_heavy: bool) -> Result<(), Error> {
         let (_, mut content) = self.load(id, level, Access::Normal)?;
         let (mut window, count) = self.window(&content, pivot)?;
         let mut all = Content { level: level - 1, ..Content::default() };
@@ -128,6 +130,10 @@ impl BeTree {
             all.ranges.extend(&child.ranges);
         }
         let nodes = self.divided(&all, count);
+        let has_room = |node: &Content| node.page_bytes() <= self.shape.filled_bytes() / 2;
+        if !is_heavy && (nodes.len() >= window.parts.len() || !nodes.iter().all(has_room)) {
+            return Ok(());
+        }
         let fits = nodes.iter().all(|node| node.page_bytes() <= self.shape.filled_bytes());
         let more_bytes: u64 =
             nodes.iter().filter_map(|node| node.pivots.first()).map(Pivot::page_bytes).sum();
