@@ -118,7 +118,7 @@ impl BeTree {
     /// they would not become fewer, or would have little room left: a flush would rebuild them for ever.
     fn rebuild(&self, id: PageId, level: u16, pivot: usize, is_heavy: bool) -> Result<(), Error> {
         let (_, mut content) = self.load(id, level, Access::Normal)?;
-        let (mut window, count) = self.window(&content, pivot)?;
+        let (mut window, mut count) = self.window(&content, pivot)?;
         let mut all = Content { level: level - 1, ..Content::default() };
         for (place, (_, child)) in window.parts.iter().enumerate() {
             let mut pivots = child.pivots.clone();
@@ -129,7 +129,12 @@ impl BeTree {
             all.messages.extend(&child.messages, 0..child.messages.len());
             all.ranges.extend(&child.ranges);
         }
-        let nodes = self.divided(&all, count);
+        let mut nodes = self.divided(&all, count);
+        // Children are not cut in two: so few nodes may not be able to have equal shares.
+        while nodes.iter().any(|node| self.is_out_of_balance(node)) && count < all.pivots.len() {
+            count += 1;
+            nodes = self.divided(&all, count);
+        }
         let has_room = |node: &Content| node.page_bytes() <= self.shape.filled_bytes() / 2;
         if !is_heavy && (nodes.len() >= window.parts.len() || !nodes.iter().all(has_room)) {
             return Ok(());
