@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use super::content::{Content, Group, Pivot, ranges_bytes};
 use super::merging::{Coming, Merging};
 use super::messages::{Messages, message_bytes};
-use super::part::{self, Part};
+use super::part::{self, Part, SLOTS};
 use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
 use crate::buffered::{Cursor, Held, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Turn};
@@ -18,9 +18,6 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
 use crate::worker::spend_merged;
-
-/// A memtable's messages enter the root's page in portions of this part of it.
-const PORTION_DIVISOR: u64 = 2;
 
 /// Room is made in at most so many children of a node side by side, and with at most this part of the cache.
 const CHILDREN_AT_ONCE: u64 = 4;
@@ -110,9 +107,10 @@ impl BeTree {
         Ok(())
     }
 
-    /// Bytes of messages that enter the root's page at a time.
+    /// Bytes of messages that enter the root's page at a time: it has room for them when it has no others,
+    /// however many pivots it has.
     fn portion_bytes(&self) -> u64 {
-        self.shape.filled_bytes() / PORTION_DIVISOR
+        self.shape.filled_bytes() - self.shape.pivots_bytes_max() - u64::from(SLOTS)
     }
 
     /// The versions of a key enter, of which there are many: the older ones first.

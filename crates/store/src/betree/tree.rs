@@ -244,8 +244,8 @@ impl BeTree {
         }
     }
 
-    /// Guards of pages that were loaded before, and that nobody has changed since, as the caller has the turn:
-    /// some may have left memory while it waited for memory for others.
+    /// Guards of pages that were loaded before, and that nobody has changed since, as the caller has the
+    /// turn: some may have left memory while it waited for memory for others.
     ///
     /// # Errors
     /// The pool's.
