@@ -3,14 +3,18 @@
 //! Of a leaf's basement nodes those are rewritten for which most has gathered, some at a time, all of them
 //! read side by side. One that is full becomes several; one that is empty goes.
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
 use super::content::{Content, Group, Pivot};
-use super::merging::{Coming, Merging};
+use super::merging::{Flushed, Merging};
 use super::messages::Messages;
 use super::part::{self, SLOTS};
 use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
 use crate::class::class_bytes;
 use crate::header::{Header, PageId, PageKind};
+use crate::index::{behind, separator};
 use crate::pool::{Access, Denied, OptimisticGuard, Reserved};
 use crate::sync::Arc;
 
@@ -59,7 +63,7 @@ impl BeTree {
     fn flush_fullest(&self, id: PageId, at_once: usize, wanted_bytes: u64) -> Result<bool, Error> {
         let (_, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
         let mut groups = content.groups();
-        groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+        groups.sort_by_key(|group| Reverse(group.bytes));
         let mut bytes = 0;
         let enough = groups.iter().take_while(|group| {
             let is_needed = bytes < wanted_bytes.max(1);
@@ -74,7 +78,7 @@ impl BeTree {
         let mut merging = Merging::new(self);
         let mut all = Vec::with_capacity(groups.len());
         for group in &groups {
-            let coming = Coming {
+            let flushed = Flushed {
                 messages: Arc::clone(&messages),
                 range: group.messages.clone(),
                 ranges: content.ranges_of(group.pivot),
@@ -82,7 +86,7 @@ impl BeTree {
             all.push(self.rewritten(
                 content.pivots[group.pivot].child,
                 group.pivot,
-                &coming,
+                &flushed,
                 &mut merging,
             )?);
         }
@@ -97,12 +101,14 @@ impl BeTree {
         let guards = self.fresh(&ids)?;
         all.iter_mut().zip(guards.iter().skip(1)).for_each(|(one, guard)| one.guard = *guard);
         match self.write_leaf(&guards[0], content, all) {
-            Ok(()) => merging.give_up(),
+            Ok(()) => {
+                merging.give_up();
+                self.counters.flushed(0, moved_bytes, rewritten_bytes);
+            }
             // Memory may have no room for so many at a time.
             Err(Denied::Changed) => return Ok(false),
             Err(denied) => self.shared.pool.images.recover(denied)?,
         }
-        self.counters.flushed(0, moved_bytes, rewritten_bytes);
         self.pause(moved_bytes);
         Ok(true)
     }
@@ -119,11 +125,11 @@ impl BeTree {
         &'a self,
         child: PageId,
         pivot: usize,
-        coming: &Coming,
+        flushed: &Flushed,
         merging: &mut Merging<'_>,
     ) -> Result<Rewritten<'a>, Error> {
         let (guard, before) = self.load(child, 0, Access::Scan)?;
-        let pieces = self.pieces(merging.records_with(coming, &before.messages))?;
+        let pieces = self.pieces(merging.records_with(flushed, &before.messages))?;
         let stays = pieces.first().is_some_and(|piece| piece.class == class_of(&guard));
         let new = pieces.iter().skip(usize::from(stays));
         let reserved = new.map(|piece| self.shared.pool.reserve(piece.class)).collect::<Result<_, _>>()?;
@@ -160,7 +166,7 @@ impl BeTree {
         Ok(pieces)
     }
 
-    fn piece(&self, messages: &Messages, range: std::ops::Range<usize>, bytes: u64) -> Result<Piece, Error> {
+    fn piece(&self, messages: &Messages, range: Range<usize>, bytes: u64) -> Result<Piece, Error> {
         let mut own = Messages::default();
         own.extend(messages, range);
         let needed_bytes = bytes + u64::from(SLOTS);
@@ -201,8 +207,9 @@ impl BeTree {
             for piece in pieces {
                 let key = match &before {
                     None => content.pivots[pivot].key.clone(),
+                    Some(_) if planted!(PivotBehindItsChild) => behind(piece.messages.key(0)),
                     Some(before) => {
-                        separator(before.key(before.len().saturating_sub(1)), piece.messages.key(0))
+                        separator(before.key(before.len().saturating_sub(1)), piece.messages.key(0).to_vec())
                     }
                 };
                 let own = match page.take_if(|_| stays) {
@@ -265,20 +272,4 @@ fn without(messages: &Messages, groups: &[Group]) -> Messages {
     }
     rest.extend(messages, from..messages.len());
     rest
-}
-
-/// The shortest key that lies behind the first, and not behind the second.
-pub(super) fn separator(before: &[u8], behind: &[u8]) -> Vec<u8> {
-    if planted!(PivotBehindItsChild) {
-        return crate::index::behind(behind);
-    }
-    let common = before.iter().zip(behind).take_while(|(one, other)| one == other).count();
-    behind.get(..common + 1).unwrap_or(behind).to_vec()
-}
-
-impl Coming {
-    /// Bytes that it takes in a page.
-    pub fn bytes(&self) -> u64 {
-        self.messages.page_bytes(self.range.clone()) + super::content::ranges_bytes(&self.ranges)
-    }
 }

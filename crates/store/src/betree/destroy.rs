@@ -30,7 +30,7 @@ impl BeTree {
             if root.buffered_bytes() > 0 {
                 let references = overflow_values(&root.messages);
                 (root.messages, root.ranges) = (Messages::default(), RangeTombstones::default());
-                self.rewrite(&guard, &root)?;
+                self.rewrite(self.root, &root)?;
                 references.iter().try_for_each(|reference| free_overflow(reference))?;
                 continue;
             }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::panic::resume_unwind;
 
 use super::content::{Content, Group, Pivot, ranges_bytes};
-use super::merging::{Coming, Merging};
+use super::merging::{Flushed, Merging};
 use super::messages::{Messages, message_bytes};
 use super::part::{self, Part, SLOTS};
 use super::tree::{BeTree, LEVEL_MIN};
@@ -51,16 +51,15 @@ impl BeTree {
             };
             let Some(oldest) = oldest.cloned() else { return Ok(()) };
             if planted!(MemtableForgottenBeforeFlush) {
-                self.memtables_mut().frozen.retain(|memtable| !Arc::ptr_eq(memtable, &oldest));
+                self.memtables_mut().remove(&oldest);
             }
             let taken_in = self.take_in(&oldest);
-            self.is_stuck.store(matches!(taken_in, Err(Error::Full { .. })), Ordering::Relaxed);
             if self.is_cleared.load(Ordering::SeqCst) {
                 // Nobody needs what is left.
                 return Ok(());
             }
             taken_in?;
-            self.memtables_mut().frozen.retain(|memtable| !Arc::ptr_eq(memtable, &oldest));
+            self.memtables_mut().remove(&oldest);
             if !planted!(NextMemtableBegunWhereLastEnded) {
                 *self.flushed_to() = None;
             }
@@ -118,7 +117,7 @@ impl BeTree {
         for held in versions.all.iter().rev() {
             let mut one = Messages::default();
             one.push(versions.key(), held.version, versions.value(held));
-            self.enter_coming(&Coming::all(one, RangeTombstones::default()))?;
+            self.enter_flushed(&Flushed::all(one, RangeTombstones::default()))?;
         }
         self.enter(Messages::default(), ranges, Some(versions.key().to_vec()))
     }
@@ -145,8 +144,8 @@ impl BeTree {
     fn enter(&self, portion: Messages, ranges: &RangeTombstones, to: Option<Vec<u8>>) -> Result<(), Error> {
         let from = self.flushed_to().as_deref().map_or_else(Vec::new, behind);
         let upper = to.as_deref().map(behind);
-        let coming = Coming::all(portion, ranges.between(&from, upper.as_deref()));
-        self.enter_in_parts(coming)?;
+        let flushed = Flushed::all(portion, ranges.between(&from, upper.as_deref()));
+        self.enter_in_parts(flushed)?;
         if to.is_some() {
             *self.flushed_to() = to;
         }
@@ -154,27 +153,27 @@ impl BeTree {
     }
 
     /// The same, in as many parts as there are too many removals of ranges for one.
-    fn enter_in_parts(&self, mut coming: Coming) -> Result<(), Error> {
-        while ranges_bytes(&coming.ranges) > self.portion_bytes() {
-            let fragments = coming.ranges.fragments();
+    fn enter_in_parts(&self, mut flushed: Flushed) -> Result<(), Error> {
+        while ranges_bytes(&flushed.ranges) > self.portion_bytes() {
+            let fragments = flushed.ranges.fragments();
             let Some(middle) = fragments.get(fragments.len() / 2).filter(|_| fragments.len() > 1) else {
                 break;
             };
             let middle = middle.lower.clone();
-            let mut first = coming.clone();
-            coming.ranges = first.ranges.split_off(&middle);
-            coming.range.start = coming.messages.first_from(&middle);
-            first.range.end = coming.range.start;
+            let mut first = flushed.clone();
+            flushed.ranges = first.ranges.split_off(&middle);
+            flushed.range.start = flushed.messages.first_from(&middle);
+            first.range.end = flushed.range.start;
             self.enter_in_parts(first)?;
         }
-        if coming.range.is_empty() && coming.ranges.is_empty() {
+        if flushed.range.is_empty() && flushed.ranges.is_empty() {
             return Ok(());
         }
-        self.enter_coming(&coming)
+        self.enter_flushed(&flushed)
     }
 
-    fn enter_coming(&self, coming: &Coming) -> Result<(), Error> {
-        let needed_bytes = coming.bytes();
+    fn enter_flushed(&self, flushed: &Flushed) -> Result<(), Error> {
+        let needed_bytes = flushed.bytes();
         loop {
             self.check_goes_on()?;
             let level = self.root_level()?;
@@ -185,12 +184,11 @@ impl BeTree {
                 continue;
             }
             let mut merging = Merging::new(self);
-            let content = merging.buffer_with(coming, content);
-            self.counters.flushed(level, needed_bytes, content.page_bytes());
-            let written = self.write_one(&guard, &content);
-            match written {
+            let content = merging.buffer_with(flushed, content);
+            match self.write_one(&guard, &content) {
                 Ok(()) => {
                     merging.give_up();
+                    self.counters.flushed(level, needed_bytes, content.page_bytes());
                     self.pause(needed_bytes);
                     return Ok(());
                 }
@@ -206,10 +204,14 @@ impl BeTree {
         Ok(())
     }
 
-    /// A page has this content from now on, unless it has to be tried again.
-    pub(super) fn rewrite(&self, guard: &OptimisticGuard<'_>, content: &Content) -> Result<(), Error> {
-        let written = self.write_one(guard, content);
-        written.or_else(|denied| self.shared.pool.images.recover(denied))
+    /// A page has this content from now on.
+    pub(super) fn rewrite(&self, id: PageId, content: &Content) -> Result<(), Error> {
+        loop {
+            match self.write_one(&self.fresh(&[id])?[0], content) {
+                Ok(()) => return Ok(()),
+                Err(denied) => self.shared.pool.images.recover(denied)?,
+            }
+        }
     }
 
     /// A part gets what it has from now on, and the page below it is free.
@@ -287,14 +289,16 @@ impl BeTree {
         if fullest.bytes > room_bytes && (below.buffered_bytes() > 0 || self.is_out_of_balance(&below)) {
             return self.make_room_in_children(id, &content, &groups);
         }
-        let (coming, rest) = take(content, &fullest, room_bytes);
-        let moved_bytes = coming.bytes();
+        let (flushed, rest) = take(content, &fullest, room_bytes);
+        let moved_bytes = flushed.bytes();
         let mut merging = Merging::new(self);
-        let below = merging.buffer_with(&coming, below);
-        self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
+        let below = merging.buffer_with(&flushed, below);
         let guards = self.fresh(&[guard.id(), below_guard.id()])?;
         match self.write_both((&guards[0], &rest), (&guards[1], &below)) {
-            Ok(()) => merging.give_up(),
+            Ok(()) => {
+                merging.give_up();
+                self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
+            }
             Err(denied) => {
                 if planted!(ValuesGivenUpBeforeFlush) {
                     merging.give_up();
@@ -368,52 +372,52 @@ impl BeTree {
 }
 
 /// Takes a group out of a part, or as much of it as has room in so many bytes; what goes, and what stays.
-fn take(mut content: Content, group: &Group, room_bytes: u64) -> (Coming, Content) {
+fn take(mut content: Content, group: &Group, room_bytes: u64) -> (Flushed, Content) {
     let messages = Arc::new(std::mem::take(&mut content.messages));
     let (lower, upper) = {
         let (lower, upper) = content.interval(group.pivot);
         (lower.to_vec(), upper.map(<[u8]>::to_vec))
     };
-    let mut coming = Coming {
+    let mut flushed = Flushed {
         messages: Arc::clone(&messages),
         range: group.messages.clone(),
         ranges: content.ranges_of(group.pivot),
     };
     let mut up_to = upper;
-    while coming.bytes() > room_bytes {
-        let Some(middle) = middle_key(&coming) else { break };
-        coming.range.end = messages.first_from(&middle);
-        coming.ranges.split_off(&middle);
+    while flushed.bytes() > room_bytes {
+        let Some(middle) = middle_key(&flushed) else { break };
+        flushed.range.end = messages.first_from(&middle);
+        flushed.ranges.split_off(&middle);
         up_to = Some(middle);
     }
-    if coming.bytes() > room_bytes && coming.range.len() > 1 {
+    if flushed.bytes() > room_bytes && flushed.range.len() > 1 {
         // One key has more versions than there is room for. The older ones go first, and no removals of
         // ranges before them.
-        let mut first = coming.range.end;
+        let mut first = flushed.range.end;
         let mut bytes = 0;
-        while first > coming.range.start {
+        while first > flushed.range.start {
             bytes += messages.page_bytes(first - 1..first);
-            if bytes > room_bytes && first < coming.range.end {
+            if bytes > room_bytes && first < flushed.range.end {
                 break;
             }
             first -= 1;
         }
-        coming.range.start = first;
-        coming.ranges = RangeTombstones::default();
+        flushed.range.start = first;
+        flushed.ranges = RangeTombstones::default();
     } else {
         content.ranges.remove_between(&lower, up_to.as_deref());
     }
     let mut rest = Messages::default();
-    let stays = usize::from(coming.range.len() > 1 && planted!(MessageStaysAbove));
-    rest.extend(&messages, 0..coming.range.start + stays);
-    rest.extend(&messages, coming.range.end..messages.len());
+    let stays = usize::from(flushed.range.len() > 1 && planted!(MessageStaysAbove));
+    rest.extend(&messages, 0..flushed.range.start + stays);
+    rest.extend(&messages, flushed.range.end..messages.len());
     content.messages = rest;
-    (coming, content)
+    (flushed, content)
 }
 
 /// A key that has some of what comes before it, and some not; `None` if all of that is one key's.
-fn middle_key(coming: &Coming) -> Option<Vec<u8>> {
-    let Coming { messages, range, ranges } = coming;
+fn middle_key(flushed: &Flushed) -> Option<Vec<u8>> {
+    let Flushed { messages, range, ranges } = flushed;
     let first = messages.key(range.start);
     let middle = messages.key(range.start + range.len() / 2);
     if range.len() > 1 && middle > first {

@@ -7,6 +7,7 @@ use flashgrain_settings::layout::Decision;
 use super::scan::BeTreeScan;
 use super::tree::BeTree;
 use crate::Error;
+use crate::buffered::made_before;
 use crate::header::PageId;
 use crate::index::{
     BeTreeStats, Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied,
@@ -15,9 +16,6 @@ use crate::index::{
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-
-/// Frozen memtables at which writers are stopped.
-const FROZEN_MAX: f64 = 3.0;
 
 /// A change makes this part of a basement node dirty, more or less: many share one.
 const DIRTIED_DIVISOR: u64 = 4;
@@ -66,19 +64,12 @@ impl Index for BeTree {
     }
 
     fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error> {
-        let newest_at = |at| -> Result<Option<Timestamp>, Error> {
-            Ok(match self.newest(key, at, May::Wait)? {
-                Poll::Ready(found) => found.map(Version::timestamp),
-                Poll::Pending => None,
-            })
+        let newest_at = |at| {
+            let found = self.newest(key, at, May::Wait)?;
+            Ok(if let Poll::Ready(found) = found { found.map(Version::timestamp) } else { None })
         };
-        // A version that is there is given up when it meets a newer one, and its overflow value with it.
-        if newest_at(record.timestamp)? == Some(record.timestamp) && !planted!(ReplayedMessageDoubled) {
-            return Ok(Reapplied::default());
-        }
-        if newest_at(Timestamp(u64::MAX))? > Some(record.timestamp) {
-            // It was given up before the checkpoint.
-            return Ok(Reapplied { is_outdated: true, replaced: None });
+        if let Some(reapplied) = made_before(record, newest_at)? {
+            return Ok(reapplied);
         }
         self.put(key, write, record);
         Ok(Reapplied::default())
@@ -118,7 +109,7 @@ impl Index for BeTree {
         if !memtables.frozen.is_empty() && planted!(FrozenBufferNotReplayed) {
             return memtables.active.first();
         }
-        memtables.iter().filter_map(|table| table.first()).min()
+        memtables.first()
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
@@ -170,7 +161,7 @@ impl Index for BeTree {
     }
 
     fn debt(&self) -> f64 {
-        (self.memtables().frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0)
+        self.memtables().debt()
     }
 
     fn decisions(&self) -> Vec<Decision> {
@@ -182,7 +173,7 @@ impl Index for BeTree {
     }
 
     fn be_tree_stats(&self) -> Option<BeTreeStats> {
-        let memtables = self.memtables().iter().filter(|table| table.first().is_some()).count() as u64;
+        let memtables = self.memtables().filled();
         let turn = self.turns.take();
         let fills = self.fills(&turn).ok()?;
         Some(self.counters.stats(&fills, memtables))

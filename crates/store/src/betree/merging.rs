@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::content::Content;
+use super::content::{Content, ranges_bytes};
 use super::messages::Messages;
 use super::tree::BeTree;
 use crate::buffered::{Folding, Fragment, KeyVersions, RangeTombstones, Retention};
@@ -30,17 +30,22 @@ pub(super) struct Merging<'a> {
 
 /// Messages on their way down.
 #[derive(Clone, Debug)]
-pub(super) struct Coming {
+pub(super) struct Flushed {
     pub messages: Arc<Messages>,
     pub range: Range<usize>,
     pub ranges: RangeTombstones,
 }
 
-impl Coming {
+impl Flushed {
     /// All of these.
     pub fn all(messages: Messages, ranges: RangeTombstones) -> Self {
         let range = 0..messages.len();
         Self { messages: Arc::new(messages), range, ranges }
+    }
+
+    /// Bytes that it takes in a page.
+    pub fn bytes(&self) -> u64 {
+        self.messages.page_bytes(self.range.clone()) + ranges_bytes(&self.ranges)
     }
 }
 
@@ -50,10 +55,10 @@ impl<'a> Merging<'a> {
     }
 
     /// A part whose buffer has what comes besides what it had.
-    pub fn buffer_with(&mut self, coming: &Coming, before: Content) -> Content {
+    pub fn buffer_with(&mut self, flushed: &Flushed, before: Content) -> Content {
         let mut ranges = before.ranges;
-        ranges.extend(&coming.ranges);
-        let messages = self.merge(coming, &before.messages, &ranges, false);
+        ranges.extend(&flushed.ranges);
+        let messages = self.merge(flushed, &before.messages, &ranges, false);
         if let Some(horizon) = self.horizon.as_ref().filter(|_| !ranges.is_empty()) {
             let visible = horizon.visible();
             let retention = Retention { snapshots: horizon.snapshots(), visible };
@@ -63,23 +68,23 @@ impl<'a> Merging<'a> {
     }
 
     /// The records of a leaf that has got what comes. Removals of ranges end here.
-    pub fn records_with(&mut self, coming: &Coming, before: &Messages) -> Messages {
-        self.merge(coming, before, &coming.ranges, true)
+    pub fn records_with(&mut self, flushed: &Flushed, before: &Messages) -> Messages {
+        self.merge(flushed, before, &flushed.ranges, true)
     }
 
     fn merge(
         &mut self,
-        coming: &Coming,
+        flushed: &Flushed,
         before: &Messages,
         ranges: &RangeTombstones,
         is_leaf: bool,
     ) -> Messages {
-        let newer = &coming.messages;
+        let newer = &flushed.messages;
         let mut messages =
-            Messages::with_room_for(&[(newer, coming.range.clone()), (before, 0..before.len())]);
-        let (mut new, mut old, mut versions) = (coming.range.start, 0, KeyVersions::default());
+            Messages::with_room_for(&[(newer, flushed.range.clone()), (before, 0..before.len())]);
+        let (mut new, mut old, mut versions) = (flushed.range.start, 0, KeyVersions::default());
         loop {
-            let new_end = newer.end_of_key(new, coming.range.end);
+            let new_end = newer.end_of_key(new, flushed.range.end);
             let old_end = before.end_of_key(old, before.len());
             let order = match (new < new_end, old < old_end) {
                 (false, false) => return messages,

@@ -182,16 +182,7 @@ impl Decided {
             memtable_bytes: number()?,
             given_bits: number()?,
         };
-        // What an opening has room for may differ from what there was when the tree was made.
-        let unbounded = Room {
-            cache_bytes: u64::MAX,
-            log_bytes: u64::MAX,
-            segment_bytes: 1,
-            unit_bytes: u64::MAX,
-            device_bytes: u64::MAX,
-            in_flight: 1,
-        };
-        (bytes.is_empty() && decided.check(unbounded).is_ok()).then_some(decided)
+        (bytes.is_empty() && decided.check(Room::UNBOUNDED).is_ok()).then_some(decided)
     }
 }
 

@@ -4,10 +4,10 @@ use std::ops::Bound;
 
 use super::messages::{Messages, MessagesCursor};
 use super::part::Part;
-use super::search::ATTEMPTS;
-use super::tree::{BeTree, LEVEL_MAX};
+use super::search::{ATTEMPTS, is_valid};
+use super::tree::{BeTree, LEVEL_MAX, LEVEL_MIN};
 use crate::Error;
-use crate::buffered::{Chain, Cursor, Held, KeyVersions, MemtableCursor, Merged, RangeTombstones};
+use crate::buffered::{Chain, Cursor, Held, KeyVersions, MemtableCursor, Memtables, Merged, RangeTombstones};
 use crate::header::PageId;
 use crate::index::{Direction, Piece, Steps, Version, behind};
 use crate::log::Timestamp;
@@ -92,8 +92,6 @@ impl BeTreeScan {
         let mut contents = Vec::new();
         let mut above: Option<OptimisticGuard<'_>> = None;
         let (mut id, mut expected) = (tree.root, None::<u16>);
-        let is_valid =
-            |above: &Option<OptimisticGuard<'_>>| above.as_ref().is_none_or(OptimisticGuard::is_valid);
         loop {
             let access = if expected == Some(0) { Access::Scan } else { Access::Normal };
             let guard = match tree.shared.pool.read(id, access) {
@@ -122,7 +120,7 @@ impl BeTreeScan {
             {
                 stretch.upper = Some(upper.to_vec());
             }
-            if content.level == 1 {
+            if content.level == LEVEL_MIN {
                 self.read_ahead(&content.pivots.iter().map(|pivot| pivot.child).collect::<Vec<_>>(), pivot);
             }
             (id, expected, above) =
@@ -177,7 +175,7 @@ impl BeTreeScan {
     }
 
     /// The versions of a stretch in order.
-    fn merged(&self, stretch: &Stretch, memtables: &super::tree::Memtables) -> Merged {
+    fn merged(&self, stretch: &Stretch, memtables: &Memtables) -> Merged {
         let in_memory = memtables.iter().map(|table| {
             let start = Bound::Included(stretch.lower.as_slice());
             Box::new(MemtableCursor::new(table, Direction::Forward, start)) as Box<dyn Cursor>

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::buffered::{Chain, hidden_by};
 use crate::index::{Found, May, Version};
 use crate::log::Timestamp;
-use crate::pool::Access;
+use crate::pool::{Access, OptimisticGuard};
 use crate::task::yield_now;
 use std::task::Poll;
 
@@ -234,6 +234,7 @@ impl BeTree {
     }
 }
 
-fn is_valid(above: &Option<crate::pool::OptimisticGuard<'_>>) -> bool {
-    above.as_ref().is_none_or(crate::pool::OptimisticGuard::is_valid)
+/// Whether the page that led to another one, if it matters, has not changed since.
+pub(super) fn is_valid(above: &Option<OptimisticGuard<'_>>) -> bool {
+    above.as_ref().is_none_or(OptimisticGuard::is_valid)
 }

@@ -26,8 +26,8 @@ use super::search::ATTEMPTS;
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
-use crate::buffered::{Full, Memtable, Shared, Turns};
-use crate::header::{PageId, PageKind};
+use crate::buffered::{Full, Memtable, Memtables, Room, Shared, Turns};
+use crate::header::{Header, PageId, PageKind};
 use crate::index::{TreeId, TreeOperator, Write};
 use crate::log::{LogRecord, Timestamp};
 use crate::pool::{Access, OptimisticGuard, Pool};
@@ -61,8 +61,6 @@ pub(crate) struct BeTree {
     pub(super) is_flush_sent: AtomicBool,
     /// Whether its pages are others' by now.
     pub(super) is_cleared: AtomicBool,
-    /// Whether a flush has found no room.
-    pub(super) is_stuck: AtomicBool,
     /// Whether it does all that makes room.
     pub(super) is_making_room: AtomicBool,
     /// The last commit that could be seen before the last checkpoint.
@@ -71,38 +69,12 @@ pub(crate) struct BeTree {
     claim: Claim,
 }
 
-/// Versions that are in no page, the newest memtable first.
-#[derive(Clone)]
-pub(super) struct Memtables {
-    pub active: Arc<Memtable>,
-    pub frozen: Vec<Arc<Memtable>>,
-}
-
-impl Memtables {
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Memtable>> {
-        std::iter::once(&self.active).chain(&self.frozen)
-    }
-
-    /// Another memtable becomes active.
-    fn replace(&mut self, next: Memtable) {
-        let active = std::mem::replace(&mut self.active, Arc::new(next));
-        if active.first().is_some() {
-            self.frozen.insert(0, active);
-        }
-    }
-}
-
 impl BeTree {
     /// A new tree without records; the page by which it is found.
     ///
     /// # Errors
     /// The pool's.
-    pub fn create(
-        pool: &Pool,
-        decided: Decided,
-        basement_class: usize,
-        room: crate::buffered::Room,
-    ) -> Result<PageId, Error> {
+    pub fn create(pool: &Pool, decided: Decided, basement_class: usize, room: Room) -> Result<PageId, Error> {
         let shape = Shape::new(decided, basement_class, room);
         let (leaf, root) = (pool.reserve(shape.basement_class)?, pool.reserve(shape.part_class)?);
         let section = pool.section();
@@ -122,7 +94,6 @@ impl BeTree {
         (decided, basement_class): (Decided, usize),
         operator: Option<Arc<TreeOperator>>,
     ) -> Arc<Self> {
-        let memtables = Memtables { active: Arc::new(Memtable::none()), frozen: Vec::new() };
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             id,
@@ -132,12 +103,11 @@ impl BeTree {
             shape: Shape::new(decided, basement_class, shared.room),
             operator,
             counters: Counters::default(),
-            memtables: RwLock::new(memtables),
+            memtables: RwLock::new(Memtables::none()),
             flushed_to: Mutex::new(None),
             turns: Turns::default(),
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
-            is_stuck: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
             last_cut: AtomicU64::new(0),
             claim: shared.segments.owned.claim(),
@@ -150,8 +120,7 @@ impl BeTree {
             if self.is_cleared.load(Ordering::SeqCst) {
                 return 0;
             }
-            let memtables = self.memtables().iter().filter(|table| table.first().is_some()).count() as u64;
-            memtables * self.shape.memtable_bytes
+            self.memtables().filled() * self.shape.memtable_bytes
         });
     }
 
@@ -179,24 +148,19 @@ impl BeTree {
 
     /// The first commit that is in a memtable.
     pub(super) fn first_in_memory(&self) -> Timestamp {
-        let first = self.memtables().iter().filter_map(|table| table.first()).min();
-        first.map_or(Timestamp(u64::MAX), |first| first.timestamp)
+        self.memtables().first().map_or(Timestamp(u64::MAX), |first| first.timestamp)
     }
 
     /// Freezes the active memtable.
     pub(super) fn freeze(&self) {
-        self.memtables_mut().replace(Memtable::none());
+        self.memtables_mut().freeze(Memtable::none());
         self.update_claim();
     }
 
     /// Freezes a full memtable, unless somebody else has.
     fn replace(&self, full: &Arc<Memtable>) {
         let next = Memtable::new(&self.shared.pool, self.shape.memtable_bytes);
-        let mut memtables = self.memtables_mut();
-        if Arc::ptr_eq(&memtables.active, full) {
-            memtables.replace(next);
-        }
-        drop(memtables);
+        self.memtables_mut().freeze_full(full, next);
         self.update_claim();
     }
 
@@ -208,14 +172,8 @@ impl BeTree {
     /// Changes the active memtable, or the next one if it is full.
     pub(super) fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) {
         loop {
-            let full = {
-                // What is frozen is complete: it is frozen with no reader of this lock.
-                let memtables = self.memtables();
-                match change(&memtables.active) {
-                    Ok(()) => return,
-                    Err(Full) => Arc::clone(&memtables.active),
-                }
-            };
+            // What is frozen is complete: it is frozen with no reader of this lock.
+            let Err(full) = self.memtables().change(&change) else { return };
             self.replace(&full);
             self.send_flush();
         }
@@ -283,7 +241,7 @@ impl BeTree {
         let got = self.shared.pool.resident(id).map_or_else(
             || "another page".into(),
             |guard| {
-                let header = crate::header::Header::of(guard.page());
+                let header = Header::of(guard.page());
                 format!(
                     "kind {} of level {}, or what does not add up",
                     header.kind,

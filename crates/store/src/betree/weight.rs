@@ -54,12 +54,12 @@ impl BeTree {
 
     /// Notes the weight of a child that may have changed, and rebuilds it if that is too large or too small.
     pub(super) fn balance(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
-        let (guard, mut content) = self.load(id, level, Access::Normal)?;
+        let (_, mut content) = self.load(id, level, Access::Normal)?;
         let Some(own) = content.pivots.get_mut(pivot) else { return Ok(()) };
         let child = self.summary(own.child, level - 1)?;
         if own.weight != child.weight {
             own.weight = child.weight;
-            self.rewrite(&guard, &content)?;
+            self.rewrite(id, &content)?;
         }
         let is_light = self.shape.is_too_light(level - 1, child.weight) && content.pivots.len() > 1;
         let is_heavy = self.shape.is_out_of_balance(level - 1, &child);

@@ -1,6 +1,7 @@
 //! Splitting a node in two, and merging two neighbours into one.
 
 use super::node::{Full, Node};
+use crate::index::separator;
 use crate::page::{OwnPage, Page, padded};
 
 /// Position of a split.
@@ -58,13 +59,6 @@ fn cut_at(node: Node<'_>, slot: u32, incoming: u32, key: &[u8], ascending: bool)
     }
     let separator = if node.is_leaf() { separator(&left, right) } else { right };
     Cut { slot, separator }
-}
-
-/// The shortest key that is above all on the left and not above any on the right.
-fn separator(left: &[u8], mut right: Vec<u8>) -> Vec<u8> {
-    let common = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
-    right.truncate(common + 1);
-    right
 }
 
 /// Chooses the split of a leaf so that the record at `hot` comes to lie at the edge; `None` if the leaf has

@@ -6,7 +6,8 @@
 //! retention  which versions stay when they are merged folding    operands become values in merges
 //! chain      operands down to what they are over      versions   those of one key
 //! turn       one task at a time changes what there is    shared  what they know of the store around them
-//! room       what bounds the numbers of a tree
+//! room       what bounds the numbers of a tree         memtables  the active one, and frozen ones
+//! replay     versions that the log has, and the tree
 //! ```
 
 mod chain;
@@ -14,7 +15,9 @@ mod cursor;
 mod folding;
 mod interval;
 mod memtable;
+mod memtables;
 mod ranges;
+mod replay;
 mod retention;
 mod room;
 mod shared;
@@ -26,7 +29,9 @@ pub(crate) use cursor::{Cursor, Hidden, MemtableCursor, Merged, Start, order, pl
 pub(crate) use folding::Folding;
 pub(crate) use interval::KeyInterval;
 pub(crate) use memtable::{Full, Memtable};
+pub(crate) use memtables::Memtables;
 pub(crate) use ranges::{Fragment, RangeTombstones, hidden_by};
+pub(crate) use replay::made_before;
 pub(crate) use retention::Retention;
 pub(crate) use room::Room;
 pub(crate) use shared::Shared;

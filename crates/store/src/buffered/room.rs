@@ -13,3 +13,15 @@ pub(crate) struct Room {
     /// Requests that saturate the drive.
     pub in_flight: u32,
 }
+
+impl Room {
+    /// Room for any numbers. What an opening has room for may differ from what there was when a tree was made.
+    pub const UNBOUNDED: Self = Self {
+        cache_bytes: u64::MAX,
+        log_bytes: u64::MAX,
+        segment_bytes: 1,
+        unit_bytes: u64::MAX,
+        device_bytes: u64::MAX,
+        in_flight: 1,
+    };
+}

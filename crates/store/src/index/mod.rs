@@ -66,7 +66,7 @@ pub(crate) use operator::{OPERATOR_NAME_BYTES_MAX, Operators, TreeOperator};
 pub(crate) use overlap::{May, each_brought, waiting};
 pub(crate) use own_operators::own_operators;
 pub use own_operators::{AddOperator, AppendOperator};
-pub(crate) use piece::{Direction, Fate, Piece, behind};
+pub(crate) use piece::{Direction, Fate, Piece, behind, separator};
 pub(crate) use prior::Prior;
 pub(crate) use snapshots::Snapshots;
 pub(crate) use unmerged::{Base, Unmerged};

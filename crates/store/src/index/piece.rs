@@ -10,6 +10,13 @@ pub(crate) fn behind(key: &[u8]) -> Vec<u8> {
     next
 }
 
+/// The shortest key that lies behind the first, and not behind the second.
+pub(crate) fn separator(before: &[u8], mut behind: Vec<u8>) -> Vec<u8> {
+    let common = before.iter().zip(&behind).take_while(|(one, other)| one == other).count();
+    behind.truncate(common + 1);
+    behind
+}
+
 /// Direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {

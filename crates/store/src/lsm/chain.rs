@@ -13,7 +13,7 @@ impl Lsm {
         // All of it of the same tables: of others, merges may have put a part of it elsewhere.
         let parts = self.parts().clone();
         let mut chain = Chain::new(at);
-        for memtable in parts.memtables() {
+        for memtable in parts.memtables.iter() {
             if !memtable.take_chain(key, &mut chain) {
                 return Ok(chain);
             }

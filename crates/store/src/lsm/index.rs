@@ -14,7 +14,7 @@ use super::table::Table;
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use crate::Error;
-use crate::buffered::{Cursor, KeyVersions, Memtable, MemtableCursor};
+use crate::buffered::{Cursor, KeyVersions, Memtable, MemtableCursor, made_before};
 use crate::header::PageId;
 use crate::index::{
     Census, Commit, Direction, Found, Index, Limits, Loads, LsmStats, May, Newest, Prior, Reapplied,
@@ -23,9 +23,6 @@ use crate::index::{
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-
-/// Frozen memtables at which writers are stopped.
-const FROZEN_MAX: f64 = 3.0;
 
 impl Index for Lsm {
     fn read(
@@ -86,19 +83,12 @@ impl Index for Lsm {
     }
 
     fn reapply(&self, key: &[u8], write: Write<'_>, record: LogRecord) -> Result<Reapplied, Error> {
-        let newest_at = |at| -> Result<Option<Timestamp>, Error> {
-            Ok(match self.newest(key, at, May::Wait, &mut Vec::new())? {
-                Poll::Ready(found) => found.map(Version::timestamp),
-                Poll::Pending => None,
-            })
+        let newest_at = |at| {
+            let found = self.newest(key, at, May::Wait, &mut Vec::new())?;
+            Ok(if let Poll::Ready(found) = found { found.map(Version::timestamp) } else { None })
         };
-        // A version that is there is given up when its table is merged, and its overflow value with it.
-        if newest_at(record.timestamp)? == Some(record.timestamp) && !planted!(ReplayedVersionDoubled) {
-            return Ok(Reapplied::default());
-        }
-        if newest_at(Timestamp(u64::MAX))? > Some(record.timestamp) {
-            // It was given up before the checkpoint.
-            return Ok(Reapplied { is_outdated: true, replaced: None });
+        if let Some(reapplied) = made_before(record, newest_at)? {
+            return Ok(reapplied);
         }
         self.put(key, write, record);
         Ok(Reapplied::default())
@@ -132,10 +122,10 @@ impl Index for Lsm {
 
     fn replay_from(&self) -> Option<LogRecord> {
         let parts = self.parts();
-        if !parts.frozen.is_empty() && planted!(FrozenMemtableNotReplayed) {
-            return parts.active.first();
+        if !parts.memtables.frozen.is_empty() && planted!(FrozenMemtableNotReplayed) {
+            return parts.memtables.active.first();
         }
-        parts.memtables().filter_map(|table| table.first()).min()
+        parts.memtables.first()
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
@@ -150,7 +140,7 @@ impl Index for Lsm {
         }
         // A memtable that has hardly begun to fill is not worth a table. It stays in the log, but not for two
         // checkpoints.
-        let first = self.parts().active.first();
+        let first = self.parts().memtables.active.first();
         let is_old = first.is_some_and(|first| first.timestamp <= self.last_cut());
         self.note_cut();
         if is_old || may == May::Wait {
@@ -208,7 +198,7 @@ impl Index for Lsm {
 
     fn debt(&self) -> f64 {
         let parts = self.parts();
-        let of_memory = (parts.frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0);
+        let of_memory = parts.memtables.debt();
         let of_merges = self.options.policy.debt(&parts.levels).fraction;
         of_memory.max(self.controller.left_to_others(of_merges))
     }
@@ -239,7 +229,7 @@ impl Index for Lsm {
     fn lsm_stats(&self) -> Option<LsmStats> {
         let parts = self.parts().clone();
         let debt = self.options.policy.debt(&parts.levels);
-        let memtables = parts.memtables().filter(|table| table.first().is_some()).count();
+        let memtables = parts.memtables.filled() as usize;
         Some(self.counters.stats(memtables, &parts.levels, debt))
     }
 
@@ -276,8 +266,8 @@ impl Index for Lsm {
         self.update_claim();
         let in_memory: Vec<_> = {
             let mut parts = self.parts_mut();
-            parts.replace(Memtable::none());
-            parts.frozen.drain(..).collect()
+            parts.memtables.freeze(Memtable::none());
+            parts.memtables.frozen.drain(..).collect()
         };
         for table in in_memory.into_iter().filter(|_| !planted!(DroppedMemtableLeaks)) {
             let cursor = MemtableCursor::new(&table, Direction::Forward, Bound::Unbounded);
@@ -321,7 +311,7 @@ impl RemovesRanges for Lsm {
             return Ok(());
         }
         // What was replayed before, and was left out of the tables with it.
-        for memtable in parts.memtables() {
+        for memtable in parts.memtables.iter() {
             let mut cursor = MemtableCursor::new(memtable, Direction::Forward, Bound::Included(lower));
             while let Some(key) =
                 cursor.get().map(|(key, ..)| key.to_vec()).filter(|key| key.as_slice() < upper)

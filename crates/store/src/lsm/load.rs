@@ -64,7 +64,7 @@ fn first_behind(parts: &Parts, key: &[u8]) -> Option<Option<Vec<u8>>> {
             first = Some(key.to_vec());
         }
     };
-    for memtable in parts.memtables() {
+    for memtable in parts.memtables.iter() {
         let cursor = MemtableCursor::new(memtable, Direction::Forward, Bound::Included(key));
         cursor.get().into_iter().for_each(|(key, ..)| note(key));
     }

@@ -166,7 +166,7 @@ impl Lsm {
     pub(super) fn flush(&self, _turn: &Turn<'_>) -> Result<(), Error> {
         loop {
             let parts = self.parts().clone();
-            let oldest = match parts.frozen.as_slice() {
+            let oldest = match parts.memtables.frozen.as_slice() {
                 [newest, _, ..] if planted!(NewestMemtableFlushedFirst) => Some(newest),
                 frozen => frozen.last(),
             };
@@ -176,7 +176,7 @@ impl Lsm {
                 return Err(Error::Full { why: "what is left is needed to merge tables".into() });
             }
             if planted!(MemtableForgottenEarly) {
-                self.parts_mut().frozen.pop();
+                self.parts_mut().memtables.frozen.pop();
             }
             let cursor = MemtableCursor::new(oldest, Direction::Forward, Bound::Unbounded);
             let merged = Merged::new(vec![Box::new(cursor)], Direction::Forward);
@@ -394,10 +394,11 @@ impl Lsm {
         let mut parts = self.parts_mut();
         parts.levels = levels;
         if let Some(flushed) = flushed {
-            let is_newer = parts.frozen.first().is_some_and(|newest| newest.first() > flushed.first());
+            let is_newer =
+                parts.memtables.frozen.first().is_some_and(|newest| newest.first() > flushed.first());
             match is_newer && planted!(FlushedMemtableStays) {
-                true => parts.frozen.rotate_right(1),
-                false => parts.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed)),
+                true => parts.memtables.frozen.rotate_right(1),
+                false => parts.memtables.remove(flushed),
             }
         }
         drop(parts);

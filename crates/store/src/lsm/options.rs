@@ -414,16 +414,7 @@ impl Decided {
                 _ => return None,
             },
         };
-        // What an opening has room for may differ from what there was when the tree was made.
-        let unbounded = Room {
-            cache_bytes: u64::MAX,
-            log_bytes: u64::MAX,
-            segment_bytes: 1,
-            unit_bytes: u64::MAX,
-            device_bytes: u64::MAX,
-            in_flight: 1,
-        };
-        (bytes.is_empty() && decided.check(decided.given(), unbounded).is_ok()).then_some(decided)
+        (bytes.is_empty() && decided.check(decided.given(), Room::UNBOUNDED).is_ok()).then_some(decided)
     }
 }
 

@@ -32,7 +32,8 @@ use super::table_cursor::Reading;
 use super::throttling::Controller;
 use crate::Error;
 use crate::buffered::{
-    Cursor, Full, Hidden, Memtable, MemtableCursor, Merged, RangeTombstones, Shared, Turns, hidden_by,
+    Cursor, Full, Hidden, Memtable, MemtableCursor, Memtables, Merged, RangeTombstones, Shared, Turns,
+    hidden_by,
 };
 use crate::header::PageId;
 use crate::index::{Direction, LoadId, May, TreeId, TreeOperator, Version, Write};
@@ -108,36 +109,21 @@ pub(crate) struct Lsm {
 /// Where versions are, the newest first.
 #[derive(Clone)]
 pub(super) struct Parts {
-    pub active: Arc<Memtable>,
-    pub frozen: Vec<Arc<Memtable>>,
+    pub memtables: Memtables,
     pub levels: Arc<Levels>,
 }
 
 impl Parts {
-    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
-        std::iter::once(&self.active).chain(&self.frozen)
-    }
-
     /// Whether memtables and tables are the same.
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.active, &other.active)
-            && Arc::ptr_eq(&self.levels, &other.levels)
-            && self.frozen.len() == other.frozen.len()
-    }
-
-    /// Another memtable becomes active.
-    pub fn replace(&mut self, next: Memtable) {
-        let active = std::mem::replace(&mut self.active, Arc::new(next));
-        if active.first().is_some() {
-            self.frozen.insert(0, active);
-        }
+        self.memtables.is_same(&other.memtables) && Arc::ptr_eq(&self.levels, &other.levels)
     }
 
     /// What a scan of these keys with a snapshot of `at` sees nothing of; `None` if there is nothing removed
     /// by ranges.
     pub fn hidden(&self, lower: &[u8], upper: Option<&[u8]>, at: Timestamp) -> Result<Option<Hidden>, Error> {
         let mut ranges = RangeTombstones::default();
-        for memtable in self.memtables() {
+        for memtable in self.memtables.iter() {
             ranges.extend(&memtable.range_tombstones());
         }
         for table in self.levels.tables().filter(|table| table.summary.range_tombstones > 0) {
@@ -160,7 +146,7 @@ impl Parts {
         hidden: Option<&Hidden>,
     ) -> Result<Merged, Error> {
         let in_memory =
-            self.memtables().map(|table| Box::new(MemtableCursor::new(table, direction, start)) as _);
+            self.memtables.iter().map(|table| Box::new(MemtableCursor::new(table, direction, start)) as _);
         let mut sources: Vec<Box<dyn Cursor>> = in_memory.collect();
         for run in self.levels.runs() {
             let hidden = hidden.cloned();
@@ -209,9 +195,8 @@ impl Lsm {
             false => levels::decode(&bytes, &mut open)?
                 .ok_or_else(|| damaged(id, format!("{} bytes that are none", bytes.len())))?,
         };
-        let active = Arc::new(Memtable::none());
         let orphans = Mutex::new(levels.loads().collect());
-        let parts = Parts { active, frozen: Vec::new(), levels: Arc::new(levels) };
+        let parts = Parts { memtables: Memtables::none(), levels: Arc::new(levels) };
         let tree = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             shared: Arc::clone(shared),
@@ -247,7 +232,7 @@ impl Lsm {
                 return 0;
             }
             let parts = self.parts().clone();
-            let memtables = parts.memtables().count() as u64;
+            let memtables = parts.memtables.iter().count() as u64;
             let segment_bytes = self.options.segment_bytes;
             let levels = &parts.levels;
             // Checkpoints may flush small ones, until level 0 is merged.
@@ -304,7 +289,7 @@ impl Lsm {
         into: &mut Vec<u8>,
     ) -> Result<Poll<Option<Version>>, Error> {
         let parts = self.parts().clone();
-        if let Some(version) = parts.memtables().find_map(|table| table.find(key, at, into)) {
+        if let Some(version) = parts.memtables.iter().find_map(|table| table.find(key, at, into)) {
             return Ok(Poll::Ready(Some(version)));
         }
         for run in parts.levels.runs() {
@@ -340,7 +325,7 @@ impl Lsm {
 
     /// Freezes the active memtable.
     pub(super) fn freeze(&self) {
-        self.parts_mut().replace(Memtable::none());
+        self.parts_mut().memtables.freeze(Memtable::none());
         self.update_claim();
     }
 
@@ -371,11 +356,7 @@ impl Lsm {
     /// Freezes a full memtable, unless somebody else has.
     pub(super) fn replace(&self, full: &Arc<Memtable>) {
         let next = Memtable::new(&self.shared.pool, self.next_memtable_bytes());
-        let mut parts = self.parts_mut();
-        if Arc::ptr_eq(&parts.active, full) {
-            parts.replace(next);
-        }
-        drop(parts);
+        self.parts_mut().memtables.freeze_full(full, next);
         self.update_claim();
     }
 
@@ -387,14 +368,8 @@ impl Lsm {
     /// Changes the active memtable, or the next one if it is full.
     pub(super) fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) {
         loop {
-            let full = {
-                // What is frozen is complete: it is frozen with no reader of this lock.
-                let parts = self.parts();
-                match change(&parts.active) {
-                    Ok(()) => return,
-                    Err(Full) => Arc::clone(&parts.active),
-                }
-            };
+            // What is frozen is complete: it is frozen with no reader of this lock.
+            let Err(full) = self.parts().memtables.change(&change) else { return };
             self.replace(&full);
             self.send_flush();
         }

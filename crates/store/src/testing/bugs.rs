@@ -412,8 +412,6 @@ bugs! {
     BorderMessageLost: "border-message-lost", BeTree;
     /// The log is replayed from the active memtable on: what is in frozen ones is lost.
     FrozenBufferNotReplayed: "frozen-buffer-not-replayed", BeTree;
-    /// A replayed message is put beside the one that the tree has already: it is there twice.
-    ReplayedMessageDoubled: "replayed-message-doubled", BeTree;
     /// A look-up does not ask whether the part that led it to a page has changed meanwhile: it misses what
     /// has moved, or comes to another page.
     WayDownNotValidated: "way-down-not-validated", BeTree;

@@ -1,0 +1,77 @@
+//! The memtables of a tree: the *active* one, which commits change, and those that are *frozen*: full, complete,
+//! and waiting to be flushed.
+
+use super::memtable::{Full, Memtable};
+use crate::log::LogRecord;
+use crate::sync::Arc;
+
+/// Frozen memtables at which writers are stopped.
+const FROZEN_MAX: f64 = 3.0;
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Memtables {
+    pub active: Arc<Memtable>,
+    /// The newest first.
+    pub frozen: Vec<Arc<Memtable>>,
+}
+
+impl Memtables {
+    /// One that is empty and takes nothing.
+    pub fn none() -> Self {
+        Self { active: Arc::new(Memtable::none()), frozen: Vec::new() }
+    }
+
+    /// All of them, the newest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.frozen)
+    }
+
+    /// The first commit that is in one of them.
+    pub fn first(&self) -> Option<LogRecord> {
+        self.iter().filter_map(|memtable| memtable.first()).min()
+    }
+
+    /// How many have anything in them.
+    pub fn filled(&self) -> u64 {
+        self.iter().filter(|memtable| memtable.first().is_some()).count() as u64
+    }
+
+    /// Whether both are the same memtables.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.active, &other.active) && self.frozen.len() == other.frozen.len()
+    }
+
+    /// Another memtable becomes active, and the active one is frozen if it has anything in it.
+    pub fn freeze(&mut self, next: Memtable) {
+        let active = std::mem::replace(&mut self.active, Arc::new(next));
+        if active.first().is_some() {
+            self.frozen.insert(0, active);
+        }
+    }
+
+    /// The same of a full memtable, unless somebody else has frozen it.
+    pub fn freeze_full(&mut self, full: &Arc<Memtable>, next: Memtable) {
+        if Arc::ptr_eq(&self.active, full) {
+            self.freeze(next);
+        }
+    }
+
+    /// Changes the active memtable.
+    ///
+    /// # Errors
+    /// It is full, and nothing has changed.
+    pub fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) -> Result<(), Arc<Memtable>> {
+        change(&self.active).map_err(|Full| Arc::clone(&self.active))
+    }
+
+    /// A memtable was flushed.
+    pub fn remove(&mut self, flushed: &Arc<Memtable>) {
+        self.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed));
+    }
+
+    /// How much of what may be frozen is: above 0 writers are slowed down.
+    pub fn debt(&self) -> f64 {
+        (self.frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0)
+    }
+}
