@@ -1,7 +1,6 @@
 //! Trees of other kinds keep the promises that B+-trees keep: trees that only add versions, LSM-trees and
-//! Bε-trees. All of them read nothing before they write. How LSM-trees are kept is drawn from the seed, and printed with what
-//! fails.
-//! `FLASHGRAIN_SEEDS` multiplies how many runs there are.
+//! Bε-trees. All of them read nothing before they write. How LSM-trees are kept is drawn from the seed, and
+//! printed with what fails. `FLASHGRAIN_SEEDS` multiplies how many runs there are.
 
 use flashgrain::IndexKind;
 use flashgrain_simtest::campaign::{

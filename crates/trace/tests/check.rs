@@ -59,7 +59,8 @@ fn of_275_byte_records_6_7_percent_straddle_a_flash_page() {
     assert_eq!(rules, [1, 3, 5], "the paper's Figure 8 for the binary log");
 }
 
-/// Figure 7: frames of 24 bytes and a page, two in a commit. Figure 14: 1.6, 3.1 and 12.4 % more wear than pages alone.
+/// Figure 7: frames of 24 bytes and a page, two in a commit. Figure 14: 1.6, 3.1 and 12.4 % more wear than
+/// pages alone.
 #[test]
 fn the_log_of_sqlite_breaks_rules_1_and_3_and_wears_as_in_figure_14() {
     let file = "test.db-wal";

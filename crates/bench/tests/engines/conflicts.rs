@@ -70,7 +70,7 @@ fn meet(client: usize, session: &mut dyn Session, meeting: &Meeting) -> anyhow::
     match outcome {
         Ok(()) => meeting.committed.fetch_add(1, Ordering::SeqCst),
         Err(Failure::Conflict) => {
-            // Has ended already.
+            // The transaction has ended already.
             session.rollback();
             0
         }

@@ -96,7 +96,7 @@ impl UringBackend {
     ) -> io::Result<Self> {
         let ring = build(capacity, polled)?;
         ring.submitter().register_files(files.fds())?;
-        // Saves the kernel a descriptor look-up per call; harmless where it is refused.
+        // This saves the kernel a descriptor look-up per call, and is harmless where it is refused.
         drop(ring.submitter().register_ring_fd());
         let registered = arena.as_ref().map(|arena| {
             let start = arena.as_ptr();

@@ -124,8 +124,7 @@ impl Index for BeTree {
         }
         // A memtable that has hardly begun to fill stays in the log, but not for two checkpoints.
         let first = self.memtables().active.first();
-        let is_old = first.is_some_and(|first| first.timestamp <= self.last_cut());
-        self.note_cut();
+        let is_old = self.cuts.pass(first, &self.shared);
         if is_old || may == May::Wait {
             self.freeze();
         }

@@ -26,13 +26,13 @@ use super::search::ATTEMPTS;
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
-use crate::buffered::{Full, Memtable, Memtables, Room, Shared, Turns};
+use crate::buffered::{Cuts, Full, Memtable, Memtables, Room, Shared, Turns};
 use crate::header::{Header, PageId, PageKind};
 use crate::index::{TreeId, TreeOperator, Write};
 use crate::log::{LogRecord, Timestamp};
 use crate::pool::{Access, OptimisticGuard, Pool};
 use crate::segment::Claim;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use crate::task::yield_now;
 
@@ -63,8 +63,7 @@ pub(crate) struct BeTree {
     pub(super) is_cleared: AtomicBool,
     /// Whether it does all that makes room.
     pub(super) is_making_room: AtomicBool,
-    /// The last commit that could be seen before the last checkpoint.
-    last_cut: AtomicU64,
+    pub(super) cuts: Cuts,
     /// Room for what is in memory.
     claim: Claim,
 }
@@ -109,7 +108,7 @@ impl BeTree {
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
-            last_cut: AtomicU64::new(0),
+            cuts: Cuts::default(),
             claim: shared.segments.owned.claim(),
         })
     }
@@ -122,16 +121,6 @@ impl BeTree {
             }
             self.memtables().filled() * self.shape.memtable_bytes
         });
-    }
-
-    pub(super) fn last_cut(&self) -> Timestamp {
-        Timestamp(self.last_cut.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn note_cut(&self) {
-        if let Some(horizon) = self.shared.horizon() {
-            self.last_cut.store(horizon.visible().0, Ordering::Relaxed);
-        }
     }
 
     pub(super) fn memtables(&self) -> RwLockReadGuard<'_, Memtables> {

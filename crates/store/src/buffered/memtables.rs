@@ -1,5 +1,5 @@
-//! The memtables of a tree: the *active* one, which commits change, and those that are *frozen*: full, complete,
-//! and waiting to be flushed.
+//! The memtables of a tree: the *active* one, which commits change, and those that are *frozen*: full,
+//! complete, and waiting to be flushed.
 
 use super::memtable::{Full, Memtable};
 use crate::log::LogRecord;

@@ -7,11 +7,12 @@
 //! chain      operands down to what they are over      versions   those of one key
 //! turn       one task at a time changes what there is    shared  what they know of the store around them
 //! room       what bounds the numbers of a tree         memtables  the active one, and frozen ones
-//! replay     versions that the log has, and the tree
+//! replay     versions that the log has, and the tree    cuts       which of them a checkpoint has flushed
 //! ```
 
 mod chain;
 mod cursor;
+mod cuts;
 mod folding;
 mod interval;
 mod memtable;
@@ -26,10 +27,13 @@ mod versions;
 
 pub(crate) use chain::Chain;
 pub(crate) use cursor::{Cursor, Hidden, MemtableCursor, Merged, Start, order, place_of};
+pub(crate) use cuts::Cuts;
 pub(crate) use folding::Folding;
 pub(crate) use interval::KeyInterval;
 pub(crate) use memtable::{Full, Memtable};
 pub(crate) use memtables::Memtables;
+#[cfg(test)]
+pub(crate) use ranges::testing as range_testing;
 pub(crate) use ranges::{Fragment, RangeTombstones, hidden_by};
 pub(crate) use replay::made_before;
 pub(crate) use retention::Retention;

@@ -198,24 +198,35 @@ impl RangeTombstones {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The first key, the end, and the commit.
+    pub(crate) type Removal = (Vec<u8>, Vec<u8>, u64);
+
+    /// Few keys, so that ranges meet.
+    pub(crate) fn key() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(0_u8..3, 1..4)
+    }
+
+    /// All of these.
+    pub(crate) fn of(removals: &[Removal]) -> RangeTombstones {
+        let mut all = RangeTombstones::default();
+        removals.iter().for_each(|(lower, upper, at)| all.add(lower, upper, Timestamp(*at)));
+        all
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 
+    use super::testing::{Removal, key, of};
     use super::*;
-
-    type Removal = (Vec<u8>, Vec<u8>, u64);
-
-    fn key() -> impl Strategy<Value = Vec<u8>> {
-        proptest::collection::vec(0_u8..3, 1..4)
-    }
-
-    fn of(removals: &[Removal]) -> RangeTombstones {
-        let mut all = RangeTombstones::default();
-        removals.iter().for_each(|(lower, upper, at)| all.add(lower, upper, Timestamp(*at)));
-        all
-    }
 
     /// The removals of a key, by looking at all of them.
     fn expected(removals: &[Removal], key: &[u8]) -> Vec<u64> {

@@ -4,8 +4,8 @@ use crate::Error;
 use crate::index::Reapplied;
 use crate::log::{LogRecord, Timestamp};
 
-/// What there is to say of a replayed version that is not to be made again; `None` if it is. `newest_at` tells
-/// the newest version of the key that is not newer than a commit.
+/// What there is to say of a replayed version that is not to be made again; `None` if it is. `newest_at`
+/// tells the newest version of the key that is not newer than a commit.
 ///
 /// # Errors
 /// Those of `newest_at`.

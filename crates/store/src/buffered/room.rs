@@ -15,7 +15,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Room for any numbers. What an opening has room for may differ from what there was when a tree was made.
+    /// Room for any numbers. What an opening has room for may differ from what there was when a tree was
+    /// made.
     pub const UNBOUNDED: Self = Self {
         cache_bytes: u64::MAX,
         log_bytes: u64::MAX,

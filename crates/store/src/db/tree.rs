@@ -81,8 +81,8 @@ impl TreeOptions {
         self.operator.as_deref()
     }
 
-    /// The size of the nodes, of an LSM-tree's blocks, or of a Bε-tree's basement nodes: a power of two from 4 to 64 KiB. Small nodes suit
-    /// random look-ups on flash, large ones scans and disks.
+    /// The size of the nodes, of an LSM-tree's blocks, or of a Bε-tree's basement nodes: a power of two from
+    /// 4 to 64 KiB. Small nodes suit random look-ups on flash, large ones scans and disks.
     pub fn node_bytes(mut self, bytes: u32) -> Self {
         self.node_bytes = Some(bytes);
         self

@@ -141,8 +141,7 @@ impl Index for Lsm {
         // A memtable that has hardly begun to fill is not worth a table. It stays in the log, but not for two
         // checkpoints.
         let first = self.parts().memtables.active.first();
-        let is_old = first.is_some_and(|first| first.timestamp <= self.last_cut());
-        self.note_cut();
+        let is_old = self.cuts.pass(first, &self.shared);
         if is_old || may == May::Wait {
             self.freeze();
         }

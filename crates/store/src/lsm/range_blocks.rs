@@ -42,19 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::log::Timestamp;
-
-    type Removal = (Vec<u8>, Vec<u8>, u64);
-
-    fn key() -> impl Strategy<Value = Vec<u8>> {
-        proptest::collection::vec(0_u8..3, 1..4)
-    }
-
-    fn of(removals: &[Removal]) -> RangeTombstones {
-        let mut all = RangeTombstones::default();
-        removals.iter().for_each(|(lower, upper, at)| all.add(lower, upper, Timestamp(*at)));
-        all
-    }
+    use crate::buffered::range_testing::{key, of};
 
     proptest! {
         #[test]

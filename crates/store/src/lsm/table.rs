@@ -9,7 +9,8 @@
 //! - A *data* block has records ([`Block`]), which may be [compressed](super::compression).
 //! - A *partition* is behind the data blocks that it is about: a [filter](super::filter) of their keys, and
 //!   for each of them its last key and version, the *fence pointer*, and where it is.
-//! - *Ranges* are removals of [ranges of keys](crate::buffered::RangeTombstones), which the table's first and last key include.
+//! - *Ranges* are removals of [ranges of keys](crate::buffered::RangeTombstones), which the table's first
+//!   and last key include.
 //! - The *top* has the same of each partition. It stays in memory while the table is used.
 //!
 //! A look-up reads a partition and a data block at most, and of a table without the key hardly ever more than

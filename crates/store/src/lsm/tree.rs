@@ -32,7 +32,7 @@ use super::table_cursor::Reading;
 use super::throttling::Controller;
 use crate::Error;
 use crate::buffered::{
-    Cursor, Full, Hidden, Memtable, MemtableCursor, Memtables, Merged, RangeTombstones, Shared, Turns,
+    Cursor, Cuts, Full, Hidden, Memtable, MemtableCursor, Memtables, Merged, RangeTombstones, Shared, Turns,
     hidden_by,
 };
 use crate::header::PageId;
@@ -40,7 +40,7 @@ use crate::index::{Direction, LoadId, May, TreeId, TreeOperator, Version, Write}
 use crate::log::{LogRecord, Timestamp};
 use crate::pool::Pool;
 use crate::segment::Claim;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 impl Shared {
@@ -90,8 +90,7 @@ pub(crate) struct Lsm {
     pub(super) is_cleared: AtomicBool,
     /// Whether no job is to run any more.
     pub(super) is_stopped: AtomicBool,
-    /// See [`Lsm::last_cut`].
-    last_cut: AtomicU64,
+    pub(super) cuts: Cuts,
     /// Whether a flush has found no room. It would have one more checkpoint made for want of room each time.
     pub(super) is_stuck: AtomicBool,
     /// Whether it does all that makes room.
@@ -213,7 +212,7 @@ impl Lsm {
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
-            last_cut: AtomicU64::new(0),
+            cuts: Cuts::default(),
             is_stuck: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
             is_unified: AtomicBool::new(false),
@@ -251,17 +250,6 @@ impl Lsm {
     /// Its numbers, and why they are so.
     pub(super) fn explained(&self) -> Vec<Decision> {
         self.decided.decisions(&self.options, self.shared.room)
-    }
-
-    /// The last commit that could be seen before the last checkpoint.
-    pub(super) fn last_cut(&self) -> Timestamp {
-        Timestamp(self.last_cut.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn note_cut(&self) {
-        if let Some(horizon) = self.shared.horizon() {
-            self.last_cut.store(horizon.visible().0, Ordering::Relaxed);
-        }
     }
 
     pub(super) fn parts(&self) -> RwLockReadGuard<'_, Parts> {

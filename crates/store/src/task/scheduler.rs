@@ -401,7 +401,7 @@ mod tests {
                 park();
             }
         };
-        // Sends another one when it is unwound.
+        // It sends another one when it is unwound.
         struct Sends(Option<Job>, Arc<Mailbox>);
         impl Drop for Sends {
             fn drop(&mut self) {

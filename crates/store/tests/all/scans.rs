@@ -113,7 +113,7 @@ fn a_scan_whose_leaves_were_pushed_out_asks_for_them_again() {
             assert_eq!(scan.by_ref().take(count).count(), count);
         };
         go_on(100);
-        // Takes the scans' share of the memory.
+        // A long scan takes the scans' share of the memory.
         assert_eq!(tree.iter().unwrap().count(), records as usize);
         for _ in 0..4 {
             go_on(1);

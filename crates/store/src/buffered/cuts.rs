@@ -1,0 +1,21 @@
+//! Which memtables a checkpoint has flushed: one that has hardly begun to fill stays in the log, but not for
+//! two checkpoints.
+
+use super::Shared;
+use crate::log::LogRecord;
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// The last commit that could be seen before the last checkpoint.
+#[derive(Default)]
+pub(crate) struct Cuts(AtomicU64);
+
+impl Cuts {
+    /// A checkpoint comes. Whether a memtable whose first commit this is has been there since the last one.
+    pub fn pass(&self, first: Option<LogRecord>, shared: &Shared) -> bool {
+        let last = self.0.load(Ordering::Relaxed);
+        if let Some(horizon) = shared.horizon() {
+            self.0.store(horizon.visible().0, Ordering::Relaxed);
+        }
+        first.is_some_and(|first| first.timestamp.0 <= last)
+    }
+}
