@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flashgrain::{Db, Durability, Error};
+use flashgrain::{Db, Durability, Error, Tree};
 
 use super::work::{Stop, Trees};
 
@@ -11,6 +11,10 @@ const LOOKS: u32 = 200;
 
 /// Between two looks.
 const WAIT: Duration = Duration::from_millis(2);
+
+/// What trees are filled with before, so that they have several leaves.
+const FILLING_RECORDS: u32 = 100;
+const FILLING_BYTES: usize = 200;
 
 /// Pages of a store in which there is nothing, after trees and values came and went.
 ///
@@ -36,11 +40,20 @@ pub fn empty_pages(db: &Db) -> Result<u64, Stop> {
 /// # Errors
 /// The store's; pages without an owner, or pages that never are given back.
 pub fn give_everything_back(db: &Db, trees: Trees, empty_pages: u64) -> Result<(), Stop> {
+    for tree in trees.all() {
+        match fill(tree) {
+            Err(Error::Full { .. }) => {}
+            filled => filled?,
+        }
+    }
+    // What is in buffers comes to leaves, as what is removed does.
+    db.compact()?;
     no_orphans(db, "while everything is there")?;
     for tree in trees.all() {
         tree.remove_range::<&[u8]>(..)?;
     }
     no_orphans(db, "after everything was removed")?;
+    db.compact()?;
     // A dropped tree is there as long as a handle of it exists.
     drop(trees);
     drop_all(db)?;
@@ -54,6 +67,10 @@ pub fn give_everything_back(db: &Db, trees: Trees, empty_pages: u64) -> Result<(
         db.sleep_until(db.now() + WAIT)?;
     }
     Err(Stop::Wrong(format!("{pages} pages are left of an empty store, which has {empty_pages}")))
+}
+
+fn fill(tree: &Tree) -> Result<(), Error> {
+    (0..FILLING_RECORDS).try_for_each(|number| tree.insert(number.to_be_bytes(), [7; FILLING_BYTES]))
 }
 
 /// Frees the pages without an owner; how many. It waits for old versions and dropped trees to be given back

@@ -4,9 +4,9 @@ use std::ops::Bound;
 
 use super::content::Content;
 use super::messages::Messages;
-use super::tree::{BeTree, LEVEL_MIN};
+use super::tree::{BeTree, FlushTurn, LEVEL_MIN};
 use crate::Error;
-use crate::buffered::{Cursor, MemtableCursor, RangeTombstones, Turn};
+use crate::buffered::{Cursor, MemtableCursor, RangeTombstones};
 use crate::header::PageId;
 use crate::index::{Direction, behind};
 use crate::pool::{Access, OptimisticGuard};
@@ -17,7 +17,7 @@ impl BeTree {
     /// refers to it. Nobody uses the tree any more.
     pub(super) fn clear_pages(
         &self,
-        _turn: &Turn<'_>,
+        _turn: &FlushTurn<'_>,
         free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.clear_memtables(free_overflow)?;
@@ -87,19 +87,19 @@ impl BeTree {
 
     /// Brings all that is in memory and in buffers into leaves, where removals make room.
     pub(super) fn win_room(&self) -> Result<(), Error> {
-        let turn = self.turns.take();
-        self.check_goes_on()?;
-        self.freeze();
-        self.flush(&turn)?;
-        loop {
-            let level = self.root_level()?;
-            self.empty(self.root, level)?;
-            self.balance_root()?;
-            let (_, root) = self.load(self.root, self.root_level()?, Access::Normal)?;
-            if root.buffered_bytes() == 0 {
-                return Ok(());
+        self.between_checkpoints(|turn| {
+            self.freeze();
+            self.flush(turn)?;
+            loop {
+                let level = self.root_level()?;
+                self.empty(self.root, level)?;
+                self.balance_root()?;
+                let (_, root) = self.load(self.root, self.root_level()?, Access::Normal)?;
+                if root.buffered_bytes() == 0 {
+                    return Ok(());
+                }
             }
-        }
+        })
     }
 
     /// Flushes all that is in a part and below it, unless its node has to be rebuilt first.

@@ -8,9 +8,9 @@ use super::content::{Content, Group, Pivot, ranges_bytes};
 use super::merging::{Flushed, Merging};
 use super::messages::{Messages, message_bytes};
 use super::part::{self, Part, SLOTS};
-use super::tree::{BeTree, LEVEL_MIN};
+use super::tree::{BeTree, FlushTurn, LEVEL_MIN};
 use crate::Error;
-use crate::buffered::{Cursor, Held, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Turn};
+use crate::buffered::{Cursor, Held, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones};
 use crate::header::PageId;
 use crate::index::{Direction, behind};
 use crate::pool::{Access, Denied, OptimisticGuard};
@@ -30,19 +30,38 @@ impl BeTree {
             return;
         }
         let Some(own) = self.this.upgrade() else { return };
+        let at_work = self.shared.segments.owned.at_work();
         self.shared.executor.spawn(move || {
-            let turn = own.turns.take();
-            own.is_flush_sent.store(false, Ordering::SeqCst);
-            if own.is_cleared.load(Ordering::SeqCst) {
-                return;
-            }
             // What could not be written stays where it is, in memory and in the log, and is tried again.
-            let _tried = own.flush(&turn);
+            let _tried = own.between_checkpoints(|turn| {
+                own.is_flush_sent.store(false, Ordering::SeqCst);
+                own.flush(turn)
+            });
+            drop(at_work);
         });
     }
 
+    /// Does work in the background, and once more behind each checkpoint during which it found no room.
+    pub(super) fn between_checkpoints(
+        &self,
+        work: impl Fn(&FlushTurn<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        loop {
+            let turn = self.take_turn();
+            if self.is_cleared.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            let done = work(&turn);
+            drop(turn);
+            let is_full = matches!(done, Err(Error::Full { .. }));
+            if !is_full || !self.shared.segments.upkeep.wait_for_checkpoint()? {
+                return done;
+            }
+        }
+    }
+
     /// Brings the frozen memtables into pages, the oldest first.
-    pub(super) fn flush(&self, _turn: &Turn<'_>) -> Result<(), Error> {
+    pub(super) fn flush(&self, _turn: &FlushTurn<'_>) -> Result<(), Error> {
         loop {
             let frozen = self.memtables().frozen.clone();
             let oldest = match frozen.as_slice() {
@@ -234,13 +253,13 @@ impl BeTree {
         yield_now();
     }
 
-    /// Ends work that nobody needs any more.
+    /// Waits until there is room for the next pages that change. Ends work that nobody needs any more.
     pub(super) fn check_goes_on(&self) -> Result<(), Error> {
         if self.is_cleared.load(Ordering::SeqCst) {
             return Err(Error::Closed);
         }
         // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
-        self.shared.pool.images.check()
+        self.shared.segments.upkeep.wait_to_change(self.flush_bytes())
     }
 
     /// The level of the root's page.
@@ -345,10 +364,14 @@ impl BeTree {
     }
 
     /// Children in which room is made side by side: each has memory for its leaf's pages.
-    fn children_at_once(&self) -> usize {
-        let each_bytes = 2 * self.shape.part_bytes() + self.leaf_batch_bytes();
+    pub(super) fn children_at_once(&self) -> usize {
         let budget_bytes = self.shared.pool.pages.budget_bytes();
-        (budget_bytes / CACHE_DIVISOR / each_bytes).clamp(1, CHILDREN_AT_ONCE) as usize
+        (budget_bytes / CACHE_DIVISOR / self.child_flush_bytes()).clamp(1, CHILDREN_AT_ONCE) as usize
+    }
+
+    /// Bytes of the pages that are changed while room is made in a child, more or less.
+    pub(super) fn child_flush_bytes(&self) -> u64 {
+        2 * self.shape.part_bytes() + self.leaf_batch_bytes()
     }
 
     /// A part and one of its child get what they have from now on: a checkpoint has both or neither.

@@ -113,9 +113,9 @@ impl Index for BeTree {
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
-        let turn = match (self.turns.try_take(), may) {
+        let turn = match (self.try_take_turn(), may) {
             (Some(turn), _) => turn,
-            (None, May::Wait) => self.turns.take(),
+            (None, May::Wait) => self.take_turn(),
             // A flush that is under way may wait for this checkpoint. What is not flushed stays in the log.
             (None, May::NotWait) => return Ok(()),
         };
@@ -128,7 +128,12 @@ impl Index for BeTree {
         if is_old || may == May::Wait {
             self.freeze();
         }
-        self.flush(&turn)
+        let flushed = self.flush(&turn);
+        if matches!(flushed, Err(Error::Full { .. })) {
+            // Behind this checkpoint there may be room.
+            self.send_flush();
+        }
+        flushed
     }
 
     fn make_room(&self) {
@@ -151,7 +156,7 @@ impl Index for BeTree {
     }
 
     fn stop(&self) -> Result<(), Error> {
-        let turn = self.turns.take();
+        let turn = self.take_turn();
         if self.is_cleared.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -186,7 +191,7 @@ impl Index for BeTree {
     fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         self.is_cleared.store(true, Ordering::SeqCst);
         // Nobody flushes any more.
-        let turn = self.turns.take();
+        let turn = self.take_turn();
         self.update_claim();
         self.clear_pages(&turn, free_overflow)
     }

@@ -12,7 +12,6 @@ use super::messages::Messages;
 use super::tree::BeTree;
 use crate::buffered::{Folding, Fragment, KeyVersions, RangeTombstones, Retention};
 use crate::index::{Horizon, Version};
-use crate::log::Timestamp;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
 
@@ -21,9 +20,6 @@ pub(super) struct Merging<'a> {
     tree: &'a BeTree,
     /// `None` while the log is replayed: everything stays.
     horizon: Option<Arc<dyn Horizon>>,
-    /// The first commit that a checkpoint that is made now would have to have replayed. Of a key with a later
-    /// version something stays, so that the replay sees that it has been here.
-    replay_from: Timestamp,
     /// References of overflow values that were left out.
     pub gone: Vec<Vec<u8>>,
 }
@@ -51,7 +47,7 @@ impl Flushed {
 
 impl<'a> Merging<'a> {
     pub fn new(tree: &'a BeTree) -> Self {
-        Self { tree, horizon: tree.shared.horizon(), replay_from: tree.first_in_memory(), gone: Vec::new() }
+        Self { tree, horizon: tree.shared.horizon(), gone: Vec::new() }
     }
 
     /// A part whose buffer has what comes besides what it had.
@@ -60,8 +56,7 @@ impl<'a> Merging<'a> {
         ranges.extend(&flushed.ranges);
         let messages = self.merge(flushed, &before.messages, &ranges, false);
         if let Some(horizon) = self.horizon.as_ref().filter(|_| !ranges.is_empty()) {
-            let visible = horizon.visible();
-            let retention = Retention { snapshots: horizon.snapshots(), visible };
+            let retention = Retention::new(horizon.as_ref());
             ranges.retain(|range| retention.needed(range, false));
         }
         Content { ranges, messages, ..before }
@@ -133,35 +128,24 @@ impl<'a> Merging<'a> {
             removed => removed,
         };
         let Some(horizon) = self.horizon.clone() else { return };
-        let newest = versions.all.first().map(|held| held.version.timestamp());
-        // The timestamp first: see `Retention`.
-        let visible = horizon.visible();
-        let retention = Retention { snapshots: horizon.snapshots(), visible };
+        let retention = Retention::new(horizon.as_ref());
         let is_oldest = is_leaf || planted!(TombstoneStopsAbove);
         self.take_unneeded(&retention, versions, removed, is_oldest);
         if versions.all.iter().any(|held| held.version.is_operands()) {
             let operator = self.tree.operator.as_deref();
             let bytes_max = self.tree.shape.value_bytes_max();
-            let folding = Folding { operator, retention: &retention, removed, is_oldest: is_leaf, bytes_max };
+            let folding = Folding {
+                operator,
+                retention: &retention,
+                removed,
+                // A removal that is replayed comes to a buffer again, over newer versions.
+                is_removed_for_good: planted!(RangeEndsInBuffer),
+                is_oldest: is_leaf,
+                bytes_max,
+            };
             let failures = folding.fold(versions);
             self.tree.counters.operator_failures.fetch_add(failures, Relaxed);
             self.take_unneeded(&retention, versions, removed, is_leaf);
-        }
-        if is_leaf {
-            // The log has operands instead, which are not replayed any more.
-            versions.all.pop_if(|last| {
-                let timestamp = last.version.timestamp();
-                let is_known =
-                    timestamp <= visible && !retention.snapshots.any_within(Timestamp(0), timestamp);
-                last.version.is_merged_away() && timestamp < self.replay_from && is_known
-            });
-        }
-        if let Some(newest) = newest.filter(|_| versions.all.is_empty()) {
-            let removed_at = removed.and_then(|removed| removed.newest(Timestamp(u64::MAX)));
-            let last = newest.max(removed_at.unwrap_or_default());
-            if last >= self.replay_from && !planted!(ReplayedRemovalForgotten) {
-                versions.push(Version::tombstone(last), &[]);
-            }
         }
     }
 

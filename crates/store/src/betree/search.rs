@@ -12,7 +12,7 @@ use std::task::Poll;
 
 /// Attempts after which it matters whether the store is poisoned, and nobody may change the tree any more:
 /// memory may be so full that each page on the way evicts the one above it, again and again.
-pub(super) const ATTEMPTS: u32 = 64;
+pub(super) const ATTEMPTS: u32 = 8;
 
 /// What was found of a key, from the newest sources on.
 #[derive(Default)]

@@ -26,10 +26,10 @@ use super::search::ATTEMPTS;
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
-use crate::buffered::{Cuts, Full, Memtable, Memtables, Room, Shared, Turns};
+use crate::buffered::{Cuts, Full, Memtable, Memtables, Room, Shared, Turn, Turns};
 use crate::header::{Header, PageId, PageKind};
 use crate::index::{TreeId, TreeOperator, Write};
-use crate::log::{LogRecord, Timestamp};
+use crate::log::LogRecord;
 use crate::pool::{Access, OptimisticGuard, Pool};
 use crate::segment::Claim;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +41,12 @@ pub(super) const LEVEL_MIN: u16 = 1;
 
 /// More levels than any tree has.
 pub(super) const LEVEL_MAX: u16 = 64;
+
+/// The right to change pages of a tree, until this is dropped.
+pub(super) struct FlushTurn<'a> {
+    _own: Turn<'a>,
+    _memory: Turn<'a>,
+}
 
 /// See the module.
 pub(crate) struct BeTree {
@@ -93,7 +99,7 @@ impl BeTree {
         (decided, basement_class): (Decided, usize),
         operator: Option<Arc<TreeOperator>>,
     ) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self {
+        let tree = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             id,
             shared: Arc::clone(shared),
@@ -110,7 +116,9 @@ impl BeTree {
             is_making_room: AtomicBool::new(false),
             cuts: Cuts::default(),
             claim: shared.segments.owned.claim(),
-        })
+        });
+        tree.shared.flush_room.raise(tree.flush_bytes());
+        tree
     }
 
     /// Claims the room that flushes need, now that memtables have changed.
@@ -133,11 +141,6 @@ impl BeTree {
 
     pub(super) fn flushed_to(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
         self.flushed_to.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The first commit that is in a memtable.
-    pub(super) fn first_in_memory(&self) -> Timestamp {
-        self.memtables().first().map_or(Timestamp(u64::MAX), |first| first.timestamp)
     }
 
     /// Freezes the active memtable.
@@ -166,6 +169,25 @@ impl BeTree {
             self.replace(&full);
             self.send_flush();
         }
+    }
+
+    /// Waits until nobody else changes pages of the tree, and there is memory for those that are changed.
+    pub(super) fn take_turn(&self) -> FlushTurn<'_> {
+        let own = self.turns.take();
+        FlushTurn { _own: own, _memory: self.shared.flush_memory.take_share(self.flush_bytes()) }
+    }
+
+    /// The same, unless it would have to wait.
+    pub(super) fn try_take_turn(&self) -> Option<FlushTurn<'_>> {
+        let own = self.turns.try_take()?;
+        let memory = self.shared.flush_memory.try_take_share(self.flush_bytes())?;
+        Some(FlushTurn { _own: own, _memory: memory })
+    }
+
+    /// Bytes of the pages that a flush changes in a section, with new ones, more or less.
+    pub(super) fn flush_bytes(&self) -> u64 {
+        let more_at_once = self.children_at_once() as u64 - 1;
+        4 * self.shape.part_bytes() + self.leaf_batch_bytes() + more_at_once * self.child_flush_bytes()
     }
 
     /// What is in a page, which nobody changes, as the caller has the turn.

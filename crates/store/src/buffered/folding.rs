@@ -21,6 +21,9 @@ pub(crate) struct Folding<'a> {
     pub retention: &'a Retention<'a>,
     /// The removals of ranges that have the key.
     pub removed: Option<&'a Fragment>,
+    /// Whether all versions of the key that are elsewhere are older than these removals, or newer than all
+    /// versions here.
+    pub is_removed_for_good: bool,
     /// Whether no older version of the key is anywhere else.
     pub is_oldest: bool,
     /// Bytes that a version has at most.
@@ -68,7 +71,7 @@ impl Folding<'_> {
         let removed_at = self.removed.and_then(|range| range.first_after(before));
         if removed_at.is_some_and(|removed_at| removed_at < timestamp) {
             self.end(folded);
-            folded.below = Below::Nothing;
+            folded.below = if self.is_removed_for_good { Below::Nothing } else { Below::Unknown };
         }
         if version.is_operands() {
             let newest = folded.gathered.last().map(|(newest, _)| *newest);
@@ -154,7 +157,7 @@ impl Folding<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::{AppendOperator, Snapshots, own_operators};
+    use crate::index::{AppendOperator, FixedHorizon, own_operators};
 
     fn list(operand: &[u8]) -> Vec<u8> {
         let mut list = Vec::new();
@@ -164,11 +167,8 @@ mod tests {
 
     /// What becomes of versions, the newest first: a letter for operands, `=` and a value, or `-`.
     fn folded(all: &[(u64, &str)], taken: &[u64], is_oldest: bool, removed: &[u64]) -> Vec<(u64, String)> {
-        let snapshots = Snapshots::default();
-        for timestamp in taken {
-            snapshots.take(|_| Ok(Timestamp(*timestamp))).unwrap();
-        }
-        let retention = Retention { snapshots: &snapshots, visible: Timestamp(90) };
+        let horizon = FixedHorizon::new(90, 90, taken);
+        let retention = Retention::new(&horizon);
         let operators = own_operators();
         let operator = operators.of_tree(AppendOperator::NAME);
         let removed_at = removed.iter().copied().map(Timestamp).collect();
@@ -187,6 +187,7 @@ mod tests {
             operator: Some(&operator),
             retention: &retention,
             removed: Some(&range).filter(|_| !removed.is_empty()),
+            is_removed_for_good: true,
             is_oldest,
             bytes_max: 8,
         };
@@ -202,6 +203,29 @@ mod tests {
             (held.version.timestamp().0, what)
         };
         versions.all.iter().map(one).collect()
+    }
+
+    #[test]
+    fn operands_over_a_removal_wait_for_what_may_lie_below() {
+        let horizon = FixedHorizon::new(90, 90, &[]);
+        let (retention, operators) = (Retention::new(&horizon), own_operators());
+        let operator = operators.of_tree(AppendOperator::NAME);
+        let range = Fragment { lower: vec![0], upper: vec![255], removed_at: vec![Timestamp(4)] };
+        for is_removed_for_good in [false, true] {
+            let mut versions = KeyVersions::default();
+            versions.begin(b"k");
+            versions.push(Version::operands(Timestamp(9)), &list(b"a"));
+            let folding = Folding {
+                operator: Some(&operator),
+                retention: &retention,
+                removed: Some(&range),
+                is_removed_for_good,
+                is_oldest: false,
+                bytes_max: 8,
+            };
+            assert_eq!(folding.fold(&mut versions), 0);
+            assert_eq!(versions.all[0].version.is_operands(), !is_removed_for_good);
+        }
     }
 
     fn expect(all: &[(u64, &str)]) -> Vec<(u64, String)> {

@@ -2,18 +2,28 @@
 
 use super::ranges::Fragment;
 use super::versions::{Held, KeyVersions};
-use crate::index::{Snapshots, Version};
+use crate::index::{Horizon, Version};
 use crate::log::Timestamp;
 
 /// What decides that a version may go.
 pub(crate) struct Retention<'a> {
-    pub snapshots: &'a Snapshots,
-    /// All commits up to this one can be seen. It was read before `snapshots` are looked at, so that a
+    horizon: &'a dyn Horizon,
+    /// All commits up to this one can be seen. It was read before snapshots are looked at, so that a
     /// snapshot that comes later sees at least these.
     pub visible: Timestamp,
 }
 
-impl Retention<'_> {
+impl<'a> Retention<'a> {
+    /// As of now.
+    pub fn new(horizon: &'a dyn Horizon) -> Self {
+        Self { horizon, visible: horizon.visible() }
+    }
+
+    /// Whether a snapshot sees what was committed at the first of these, and replaced at the second.
+    fn is_seen(&self, from: Timestamp, until: Timestamp) -> bool {
+        self.horizon.snapshots().any_within(from, until)
+    }
+
     /// Takes out of the versions of a key, the newest first, those that nobody will see, and returns them.
     /// `removed`: the removals of ranges that have the key. `is_oldest`: no older version of the key is
     /// anywhere else.
@@ -35,7 +45,7 @@ impl Retention<'_> {
             // A snapshot sees a version from its own commit on until the next one's.
             hidden_from.is_some_and(|until| {
                 until <= self.visible
-                    && (!self.snapshots.any_within(timestamp, until) || planted!(VersionDroppedUnderSnapshot))
+                    && (!self.is_seen(timestamp, until) || planted!(VersionDroppedUnderSnapshot))
             })
         });
         let mut gone: Vec<Held> = gone.collect();
@@ -43,9 +53,9 @@ impl Retention<'_> {
             && let Some(last) = versions.pop_if(|last| {
                 let timestamp = last.version.timestamp();
                 last.version.is_tombstone()
-                    && !last.version.is_merged_away()
                     && timestamp <= self.visible
-                    && !self.snapshots.any_within(Timestamp(0), timestamp)
+                    && !self.is_seen(Timestamp(0), timestamp)
+                    && !(last.version.is_merged_away() && self.may_be_replayed(timestamp))
             })
         {
             gone.push(last);
@@ -53,10 +63,15 @@ impl Retention<'_> {
         gone
     }
 
+    /// Whether a crash may come after which the log is replayed from this commit or an earlier one. It has
+    /// operands where merges have left nothing, and what they were over is gone.
+    fn may_be_replayed(&self, timestamp: Timestamp) -> bool {
+        timestamp > self.horizon.replayed_behind()
+    }
+
     /// Whether operands of two commits, the older one first, may become one version, of the newer one.
     pub fn may_join(&self, older: Timestamp, newer: Timestamp) -> bool {
-        newer <= self.visible
-            && (!self.snapshots.any_within(older, newer) || planted!(OperandsJoinedAcrossSnapshot))
+        newer <= self.visible && (!self.is_seen(older, newer) || planted!(OperandsJoinedAcrossSnapshot))
     }
 
     /// The removals of a range that somebody needs, the newest first. `is_oldest`: no older version of its
@@ -72,7 +87,7 @@ impl Retention<'_> {
 
     /// The newest of the removals of a range of which everybody knows: nobody sees anything older there.
     pub fn known(&self, range: &Fragment) -> Option<Timestamp> {
-        let is_known = |at: &Timestamp| *at <= self.visible && !self.snapshots.any_within(Timestamp(0), *at);
+        let is_known = |at: &Timestamp| *at <= self.visible && !self.is_seen(Timestamp(0), *at);
         range.removed_at.iter().copied().find(is_known)
     }
 }
@@ -88,7 +103,7 @@ fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp
 mod tests {
     use super::*;
     use crate::buffered::versions::KeyVersions;
-    use crate::index::Version;
+    use crate::index::{FixedHorizon, Version};
 
     fn versions(all: &[i64]) -> Vec<Held> {
         let mut versions = KeyVersions::default();
@@ -110,17 +125,10 @@ mod tests {
         let removed_at: Vec<Timestamp> = removed.iter().copied().map(Timestamp).collect();
         let range = Fragment { lower: vec![0], upper: vec![9], removed_at };
         let removed = Some(range).filter(|range| !range.removed_at.is_empty());
-        let snapshots = Snapshots::default();
-        for timestamp in taken {
-            snapshots.take(|_| Ok(Timestamp(*timestamp))).unwrap();
-        }
+        let horizon = FixedHorizon::new(visible, visible, taken);
         let mut versions = versions(all);
         let count = versions.len();
-        let gone = Retention { snapshots: &snapshots, visible: Timestamp(visible) }.take_unneeded(
-            &mut versions,
-            removed.as_ref(),
-            is_oldest,
-        );
+        let gone = Retention::new(&horizon).take_unneeded(&mut versions, removed.as_ref(), is_oldest);
         assert_eq!(versions.len() + gone.len(), count);
         let number = |own: &Held| {
             let number = own.version.timestamp().0 as i64;
@@ -149,6 +157,18 @@ mod tests {
         assert_eq!(left_of(&[7, 5], &[6], 20, &[5], false), [7, 5]);
         assert_eq!(left_of(&[7, 5], &[9, 6, 2], 20, &[5, 8], false), [7, 5]);
         assert_eq!(left_of(&[7, 5], &[4], 20, &[], true), [7]);
+    }
+
+    #[test]
+    fn what_merges_have_removed_stays_as_long_as_they_may_be_replayed() {
+        let left = |replayed_behind, is_oldest| {
+            let mut versions = KeyVersions::default();
+            versions.push(Version::merged_away(Timestamp(7)), &[]);
+            let horizon = FixedHorizon::new(20, replayed_behind, &[]);
+            Retention::new(&horizon).take_unneeded(&mut versions.all, None, is_oldest);
+            versions.all.len()
+        };
+        assert_eq!([left(6, true), left(7, true), left(7, false)], [1, 0, 1]);
     }
 
     #[test]

@@ -1,34 +1,62 @@
-//! Turns: one task at a time changes which tables a tree has, and may wait meanwhile.
+//! Turns: tasks wait until what they need is free, and have it until they are done. One task at a time changes
+//! which tables a tree has; flushes have memory for the pages that they change.
 
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, PoisonError};
 use crate::task::{Waker, park, waker};
 
-/// See the module.
-#[derive(Default)]
+/// Something of which there is so much.
 pub(crate) struct Turns {
-    is_taken: AtomicBool,
+    all: u64,
+    free: AtomicU64,
     waiting: Mutex<Vec<Waker>>,
 }
 
-/// The right to change, until this is dropped.
-pub(crate) struct Turn<'a>(&'a Turns);
+/// What a task has of it, until this is dropped.
+pub(crate) struct Turn<'a> {
+    turns: &'a Turns,
+    amount: u64,
+}
+
+impl Default for Turns {
+    /// One task at a time has it.
+    fn default() -> Self {
+        Self::of(1)
+    }
+}
 
 impl Turns {
-    /// Takes the turn, if nobody has it.
-    pub fn try_take(&self) -> Option<Turn<'_>> {
-        (!self.is_taken.swap(true, Ordering::SeqCst)).then(|| Turn(self))
+    pub fn of(all: u64) -> Self {
+        Self { all, free: AtomicU64::new(all), waiting: Mutex::default() }
     }
 
-    /// Takes the turn; parks until nobody has it.
+    /// Takes all of it, if that is free.
+    pub fn try_take(&self) -> Option<Turn<'_>> {
+        self.try_take_share(self.all)
+    }
+
+    /// Takes all of it; parks until it is free.
     pub fn take(&self) -> Turn<'_> {
+        self.take_share(self.all)
+    }
+
+    /// Takes so much, or all there is, if that is free.
+    pub fn try_take_share(&self, amount: u64) -> Option<Turn<'_>> {
+        let amount = amount.min(self.all);
+        let rest = |free: u64| free.checked_sub(amount);
+        let taken = self.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, rest);
+        taken.is_ok().then(|| Turn { turns: self, amount })
+    }
+
+    /// The same; parks until it is free.
+    pub fn take_share(&self, amount: u64) -> Turn<'_> {
         loop {
-            if let Some(turn) = self.try_take() {
+            if let Some(turn) = self.try_take_share(amount) {
                 return turn;
             }
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waker());
             // It may have been given back before there was somebody to wake.
-            if let Some(turn) = self.try_take() {
+            if let Some(turn) = self.try_take_share(amount) {
                 return turn;
             }
             park();
@@ -38,8 +66,9 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.is_taken.store(false, Ordering::SeqCst);
-        let waiting = std::mem::take(&mut *self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        self.turns.free.fetch_add(self.amount, Ordering::SeqCst);
+        let waiting = &self.turns.waiting;
+        let waiting = std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner));
         waiting.iter().for_each(Waker::wake);
     }
 }
@@ -70,6 +99,28 @@ mod tests {
                 .collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert_eq!(shared.1.load(Ordering::Relaxed), 3);
+            assert!(shared.0.try_take().is_some());
+        });
+    }
+
+    #[test]
+    fn tasks_have_no_more_at_a_time_than_there_is() {
+        explore(2000, || {
+            let shared = Arc::new((Turns::of(3), AtomicU64::new(0)));
+            let threads: Vec<_> = [1, 2, 3, 4]
+                .into_iter()
+                .map(|amount: u64| {
+                    let shared = Arc::clone(&shared);
+                    spawn(move || {
+                        let _turn = shared.0.take_share(amount);
+                        let others = shared.1.fetch_add(amount.min(3), Ordering::Relaxed);
+                        assert!(others + amount.min(3) <= 3);
+                        point();
+                        shared.1.fetch_sub(amount.min(3), Ordering::Relaxed);
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert!(shared.0.try_take().is_some());
         });
     }

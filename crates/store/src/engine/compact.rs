@@ -20,15 +20,18 @@ impl Engine {
     }
 
     /// Moves what is live to the device's beginning, in rounds, until that helps no more or `goes_on`, which
-    /// is told how many bytes the device has, says no. Then cuts the device's free end off. It does nothing
-    /// on a device that keeps its size, or while another compaction is under way.
+    /// is told how many bytes the device has, says no. Then cuts the device's free end off. On a device that
+    /// keeps its size, and while another compaction is under way, it only makes room within.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no room for a checkpoint; [`Error::Poisoned`].
     pub fn compact(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<(), Error> {
-        let Some(compaction) = self.parts.segments.compactor.begin() else { return Ok(()) };
         // What only snapshots see stays; what nobody sees goes.
         self.transactions().settle()?;
+        let Some(compaction) = self.parts.segments.compactor.begin() else {
+            // Within a device that keeps its size, what is removed makes room.
+            return self.transactions().withdraw(u64::MAX);
+        };
         // Values that were removed just now are freed in the background.
         let until = now(&self.parts.devices) + FREEING_MAX;
         while self.overflow_values.is_freeing() && now(&self.parts.devices) < until {

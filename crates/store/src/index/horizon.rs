@@ -12,6 +12,9 @@ pub(crate) trait Horizon: Send + Sync {
     /// The commit up to which all can be seen.
     fn visible(&self) -> Timestamp;
 
+    /// The last commit that is not replayed after a crash, whatever checkpoint comes before it.
+    fn replayed_behind(&self) -> Timestamp;
+
     /// Nobody sees the overflow value with this reference any more.
     fn overflow_is_gone(&self, reference: &[u8]);
 
@@ -20,4 +23,47 @@ pub(crate) trait Horizon: Send + Sync {
     /// # Errors
     /// [`Error::Corrupt`], also if the value is gone by now; [`Error::Io`].
     fn read_overflow(&self, reference: &[u8], into: &mut Vec<u8>) -> Result<(), Error>;
+}
+
+/// One that is told what it says, for tests.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct FixedHorizon {
+    snapshots: Snapshots,
+    visible: Timestamp,
+    replayed_behind: Timestamp,
+}
+
+#[cfg(test)]
+impl FixedHorizon {
+    /// Commits up to the first of these can be seen, and those behind the second may be replayed.
+    pub fn new(visible: u64, replayed_behind: u64, snapshots: &[u64]) -> Self {
+        let (visible, replayed_behind) = (Timestamp(visible), Timestamp(replayed_behind));
+        let own = Self { visible, replayed_behind, ..Self::default() };
+        for timestamp in snapshots {
+            own.snapshots.take(|_| Ok(Timestamp(*timestamp))).unwrap();
+        }
+        own
+    }
+}
+
+#[cfg(test)]
+impl Horizon for FixedHorizon {
+    fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    fn visible(&self) -> Timestamp {
+        self.visible
+    }
+
+    fn replayed_behind(&self) -> Timestamp {
+        self.replayed_behind
+    }
+
+    fn overflow_is_gone(&self, _reference: &[u8]) {}
+
+    fn read_overflow(&self, _reference: &[u8], _into: &mut Vec<u8>) -> Result<(), Error> {
+        Err(Error::Closed)
+    }
 }

@@ -54,6 +54,8 @@ pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
 pub(crate) use eager::is_eager;
 pub(crate) use hint::{KeySlot, LeafHint};
+#[cfg(test)]
+pub(crate) use horizon::FixedHorizon;
 pub(crate) use horizon::Horizon;
 pub use kind::IndexKind;
 pub(crate) use kind::Parameters;

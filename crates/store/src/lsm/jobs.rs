@@ -64,11 +64,8 @@ impl Jobs {
         let mut state = self.state();
         // Under the lock, with which nobody may wait: the tables of a job that has ended are in them.
         let levels = levels();
-        let dropping = horizon.and_then(|horizon| {
-            // The timestamp first: see `Retention`.
-            let visible = horizon.visible();
-            hidden::pick(&levels, &state.busy, &Retention { snapshots: horizon.snapshots(), visible })
-        });
+        let dropping =
+            horizon.and_then(|horizon| hidden::pick(&levels, &state.busy, &Retention::new(horizon)));
         if let Some(job) = dropping {
             let ticket = state.busy.begin(&job);
             return Some((job, ticket, levels));

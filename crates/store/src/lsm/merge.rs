@@ -454,9 +454,7 @@ fn written_bytes(made: &[Made]) -> u64 {
 
 /// The removals of ranges that somebody needs.
 fn needed(horizon: &dyn Horizon, ranges: &RangeTombstones, older: &[Run]) -> RangeTombstones {
-    // The timestamp first: see `Retention`.
-    let visible = horizon.visible();
-    let retention = Retention { snapshots: horizon.snapshots(), visible };
+    let retention = Retention::new(horizon);
     let mut left = ranges.clone();
     left.retain(|range| {
         let is_oldest = !older.iter().any(|run| !overlapping(run, range.interval()).is_empty());
@@ -486,9 +484,7 @@ impl Lsm {
             run.get(first).is_some_and(|table| table.covers(versions.key()))
         };
         let is_oldest = !older.iter().any(covers) || planted!(TombstoneDroppedOverOlder);
-        // The timestamp first: see `Retention`.
-        let visible = horizon.visible();
-        let retention = Retention { snapshots: horizon.snapshots(), visible };
+        let retention = Retention::new(horizon);
         let mut take_unneeded = |versions: &mut KeyVersions| {
             for held in retention.take_unneeded(&mut versions.all, removed, is_oldest) {
                 if held.version.is_overflow() {
@@ -500,7 +496,14 @@ impl Lsm {
         if versions.all.iter().any(|held| held.version.is_operands()) {
             let bytes_max = self.options.block_bytes() / 4;
             let operator = self.operator.as_deref();
-            let folding = Folding { operator, retention: &retention, removed, is_oldest, bytes_max };
+            let folding = Folding {
+                operator,
+                retention: &retention,
+                removed,
+                is_removed_for_good: true,
+                is_oldest,
+                bytes_max,
+            };
             let failures = folding.fold(versions);
             self.counters.operator_failures.fetch_add(failures, Ordering::Relaxed);
             take_unneeded(versions);

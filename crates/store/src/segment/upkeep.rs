@@ -291,6 +291,44 @@ impl Upkeep {
         })
     }
 
+    /// Waits until pages of so many bytes may become dirty besides those that are: a checkpoint must find
+    /// room for them, before which nothing becomes free. For work that commits have left room for.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no room and none is to be expected, or a checkpoint is under way;
+    /// [`Error::Poisoned`].
+    pub fn wait_to_change(&self, bytes: u64) -> Result<(), Error> {
+        if self.is_in_place() {
+            return self.poison.check();
+        }
+        self.changes.wait_until(|| {
+            self.poison.check()?;
+            let is_room = self.space.room(self.locator.dirty().bytes + bytes).to_remove;
+            if !is_room {
+                self.tend(true);
+                self.check_hope()?;
+                if self.space.is_checkpointing() {
+                    // What cleaners empty becomes free behind it.
+                    return Err(self.full());
+                }
+            }
+            Ok(is_room)
+        })
+    }
+
+    /// Waits until no checkpoint is writing pages. Whether one was.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`].
+    pub fn wait_for_checkpoint(&self) -> Result<bool, Error> {
+        let was_checkpointing = self.space.is_checkpointing();
+        self.changes.wait_until(|| {
+            self.poison.check()?;
+            Ok(!self.space.is_checkpointing())
+        })?;
+        Ok(was_checkpointing)
+    }
+
     /// Waits until pages would have room if an owner took a segment, while the device grows.
     ///
     /// # Errors
@@ -319,11 +357,15 @@ impl Upkeep {
         let stuck =
             need.hopeless || self.is_stopped() || is_alone || self.space.is_checkpointing() && !need.freeing;
         if stuck && !busy && !self.growth.begin() {
-            let usage = self.space.usage();
-            let why = format!("{} of {} bytes are live pages", usage.live_bytes, usage.bytes);
-            return Err(Error::Full { why });
+            return Err(self.full());
         }
         Ok(())
+    }
+
+    #[cold]
+    fn full(&self) -> Error {
+        let usage = self.space.usage();
+        Error::Full { why: format!("{} of {} bytes are live pages", usage.live_bytes, usage.bytes) }
     }
 
     /// Waits while more than [`PACED_BYTES`] are on their way to the device, unless somebody waits for room,

@@ -393,11 +393,11 @@ bugs! {
     ValuesGivenUpBeforeFlush: "values-given-up-before-flush", BeTree;
     /// A tombstone ends in a buffer, although older versions of its key lie below: removed records come back.
     TombstoneStopsAbove: "tombstone-stops-above", BeTree;
-    /// Of a key that was removed nothing stays, although its versions may be replayed: they come back, with
-    /// overflow values that are others' by now.
-    ReplayedRemovalForgotten: "replayed-removal-forgotten", BeTree;
     /// Overflow values that flushes leave out are not given up: their pages leak.
     LeftOutValueLeaks: "left-out-value-leaks", BeTree;
+    /// Operands over a removal of a range become values in a buffer, although values that are newer than the
+    /// removal lie below it after a replay: these are lost.
+    RangeEndsInBuffer: "range-ends-in-buffer", BeTree;
     /// A removal of a range that comes to a leaf removes nothing there: removed records come back.
     RangeEndsAboveLeaf: "range-ends-above-leaf", BeTree;
     /// The versions of a key are split over two basement nodes: look-ups see one of them.

@@ -71,6 +71,10 @@ impl Horizon for Transactions {
         self.visible.get()
     }
 
+    fn replayed_behind(&self) -> Timestamp {
+        self.replay_start().1
+    }
+
     fn overflow_is_gone(&self, reference: &[u8]) {
         self.free_overflow(reference);
     }

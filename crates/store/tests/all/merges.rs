@@ -24,7 +24,7 @@ fn text(tree: &Tree, key: &str) -> Option<String> {
     tree.get(key).unwrap().map(|value| String::from_utf8_lossy(&value).into_owned())
 }
 
-/// Appends, removes the record at an operand `-`, fails at `!` and panics at `?` while it is told to.
+/// Appends, removes the record at an operand `-`, and at `/` if there is one, fails at `!` and panics at `?` while it is told to.
 struct Moody(Arc<AtomicBool>);
 
 impl MergeOperator for Moody {
@@ -42,6 +42,7 @@ impl MergeOperator for Moody {
         for operand in operands {
             match *operand {
                 b"-" => value = None,
+                b"/" if value.is_some() => value = None,
                 b"!" if self.0.load(Ordering::Relaxed) => return Err("it is in a bad mood".into()),
                 b"?" if self.0.load(Ordering::Relaxed) => panic!("it loses its temper"),
                 operand => value.get_or_insert_default().extend_from_slice(operand),
@@ -273,21 +274,33 @@ fn a_store_without_the_operator_opens_and_says_what_is_missing() {
     }
 }
 
+const MANY: usize = 4000;
+
 /// The log has the merges before a removal that an operator has brought about, and not what they were over.
 #[test]
 fn a_record_that_was_merged_away_stays_away() {
+    [IndexKind::Lsm, IndexKind::BeTree].into_iter().for_each(a_record_stays_away);
+}
+
+fn a_record_stays_away(kind: IndexKind) {
     let mood = || Moody(Arc::default());
     let (folder, crashed) = (folder(), folder());
-    let db = builder(folder.path()).merge_operator(mood()).create().unwrap();
-    let tree = db.tree_with("moods", &options(IndexKind::Lsm, "test.moody")).unwrap();
-    let other = db.tree_with("other", &TreeOptions::new().kind(IndexKind::Lsm)).unwrap();
+    // No checkpoint comes before it is asked for.
+    let db = builder(folder.path()).log_bytes(8 << 20).merge_operator(mood()).create().unwrap();
+    let tree = db.tree_with("moods", &options(kind, "test.moody")).unwrap();
+    let other = db.tree_with("other", &TreeOptions::new().kind(kind)).unwrap();
     tree.insert("a", "x").unwrap();
     db.checkpoint().unwrap();
     other.insert("keeps the log", "x").unwrap();
-    tree.merge("a", "-").unwrap();
+    // Over nothing it is a value.
+    tree.merge("a", "/").unwrap();
+    // So many that they push it to where nothing is left of it.
+    let mut many = db.batch();
+    (0..MANY).for_each(|number| many.insert(&tree, format!("b{number:05}"), [7; 100]).unwrap());
+    many.commit().unwrap();
     db.checkpoint().unwrap();
     assert_eq!(text(&tree, "a"), None);
-    assert_eq!(tree.iter().unwrap().count(), 0);
+    assert_eq!(tree.iter().unwrap().count(), MANY);
     // The log still has the merge, as the other tree needs it from before that on.
     std::fs::copy(folder.path().join(DATA_FILE), crashed.path().join(DATA_FILE)).unwrap();
     let after = builder(crashed.path()).merge_operator(mood()).open().unwrap();
