@@ -29,6 +29,8 @@ settings! {
         RequestsInFlight(Count), requests_in_flight, "requests in flight", DEPTHS;
         /// Node size of trees whose creator names none.
         Node(Bytes), node, "node", SIZES;
+        /// Blocks of a node of which a look-up reads single ones.
+        NodeBlocks(Count), node_blocks, "blocks of a node", DEPTHS;
         /// Bytes of a store of fixed size.
         Space(Bytes), space, "space", SPACES;
         /// Bytes of a new store that grows.

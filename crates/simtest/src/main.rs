@@ -13,8 +13,8 @@ use flashgrain::IndexKind;
 use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
 use flashgrain_simtest::campaign::{
-    Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Histories, Hunt, Inside, Kind,
-    Listing, Lives, Nth, OfKind, Report, Rot, Tokens, Trial, run, shrink,
+    Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Histories, Hunt, InBlocks,
+    Inside, Kind, Listing, Lives, Nth, OfKind, Report, Rot, Tokens, Trial, run, shrink,
 };
 use flashgrain_simtest::world::Habits;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
@@ -133,6 +133,8 @@ enum Trees {
     Lsm,
     /// Bε-trees.
     BeTree,
+    /// B+-trees whose nodes are in blocks.
+    Blocks,
 }
 
 impl Trees {
@@ -142,6 +144,7 @@ impl Trees {
             Self::AppendOnly => Box::new(OfKind::new(IndexKind::AppendOnly, campaign)),
             Self::Lsm => Box::new(OfKind::new(IndexKind::Lsm, campaign)),
             Self::BeTree => Box::new(OfKind::new(IndexKind::BeTree, campaign)),
+            Self::Blocks => Box::new(InBlocks::new(campaign)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | kind | its parameters in the catalog |
 //! | --- | --- |
-//! | B+-tree | size class of the nodes, u16; root page, u64; both little-endian |
+//! | B+-tree | size class of the nodes, u8; log2 of the blocks of a node, u8; root page, u64, little-endian |
 //! | LSM-tree | the same, of its blocks and the root page of its manifest, and its [numbers](Decided) |
 //! | Bε-tree | the same, of its basement nodes and the part for its root, and its [numbers](betree::Decided) |
 
@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Weak};
 
 use crate::betree::{self, BeTree, BeTreeOptions};
-use crate::btree::BTree;
+use crate::btree::{BTree, NodeForm};
 use crate::buffered::Shared;
 use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
@@ -36,17 +36,29 @@ pub(crate) struct Factory {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
     pub kind: IndexKind,
-    /// Size class of the nodes, or of the blocks of an LSM-tree.
+    /// Size class of the nodes, or of their blocks; of the blocks of an LSM-tree.
     pub class: u16,
+    /// Of a B+-tree, log2 of the blocks of a node; zero if nodes are read whole.
+    pub blocks_log2: u8,
     /// Of an LSM-tree.
     pub lsm: LsmOptions,
     /// Of a Bε-tree.
     pub be_tree: BeTreeOptions,
 }
 
+impl Plan {
+    /// The nodes of a B+-tree.
+    fn form(&self) -> NodeForm {
+        NodeForm {
+            class: usize::from(self.class) + usize::from(self.blocks_log2),
+            blocks_log2: self.blocks_log2,
+        }
+    }
+}
+
 /// What the parameters of every kind begin with.
 struct Nodes {
-    class: u16,
+    form: NodeForm,
     root: PageId,
 }
 
@@ -56,17 +68,19 @@ const NODES_BYTES: usize = 10;
 impl Nodes {
     fn encode(&self) -> Parameters {
         let mut parameters = Parameters::new();
-        parameters.extend_from_slice(&self.class.to_le_bytes());
+        parameters.extend_from_slice(&[self.form.class as u8, self.form.blocks_log2]);
         parameters.extend_from_slice(&self.root.0.to_le_bytes());
         parameters
     }
 
     fn decode(id: TreeId, parameters: &[u8]) -> Result<Self, Error> {
-        let class = parameters.first_chunk().map(|class| u16::from_le_bytes(*class));
+        let form = parameters.first_chunk();
+        let form =
+            form.map(|[class, blocks_log2]| NodeForm { class: (*class).into(), blocks_log2: *blocks_log2 });
         let root = parameters.get(2..NODES_BYTES).and_then(|root| <[u8; 8]>::try_from(root).ok());
-        match (class, root) {
-            (Some(class), Some(root)) if usize::from(class) < CLASSES => {
-                Ok(Self { class, root: PageId(u64::from_le_bytes(root)) })
+        match (form, root) {
+            (Some(form), Some(root)) if form.is_possible() => {
+                Ok(Self { form, root: PageId(u64::from_le_bytes(root)) })
             }
             _ => Err(Error::Corrupt {
                 what: format!("the catalog's entry of tree {}", id.0),
@@ -157,25 +171,27 @@ impl Factory {
     /// # Errors
     /// The pool's; [`Error::Options`] for numbers that no LSM-tree has.
     pub fn create(&self, plan: Plan) -> Result<Parameters, Error> {
-        let Plan { kind, class, lsm, be_tree } = plan;
+        let Plan { kind, class, lsm, be_tree, .. } = plan;
+        let plain = NodeForm::from(usize::from(class));
         match kind {
             IndexKind::BTree => {
-                let root = BTree::create(&self.pool, class.into(), false)?.root();
-                Ok(Nodes { class, root }.encode())
+                let form = plan.form();
+                let root = BTree::create(&self.pool, form, false)?.root();
+                Ok(Nodes { form, root }.encode())
             }
             #[cfg(feature = "testing")]
             IndexKind::AppendOnly => self.create(Plan { kind: IndexKind::BTree, ..plan }),
             IndexKind::Lsm => {
                 let decided = self.shared.decide_lsm(lsm)?;
                 let root = Lsm::create(&self.pool)?;
-                let mut parameters = Nodes { class, root }.encode();
+                let mut parameters = Nodes { form: plain, root }.encode();
                 parameters.extend_from_slice(&decided.encode());
                 Ok(parameters)
             }
             IndexKind::BeTree => {
                 let decided = betree::Decided::of(be_tree, self.shared.room)?;
                 let root = BeTree::create(&self.pool, decided, class.into(), self.shared.room)?;
-                let mut parameters = Nodes { class, root }.encode();
+                let mut parameters = Nodes { form: plain, root }.encode();
                 parameters.extend_from_slice(&decided.encode());
                 Ok(parameters)
             }
@@ -210,7 +226,7 @@ impl Factory {
     /// # Errors
     /// [`Error::Corrupt`] for parameters that no index has.
     pub fn plan(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Plan, Error> {
-        let class = Nodes::decode(id, parameters)?.class;
+        let form = Nodes::decode(id, parameters)?.form;
         let lsm = match kind {
             IndexKind::Lsm => decided(id, parameters)?.given(),
             _ => LsmOptions::default(),
@@ -219,7 +235,8 @@ impl Factory {
             IndexKind::BeTree => be_tree_decided(id, parameters)?.given(),
             _ => BeTreeOptions::default(),
         };
-        Ok(Plan { kind, class, lsm, be_tree })
+        let (class, blocks_log2) = (form.class_of_blocks() as u16, form.blocks_log2);
+        Ok(Plan { kind, class, blocks_log2, lsm, be_tree })
     }
 
     /// The index of which the catalog says this.
@@ -233,11 +250,11 @@ impl Factory {
         parameters: &[u8],
         operator: Option<Arc<TreeOperator>>,
     ) -> Result<Tree, Error> {
-        let Nodes { class, root } = Nodes::decode(id, parameters)?;
-        let map = || Arc::new(BTree::open(&self.pool, root, class.into()));
+        let Nodes { form, root } = Nodes::decode(id, parameters)?;
+        let map = || Arc::new(BTree::open(&self.pool, root, form));
         let index: Arc<dyn Index> = match kind {
             IndexKind::BTree => {
-                self.class_max.fetch_max(class.into(), Ordering::Relaxed);
+                self.class_max.fetch_max(form.class_of_blocks(), Ordering::Relaxed);
                 Arc::new(InPlace::new(id, map(), Arc::clone(self.all.history())))
             }
             #[cfg(feature = "testing")]
@@ -251,14 +268,14 @@ impl Factory {
                     id,
                     &self.shared,
                     root,
-                    (decided(id, parameters)?, class_bytes(class.into()) as usize),
+                    (decided(id, parameters)?, class_bytes(form.class) as usize),
                     operator,
                 )?;
                 self.all.add(id, &index);
                 index
             }
             IndexKind::BeTree => {
-                let numbers = (be_tree_decided(id, parameters)?, class.into());
+                let numbers = (be_tree_decided(id, parameters)?, form.class);
                 let index: Arc<dyn Index> = BeTree::open(id, &self.shared, root, numbers, operator);
                 self.all.add(id, &index);
                 index

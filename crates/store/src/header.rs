@@ -56,6 +56,25 @@ pub(crate) enum PageKind {
     Part = 5,
     /// A piece of a leaf of a Bε-tree.
     Basement = 6,
+    /// A node of a B+-tree whose image is in [blocks](crate::segment::blocks) of 4 KiB.
+    BlockNode4 = 16,
+    /// Of 8 KiB.
+    BlockNode8 = 17,
+    /// Of 16 KiB.
+    BlockNode16 = 18,
+    /// Of 32 KiB.
+    BlockNode32 = 19,
+}
+
+impl PageKind {
+    /// Nodes in blocks, by the blocks' size class.
+    pub const BLOCK_NODES: [Self; 4] =
+        [Self::BlockNode4, Self::BlockNode8, Self::BlockNode16, Self::BlockNode32];
+
+    /// Size class of the blocks of a page of the kind `kind`; `None` if it has none.
+    pub fn class_of_blocks(kind: u8) -> Option<usize> {
+        Self::BLOCK_NODES.iter().position(|node| *node as u8 == kind)
+    }
 }
 
 /// The header's fields.

@@ -1,10 +1,12 @@
 //! The numbers of a store's layout, fixed when it is created.
 
 mod decide;
+mod node_blocks;
 pub(crate) mod sizes;
 
 pub(crate) use decide::{Ground, NODE_BYTES, Overrides, UNIT_BYTES, check_node_bytes, decide};
 pub(crate) use flashgrain_settings::{Placement, SyncMethod};
+pub use node_blocks::NodeBlocks;
 
 use flashgrain_settings::layout::{Decision, Setting};
 use flashgrain_settings::{Bytes, Count};

@@ -56,6 +56,7 @@ pub use index::{
     MergeOperator, OperatorError, TreeOperations,
 };
 pub use io_context::Traffic;
+pub use layout::NodeBlocks;
 pub use log::Durability;
 pub use lsm::{LsmCompression, LsmLayout, LsmOptions, LsmThrottling, LsmWorkload};
 pub use task::JoinHandle;

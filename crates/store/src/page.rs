@@ -101,6 +101,20 @@ impl<'a> Page<'a> {
         into.truncate(start + length as usize);
     }
 
+    /// The same into `into`, as many bytes as it has; what the page lacks stays as it is.
+    pub fn copy_out(self, offset: u32, into: &mut [u8]) {
+        let words = self.words(offset, into.len() as u32);
+        for (chunk, word) in into.chunks_mut(4).zip(words) {
+            chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes()[..chunk.len()]);
+        }
+    }
+
+    /// The part of the page from `offset` on, of `length` bytes; as many of them as there are.
+    #[inline]
+    pub fn part(self, offset: u32, length: u32) -> Self {
+        Self { words: self.words(offset, length) }
+    }
+
     /// Stores `bytes` from `offset` on; what fills up their last word becomes zero.
     #[inline]
     pub fn copy_from(self, offset: u32, bytes: &[u8]) {

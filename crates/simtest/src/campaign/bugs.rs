@@ -9,7 +9,7 @@ use flashgrain::testing::{Bug, Finder};
 
 use super::counts::Counts;
 use super::run::Campaign;
-use super::{Counting, Crash, Decay, Errors, Failure, Histories, Listing, Lives, OfKind, Tokens};
+use super::{Counting, Crash, Decay, Errors, Failure, Histories, InBlocks, Listing, Lives, OfKind, Tokens};
 use crate::media::Choices;
 use crate::world::Habits;
 
@@ -58,6 +58,16 @@ fn lsm(campaign: impl Campaign + 'static, seeds: u64) -> Turn {
 /// With Bε-trees.
 fn be_tree(campaign: impl Campaign + 'static, seeds: u64) -> Turn {
     (Box::new(OfKind::new(IndexKind::BeTree, campaign)), seeds)
+}
+
+/// With nodes in blocks.
+fn in_blocks(campaign: impl Campaign + 'static, seeds: u64) -> Turn {
+    (Box::new(InBlocks::new(campaign)), seeds)
+}
+
+/// With so many records that most leaves are not in memory.
+fn in_many_blocks() -> Turn {
+    in_blocks(Crash { habits: Some(Habits::many_records()), states_per_life: 20, ..crashes() }, 4)
 }
 
 fn crashes() -> Crash {
@@ -150,6 +160,14 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
             be_tree(Lives::default(), 1),
         ],
         Finder::LsmDecay => vec![lsm(Decay::default(), 1)],
+        Finder::Blocks => vec![
+            in_blocks(Counting, 1),
+            in_blocks(Tokens, 2),
+            in_many_blocks(),
+            in_blocks(Errors { habits: Some(Habits::many_records()) }, 10),
+            in_blocks(Lives::default(), 1),
+        ],
+        Finder::BlocksDecay => vec![in_blocks(Decay::default(), 1)],
         Finder::Model => vec![counting(), tokens(), listing(), crash(), lives()],
         _ => vec![crash(), lives()],
     }

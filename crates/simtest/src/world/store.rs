@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flashgrain::testing::{Small, kind_of_trees};
+use flashgrain::testing::{Small, blocks_of_trees, kind_of_trees};
 use flashgrain::{Builder, Db, IndexKind, SyncMethod};
 use flashgrain_device::Device;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -31,7 +31,9 @@ pub fn segments_for(segments: u64) -> u64 {
         IndexKind::Lsm => SEGMENTS_OF_OWNERS,
         _ => 0,
     };
-    (segments + of_owners) * segments_per_usual_one()
+    // Of large nodes a unit has room for one, and the rest of it stays empty.
+    let factor = if blocks_of_trees() > 1 { 2 } else { 1 };
+    (segments * factor + of_owners) * segments_per_usual_one()
 }
 
 fn segments_per_usual_one() -> u64 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use flashgrain::testing::{Small, commit_of, kind_of_trees};
+use flashgrain::testing::{Small, blocks_of_trees, commit_of, kind_of_trees};
 use flashgrain::{
     AppendOperator, Db, Durability, Error, ErrorKind, IndexKind, Readable, Snapshot, Tree, TreeOptions, Value,
 };
@@ -17,6 +17,9 @@ use super::store::{Shape, small};
 /// Nothing is added to a batch of so many bytes: a store takes none of more than an eighth of its log, and
 /// the smallest that [`Shape::draw`] makes has 84 KiB.
 const BATCH_BYTES: usize = 5000;
+
+/// Blocks of 4 KiB of a node, at most.
+const BLOCKS_MAX: u32 = 4;
 
 /// Values of more bytes are not in the log, only where they are.
 const LOGGED_VALUE_BYTES: usize = 4096;
@@ -263,7 +266,10 @@ impl Work {
     }
 
     fn tree(&mut self, name: String) -> Result<Tree, Error> {
-        let options = TreeOptions::new().node_bytes(4096 << self.random.random_range(0..2));
+        let factor = [1, 2][self.random.random_range(0..2)];
+        // The smallest cache has no room for larger nodes.
+        let factor = if factor * blocks_of_trees() > BLOCKS_MAX { 1 } else { factor };
+        let options = TreeOptions::new().node_bytes(4096 * factor);
         let options = if keeps_versions() { options.merge_operator(AppendOperator::NAME) } else { options };
         if let Ok(tree) = self.db.existing_tree(&name) {
             return Ok(tree);

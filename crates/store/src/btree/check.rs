@@ -4,7 +4,7 @@ use super::node::Node;
 use super::tree::BTree;
 use crate::Error;
 use crate::class::class_bytes;
-use crate::header::{Header, PageId, PageKind};
+use crate::header::{Header, PageId};
 use crate::index::Census;
 use crate::page::Page;
 use crate::pool::Access;
@@ -88,7 +88,7 @@ impl BTree {
             if holds { Ok(()) } else { Err(self.damaged(expected.id, what.to_owned(), got())) }
         };
         let node = Node::new(page);
-        expect("a page of kind node", Header::of(page).kind == PageKind::Node as u8)?;
+        expect("a page of kind node", Header::of(page).kind == self.kind as u8)?;
         expect("the level below its parent's", node.level() == expected.level)?;
         let (mut lower, mut upper) = (Vec::new(), Vec::new());
         node.lower_fence(&mut lower);

@@ -1,5 +1,6 @@
 //! The way down, without latches.
 
+use super::image::{Above, InBlocks};
 use super::leaf_hints;
 use super::node::Node;
 use super::records::Way;
@@ -48,6 +49,7 @@ impl BTree {
             if attempts >= ATTEMPTS {
                 self.pool.images.check()?;
                 self.pool.records().give_up();
+                self.pool.directories().give_up();
             }
         }
     }
@@ -69,7 +71,34 @@ impl BTree {
     /// The leaf that covers `key`.
     #[inline]
     pub(super) fn leaf(&self, key: &[u8]) -> Result<OptimisticGuard<'_>, Error> {
+        if let Some(blocks) = self.in_blocks {
+            return self.until_whole(|| self.leaf_through_blocks(key, blocks));
+        }
         self.descend(0, Access::Normal, |node| node.child_slot(key))
+    }
+
+    /// The same in a tree whose nodes are in blocks: the leaf is loaded whole, and of those above it what is
+    /// needed. `None` if something has changed meanwhile.
+    fn leaf_through_blocks(
+        &self,
+        key: &[u8],
+        blocks: InBlocks,
+    ) -> Result<Option<OptimisticGuard<'_>>, Error> {
+        let parent = match self.above_leaf(key, blocks)? {
+            Some(Above::Parent(parent)) => parent,
+            Some(Above::Root(root)) => return Ok(Some(root)),
+            None => return Ok(None),
+        };
+        let leaf = self.pool.read(parent.child, Access::Normal);
+        if !self.is_parent_valid(&parent) {
+            return Ok(None);
+        }
+        let leaf = leaf?;
+        let level = Node::new(leaf.page()).level();
+        if level != 0 && leaf.is_valid() {
+            return Err(self.damaged(parent.child, "level 0".into(), format!("level {level}")));
+        }
+        Ok(Some(leaf))
     }
 
     /// As [`BTree::leaf_of`], if the key is in the leaf of the other one, or this thread has found it
@@ -98,17 +127,36 @@ impl BTree {
         leaf_hints::remember((self.number, self.root), key, hint);
     }
 
-    /// Begins to load the leaf that covers `key`, and all nodes above it that are not in memory; does not
-    /// wait for them. It may do nothing.
+    /// Begins to load the leaf that covers `key`, all of it, and what leads there and is not in memory; does
+    /// not wait for them. It may do nothing.
+    pub(super) fn begin_to_load_leaf(&self, key: &[u8]) {
+        if self.in_blocks.is_none() {
+            return self.begin_to_load(key);
+        }
+        let (tree, key) = (self.clone(), key.to_vec());
+        self.pool.send_out(move |_| {
+            // An error is reported when somebody needs the leaf.
+            if let Ok(leaf) = tree.leaf(&key) {
+                tree.remember(&key, LeafHint { page_version: leaf.page_version(), slot: KeySlot::Unknown });
+            }
+        });
+    }
+
+    /// Begins to load what a look-up of `key` takes; does not wait for it. It may do nothing.
     pub(super) fn begin_to_load(&self, key: &[u8]) {
         let (tree, key) = (self.clone(), key.to_vec());
         self.pool.send_out(move |_| {
             // An error is reported when somebody needs the leaf.
-            if let Ok(Way::Leaf { leaf, was_absent, .. }) = tree.way(&key, &mut |_| false) {
-                tree.remember(&key, LeafHint { page_version: leaf.page_version(), slot: KeySlot::Unknown });
-                if was_absent {
-                    tree.keep(&key, &leaf);
+            match tree.way(&key, &mut |_| false) {
+                Ok(Way::Leaf { leaf, was_absent, .. }) => {
+                    let page_version = leaf.page_version();
+                    tree.remember(&key, LeafHint { page_version, slot: KeySlot::Unknown });
+                    if was_absent {
+                        tree.keep(&key, &leaf);
+                    }
                 }
+                Ok(Way::Part(part)) => drop(tree.copy_from_part(&part, &key, &mut Vec::new())),
+                Ok(Way::Record) | Err(_) => {}
             }
         });
     }

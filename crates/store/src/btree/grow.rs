@@ -6,7 +6,7 @@ use super::reshape::{Cut, cut, cut_beside, split};
 use super::scratch::with_page;
 use super::tree::BTree;
 use crate::Error;
-use crate::header::{PageId, PageKind};
+use crate::header::PageId;
 use crate::pool::{Denied, OptimisticGuard};
 
 impl BTree {
@@ -52,7 +52,7 @@ impl BTree {
             };
             let done = match depth.checked_sub(1).map(|above| &path[above]) {
                 None => self.raise(&step.guard)?,
-                Some(parent) if parent.node().has_room_for_child(&cut.separator) => {
+                Some(parent) if parent.node().has_room_for_child(&cut.separator, self.spare_bytes) => {
                     self.split_below(parent, &step.guard, &cut)?
                 }
                 Some(_) => {
@@ -79,7 +79,7 @@ impl BTree {
             Ok(locked) => locked,
             Err(denied) => return Ok(Err(denied)),
         };
-        let lower = section.create(memory, PageKind::Node, self.volatile);
+        let lower = section.create(memory, self.kind, self.volatile);
         let (old, child) = (Node::new(upper.page()), Node::new(lower.page()));
         child.copy_node(old);
         Node::init(upper.page(), old.level().saturating_add(1), &[], None).set_first_child(lower.id());
@@ -101,7 +101,7 @@ impl BTree {
             Ok(locked) => locked,
             Err(denied) => return Ok(Err(denied)),
         };
-        let right = section.create(memory, PageKind::Node, self.volatile);
+        let right = section.create(memory, self.kind, self.volatile);
         let (upper, node) = (Node::new(upper.page()), Node::new(left.page()));
         with_page(node.page().len_bytes(), |scratch| {
             if upper.insert_child(parent.slot + 1, &cut.separator, right.id(), scratch).is_ok() {

@@ -26,7 +26,9 @@ mod check;
 mod contention;
 mod descent;
 mod destroy;
+mod division;
 mod grow;
+mod image;
 mod leaf_hints;
 pub(crate) mod node;
 pub(crate) mod overflow;
@@ -45,5 +47,6 @@ mod tree;
 #[cfg(all(test, feature = "testing"))]
 mod trouble;
 
+pub(crate) use division::NodeDivision;
 pub(crate) use scan::Scan;
-pub(crate) use tree::{BTree, Change};
+pub(crate) use tree::{BTree, Change, NodeForm};

@@ -437,19 +437,40 @@ impl<'a> Node<'a> {
         self.slot_size() + padded(rest as u32) + padded(value_length as u32)
     }
 
-    /// Whether another child would fit into an inner node.
-    pub(super) fn has_room_for_child(self, key: &[u8]) -> bool {
-        self.needed_bytes(key.len(), 0) <= self.free_bytes()
+    /// Bytes that a child of an inner node with these fences takes, whose key has so many bytes.
+    pub(super) fn child_bytes(self, key_length: usize) -> u32 {
+        let rest = key_length.saturating_sub(self.prefix_length()).saturating_sub(HEAD_BYTES as usize);
+        4 * INNER_SLOT_WORDS as u32 + padded(rest as u32)
+    }
+
+    /// Bytes that all keys between the fences begin with.
+    pub(super) fn common_length(self) -> usize {
+        self.prefix_length()
+    }
+
+    /// Bytes of the key of a slot.
+    pub(super) fn key_bytes(self, index: u32) -> u32 {
+        self.prefix_length() as u32 + self.slot(index).key_length
+    }
+
+    /// Whether another child would fit into an inner node and leave so many bytes free.
+    pub(super) fn has_room_for_child(self, key: &[u8], spare_bytes: u32) -> bool {
+        self.needed_bytes(key.len(), 0) + spare_bytes <= self.free_bytes()
     }
 
     /// Whether a leaf takes a value of `value_length` bytes for a key, which [`Node::find`] has `found` or
-    /// not.
-    pub(super) fn has_room(self, found: Result<u32, u32>, key_length: usize, value_length: usize) -> bool {
+    /// not, and leaves so many bytes free.
+    pub(super) fn has_room(
+        self,
+        found: Result<u32, u32>,
+        (key_length, value_length): (usize, usize),
+        spare_bytes: u32,
+    ) -> bool {
         let more_bytes = match found {
             Ok(index) => padded(value_length as u32).saturating_sub(padded(self.slot(index).value_length())),
             Err(_) => self.needed_bytes(key_length, value_length),
         };
-        more_bytes <= self.free_bytes()
+        more_bytes == 0 || more_bytes + spare_bytes <= self.free_bytes()
     }
 
     /// Puts a key and its value into a leaf, at `index`, which [`Node::find`] gave for it.
@@ -633,6 +654,14 @@ impl<'a> Node<'a> {
     /// Whether the next slot to be appended is the first of an inner node, whose key is the lower fence.
     pub(super) fn takes_lower_fence(self) -> bool {
         !self.is_leaf() && self.count() == 0
+    }
+
+    /// Appends a child to an inner node that has room for it and whose keys are below its.
+    pub(super) fn push_child(self, key: &[u8], child: PageId) {
+        let (count, key) = (self.count(), if self.takes_lower_fence() { &[] } else { key });
+        self.set_slot(count, self.place_content(key, Content::Child(child)));
+        self.set_count(count + 1);
+        self.renew_hints(0, 0);
     }
 
     /// Gives an empty inner node its first child.

@@ -1,5 +1,6 @@
 //! Records that are known without their leaves (see [`RecordCache`](crate::pool::Pool::records)).
 
+use super::image::{Above, FoundLeaf, InBlocks, Part};
 use super::node::Node;
 use super::scratch::with_bytes;
 use super::tree::BTree;
@@ -12,6 +13,8 @@ use crate::pool::{Access, OptimisticGuard, Pages, RecordKey};
 pub(super) enum Way<'a> {
     /// The leaf that covers it; the key's slot, if that is known; and whether it had to be read.
     Leaf { leaf: OptimisticGuard<'a>, slot: KeySlot, was_absent: bool },
+    /// The part of the leaf that covers it, as the leaf is on the device.
+    Part(Part),
     /// Its record, found in the cache of records without the leaf.
     Record,
 }
@@ -26,7 +29,11 @@ impl BTree {
         let start = into.len();
         self.until_whole(|| {
             let way = self.way(key, &mut |of| self.pool.records().recall(of, into))?;
-            let Way::Leaf { leaf, slot, was_absent } = way else { return Ok(Some(true)) };
+            let (leaf, slot, was_absent) = match way {
+                Way::Leaf { leaf, slot, was_absent } => (leaf, slot, was_absent),
+                Way::Part(part) => return Ok(self.copy_from_part(&part, key, into)),
+                Way::Record => return Ok(Some(true)),
+            };
             let copied = self.copy_value((leaf, slot), key, into, &mut None, Pages::overlap);
             if was_absent
                 && copied == Some(true)
@@ -61,6 +68,9 @@ impl BTree {
         if let Some((leaf, slot)) = self.hinted_leaf(key, None) {
             return Ok(Way::Leaf { leaf, slot, was_absent: false });
         }
+        if let Some(blocks) = self.in_blocks {
+            return self.until_whole(|| self.way_in_blocks(key, recall, blocks));
+        }
         self.until_whole(|| {
             let parent = self.descend(1, Access::Normal, |node| node.child_slot(key))?;
             let node = Node::new(parent.page());
@@ -76,6 +86,50 @@ impl BTree {
             let leaf = self.enter(&parent, 1, child, Access::Normal)?;
             Ok(leaf.map(|leaf| Way::Leaf { leaf, slot: KeySlot::Unknown, was_absent }))
         })
+    }
+
+    /// The same in a tree whose nodes are in blocks; `None` if something has changed meanwhile.
+    fn way_in_blocks(
+        &self,
+        key: &[u8],
+        recall: &mut dyn FnMut(&RecordKey<'_>) -> bool,
+        blocks: InBlocks,
+    ) -> Result<Option<Way<'_>>, Error> {
+        let leaf = |leaf, was_absent| Way::Leaf { leaf, slot: KeySlot::Unknown, was_absent };
+        let parent = match self.above_leaf(key, blocks)? {
+            Some(Above::Parent(parent)) => parent,
+            Some(Above::Root(root)) => return Ok(root.is_valid().then(|| leaf(root, false))),
+            None => return Ok(None),
+        };
+        let was_absent = self.pool.pages.is_absent(parent.child);
+        if was_absent && self.record_key(key).is_some_and(|of| recall(&of)) {
+            return Ok(Some(Way::Record));
+        }
+        Ok(self.leaf_below(&parent, key, blocks)?.map(|found| match found {
+            FoundLeaf::Page(page) => leaf(page, was_absent),
+            FoundLeaf::Part(part) => Way::Part(part),
+        }))
+    }
+
+    /// Appends the value of `key`, which a part of a leaf covers; whether there is one. `None` if the leaf
+    /// has changed meanwhile.
+    pub(super) fn copy_from_part(&self, part: &Part, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
+        let (start, node) = (into.len(), part.node());
+        let found = node.find(key).ok();
+        if let Some(index) = found {
+            node.value(index, into);
+        }
+        let is_current = || self.pool.is_image_current(&part.image);
+        if !is_current() {
+            into.truncate(start);
+            return None;
+        }
+        if found.is_some()
+            && let Some(of) = self.record_key(key)
+        {
+            self.pool.records().keep(&of, &into[start..], is_current);
+        }
+        Some(found.is_some())
     }
 
     /// Keeps the record of a key whose leaf had to be read.

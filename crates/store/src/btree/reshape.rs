@@ -141,7 +141,11 @@ pub(crate) fn merge(left: Node<'_>, right: Node<'_>, scratch: &OwnPage) -> Resul
     Ok(())
 }
 
-fn append_checked(from: Node<'_>, to: Node<'_>) -> Result<(), Full> {
+/// Appends all slots of `from` to `to`, whose fences they lie in.
+///
+/// # Errors
+/// [`Full`] if they do not fit; some have been appended then.
+pub(super) fn append_checked(from: Node<'_>, to: Node<'_>) -> Result<(), Full> {
     let mut key = Vec::new();
     for index in 0..from.count() {
         key.clear();

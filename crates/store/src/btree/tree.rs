@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::contention::{note_change, note_lost};
+use super::image::InBlocks;
 use super::leaf_hints::TreeNumber;
 use super::node::{Full, Node, key_bytes_max, value_bytes_max};
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
-use crate::class::class_bytes;
+use crate::class::{CLASSES, class_bytes};
 use crate::header::{PageId, PageKind};
 use crate::index::{KeySlot, LeafHint};
 use crate::pool::{Denied, OptimisticGuard, Pages, Pool, prefetch};
@@ -51,6 +52,51 @@ pub(super) enum Wish<'a, 'v> {
     DependsOn(&'a mut dyn FnMut(Option<&[u8]>) -> Change<'v>),
 }
 
+/// The nodes of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeForm {
+    /// Their size class.
+    pub class: usize,
+    /// Each has 2 to the power of this many blocks, of which a look-up reads some; zero if nodes are read
+    /// whole.
+    pub blocks_log2: u8,
+}
+
+impl From<usize> for NodeForm {
+    /// Of nodes that are read whole.
+    fn from(class: usize) -> Self {
+        Self { class, blocks_log2: 0 }
+    }
+}
+
+impl NodeForm {
+    /// Size class of a block.
+    pub fn class_of_blocks(self) -> usize {
+        self.class.saturating_sub(self.blocks_log2.into())
+    }
+
+    /// Whether there are such nodes.
+    pub fn is_possible(self) -> bool {
+        let in_blocks = || self.class_of_blocks() < PageKind::BLOCK_NODES.len();
+        usize::from(self.blocks_log2) <= self.class
+            && self.class < CLASSES
+            && (self.blocks_log2 == 0 || in_blocks())
+    }
+
+    fn kind(self) -> PageKind {
+        let in_blocks = PageKind::BLOCK_NODES.get(self.class_of_blocks());
+        in_blocks.filter(|_| self.blocks_log2 > 0).copied().unwrap_or(PageKind::Node)
+    }
+
+    /// Bytes of a node that stay free, so that it has as many bytes in blocks as otherwise.
+    fn spare_bytes(self) -> u32 {
+        if self.blocks_log2 == 0 { 0 } else { class_bytes(self.class) as u32 / SPARE_DIVISOR }
+    }
+}
+
+/// Each block has a header and fences, and on average room for half a record.
+const SPARE_DIVISOR: u32 = 8;
+
 /// A tree. Its root stays on the same page.
 #[derive(Clone)]
 pub(crate) struct BTree {
@@ -59,6 +105,9 @@ pub(crate) struct BTree {
     pub(super) class: usize,
     pub(super) volatile: bool,
     pub(super) number: TreeNumber,
+    pub(super) kind: PageKind,
+    pub(super) spare_bytes: u32,
+    pub(super) in_blocks: Option<InBlocks>,
 }
 
 /// Result of an attempt to change a record.
@@ -89,18 +138,29 @@ fn copied(leaf: &OptimisticGuard<'_>, place: Option<(u32, u32)>, into: &mut Vec<
 }
 
 impl BTree {
-    /// A new, empty tree with nodes of size class `class`.
-    pub fn create(pool: &Arc<Pool>, class: usize, volatile: bool) -> Result<Self, Error> {
-        let memory = pool.reserve(class)?;
+    /// A new, empty tree with nodes of this form, or of this size class.
+    pub fn create(pool: &Arc<Pool>, form: impl Into<NodeForm>, volatile: bool) -> Result<Self, Error> {
+        let form = form.into();
+        let memory = pool.reserve(form.class)?;
         let section = pool.section();
-        let locked = section.create(memory, PageKind::Node, volatile);
+        let locked = section.create(memory, form.kind(), volatile);
         Node::init(locked.page(), 0, &[], None);
-        Ok(Self::open(pool, locked.id(), class))
+        Ok(Self::open(pool, locked.id(), form))
     }
 
     /// The tree with this root.
-    pub fn open(pool: &Arc<Pool>, root: PageId, class: usize) -> Self {
-        Self { pool: Arc::clone(pool), root, class, volatile: root.is_volatile(), number: TreeNumber::new() }
+    pub fn open(pool: &Arc<Pool>, root: PageId, form: impl Into<NodeForm>) -> Self {
+        let form = form.into();
+        Self {
+            pool: Arc::clone(pool),
+            root,
+            class: form.class,
+            volatile: root.is_volatile(),
+            number: TreeNumber::new(),
+            kind: form.kind(),
+            spare_bytes: form.spare_bytes(),
+            in_blocks: InBlocks::of(form),
+        }
     }
 
     /// The page by which the tree is found again.
@@ -113,14 +173,21 @@ impl BTree {
         class_bytes(self.class) as usize
     }
 
-    /// The longest key that the tree takes: a quarter of a node.
+    /// The longest key that the tree takes: a quarter of a node, or of a block of
+    /// it.
     pub fn key_bytes_max(&self) -> usize {
-        key_bytes_max(class_bytes(self.class))
+        key_bytes_max(self.block_bytes())
     }
 
-    /// The longest value that the tree takes: a little less than a quarter of a node.
+    /// The longest value that the tree takes: a little less than a quarter of a node, or of
+    /// a block of it.
     pub fn value_bytes_max(&self) -> usize {
-        value_bytes_max(class_bytes(self.class))
+        value_bytes_max(self.block_bytes())
+    }
+
+    /// Bytes of a block of a node; of a node, if these are read whole.
+    fn block_bytes(&self) -> u64 {
+        self.in_blocks.map_or_else(|| class_bytes(self.class), |blocks| blocks.bytes.into())
     }
 
     /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a key was found
@@ -137,7 +204,7 @@ impl BTree {
     pub fn get_resident(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool> {
         let copied = self.copy_resident(key, into, hint);
         if copied.is_none() {
-            self.begin_to_load(key);
+            self.begin_to_load_leaf(key);
         }
         copied
     }
@@ -310,7 +377,7 @@ impl BTree {
             return Err(Denied::Failed(Error::ValueLength { got: got as u64, limit: limit as u64 }));
         }
         let node = Node::new(leaf.page());
-        if value.is_some_and(|value| !node.has_room(found, key.len(), value.len())) {
+        if value.is_some_and(|value| !node.has_room(found, (key.len(), value.len()), self.spare_bytes)) {
             // Without the latch: who finds no room must not be in the way of somebody who makes some.
             return match leaf.is_valid() {
                 false => Ok(Attempt::Lost),

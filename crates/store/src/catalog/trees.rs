@@ -72,7 +72,7 @@ struct Names {
 impl Trees {
     /// The catalog of a new store, without trees.
     pub fn create(factory: &Arc<Factory>) -> Result<Self, Error> {
-        let catalog = BTree::create(factory.pool(), CATALOG_CLASS.into(), false)?;
+        let catalog = BTree::create(factory.pool(), usize::from(CATALOG_CLASS), false)?;
         let names = Names { next: 1, ..Names::default() };
         Ok(Self { factory: Arc::clone(factory), catalog, known: RwLock::new(names) })
     }
@@ -82,7 +82,7 @@ impl Trees {
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`].
     pub fn open(factory: &Arc<Factory>, root: PageId, class: u8) -> Result<Self, Error> {
-        let catalog = BTree::open(factory.pool(), root, class.into());
+        let catalog = BTree::open(factory.pool(), root, usize::from(class));
         let mut names = Names { next: 1, ..Names::default() };
         let (mut scan, mut piece) = (Scan::new(Direction::Forward, &[], None, 4), Piece::default());
         while catalog.step(&mut scan, &mut piece)? {

@@ -16,6 +16,8 @@ pub struct Check {
     pub trees: u64,
     /// Their nodes.
     pub nodes: u64,
+    /// Those of them that have records.
+    pub leaves: u64,
     /// Their records, tombstones that a snapshot still needs included.
     pub records: u64,
     /// Values in pages of their own.
@@ -47,6 +49,7 @@ impl Core {
             let looked = self.check_one(&tree)?;
             sum.trees += looked.trees;
             sum.nodes += looked.nodes;
+            sum.leaves += looked.leaves;
             sum.records += looked.records;
             sum.overflow_values += looked.overflow_values;
             sum.overflow_value_bytes += looked.overflow_value_bytes;
@@ -79,6 +82,7 @@ impl Core {
         Ok(Check {
             trees: 1,
             nodes: census.leaves + census.inner_nodes,
+            leaves: census.leaves,
             records: census.records,
             overflow_values: overflow.count,
             overflow_value_bytes: overflow.bytes,

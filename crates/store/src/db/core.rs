@@ -12,7 +12,7 @@ use super::content::Content;
 use super::prepared::{Prepared, Wanted};
 use super::site::Site;
 use super::stats::Stats;
-use super::tree::{Tree, TreeOptions, of_nodes};
+use super::tree::{Tree, TreeOptions, of_blocks, of_nodes};
 use super::value::Value;
 use super::writes::Writes;
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
@@ -20,9 +20,9 @@ use crate::catalog::{NAME_BYTES_MAX, NamedTree};
 use crate::class::class_bytes;
 use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::factory::Plan;
-use crate::index::{Prior, Version, Write, Written, each_brought, waiting};
+use crate::index::{IndexKind, Prior, Version, Write, Written, each_brought, waiting};
 use crate::io_context;
-use crate::layout::Layout;
+use crate::layout::{Layout, NodeBlocks};
 use crate::log::Timestamp;
 use crate::options::Options;
 use crate::task::{Executor, JoinHandle, in_task};
@@ -349,7 +349,8 @@ impl Core {
         let plan = self.engine.trees().plan(&tree.entry).unwrap_or_default();
         TreeOptions {
             kind: tree.entry.kind,
-            node_bytes: Some(self.node_bytes(tree)),
+            node_bytes: Some(self.node_bytes(tree) >> plan.blocks_log2),
+            blocks: (plan.blocks_log2 > 0).then(|| NodeBlocks::Of(1 << plan.blocks_log2)),
             lsm: plan.lsm,
             be_tree: plan.be_tree,
             operator: tree.entry.operator.clone(),
@@ -383,8 +384,7 @@ impl Core {
         self.check_open()?;
         names.iter().try_for_each(|name| check_name(name))?;
         let trees = self.engine.trees();
-        let class = class_of(options.node_bytes.unwrap_or(self.layout.node_bytes));
-        let plan = Plan { kind: options.kind, class, lsm: options.lsm, be_tree: options.be_tree };
+        let plan = self.plan(options)?;
         loop {
             let found: Vec<_> = names.iter().map(|name| trees.named(name)).collect();
             let missing: BTreeSet<&str> = names
@@ -414,11 +414,23 @@ impl Core {
     /// # Errors
     /// [`Error::Options`] for options that cannot be.
     pub fn layout_of(&self, options: &TreeOptions) -> Result<Vec<Decision>, Error> {
-        let bytes = options.node_bytes.unwrap_or(self.layout.node_bytes);
-        let plan =
-            Plan { kind: options.kind, class: class_of(bytes), lsm: options.lsm, be_tree: options.be_tree };
+        let plan = self.plan(options)?;
         let own = self.engine.trees().decisions(plan)?;
-        Ok(if own.is_empty() { vec![of_nodes(bytes)] } else { own })
+        let bytes = options.node_bytes.unwrap_or(self.layout.node_bytes);
+        let blocks = options.blocks.filter(|_| plan.blocks_log2 > 0);
+        let blocks = blocks.map(|blocks| of_blocks(1 << plan.blocks_log2, blocks, &self.layout));
+        Ok(if own.is_empty() { std::iter::once(of_nodes(bytes)).chain(blocks).collect() } else { own })
+    }
+
+    /// How a new tree with these options is kept.
+    fn plan(&self, options: &TreeOptions) -> Result<Plan, Error> {
+        let node_bytes = options.node_bytes.unwrap_or(self.layout.node_bytes);
+        let blocks = match options.blocks.filter(|_| options.kind == IndexKind::BTree) {
+            None => 1,
+            Some(blocks) => blocks.count(node_bytes, &self.layout)?,
+        };
+        let (class, blocks_log2) = (class_of(node_bytes), blocks.ilog2() as u8);
+        Ok(Plan { kind: options.kind, class, blocks_log2, lsm: options.lsm, be_tree: options.be_tree })
     }
 
     pub fn existing_tree(&self, name: &str) -> Option<Arc<NamedTree>> {

@@ -5,8 +5,8 @@ use std::io::Read;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use flashgrain_settings::Bytes;
 use flashgrain_settings::layout::{Decision, Setting};
+use flashgrain_settings::{Bytes, Count};
 
 use super::Db;
 use super::check::Check;
@@ -21,7 +21,7 @@ use crate::Error;
 use crate::betree::BeTreeOptions;
 use crate::catalog::NamedTree;
 use crate::index::{BeTreeStats, IndexKind, LsmLevelStats, LsmStats, TreeOperations};
-use crate::layout::check_node_bytes;
+use crate::layout::{Layout, NodeBlocks, check_node_bytes};
 use crate::lsm::{LsmOptions, LsmWorkload};
 
 /// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
@@ -29,6 +29,7 @@ use crate::lsm::{LsmOptions, LsmWorkload};
 pub struct TreeOptions {
     pub(crate) kind: IndexKind,
     pub(crate) node_bytes: Option<u32>,
+    pub(crate) blocks: Option<NodeBlocks>,
     pub(crate) lsm: LsmOptions,
     pub(crate) be_tree: BeTreeOptions,
     pub(crate) operator: Option<String>,
@@ -93,6 +94,33 @@ impl TreeOptions {
         self.node_bytes
     }
 
+    /// Makes nodes of several blocks, each of the [size of the nodes](TreeOptions::node_bytes), of which a
+    /// look-up reads single ones: one client at a time is as fast as with large nodes, many clients as with
+    /// small ones. For trees that are read more than written, as a change of a record writes all of its node.
+    /// Only for B+-trees.
+    ///
+    /// ```
+    /// # use flashgrain::{Db, NodeBlocks, TreeOptions};
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let options = TreeOptions::new().node_bytes(4 << 10).node_blocks(NodeBlocks::OfDrive);
+    /// let tree = db.tree_with("read-mostly", &options)?;
+    /// for decision in tree.layout() {
+    ///     println!("{}: {} ({})", decision.setting.name(), decision.setting.value(), decision.because);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn node_blocks(mut self, blocks: NodeBlocks) -> Self {
+        self.blocks = Some(blocks);
+        self
+    }
+
+    /// The blocks of a node, if nodes are not read whole.
+    pub fn blocks_of_nodes(&self) -> Option<NodeBlocks> {
+        self.blocks
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.node_bytes.map_or(Ok(()), check_node_bytes)
     }
@@ -101,6 +129,12 @@ impl TreeOptions {
 /// The one setting that B+-trees have of their own.
 pub(super) fn of_nodes(bytes: u32) -> Decision {
     Decision { setting: Setting::Node(Bytes(bytes.into())), because: "given, or the store's".into() }
+}
+
+/// The decision about the blocks of a node.
+pub(super) fn of_blocks(count: u32, blocks: NodeBlocks, layout: &Layout) -> Decision {
+    let setting = Setting::NodeBlocks(Count(count.into()));
+    Decision { setting, because: blocks.because(layout) }
 }
 
 /// A named tree: an ordered map from keys to values. Cheap to clone, and usable from any number of threads.
@@ -146,7 +180,12 @@ impl Tree {
         if !own.is_empty() {
             return own;
         }
-        vec![of_nodes(self.options().size_of_nodes().unwrap_or(0))]
+        let options = self.options();
+        let blocks = match options.blocks {
+            Some(blocks @ NodeBlocks::Of(count)) => Some(of_blocks(count, blocks, self.core().layout())),
+            _ => None,
+        };
+        std::iter::once(of_nodes(options.size_of_nodes().unwrap_or(0))).chain(blocks).collect()
     }
 
     /// What was done to it: to an LSM-tree since it was made, to a B+-tree since the store was opened. A

@@ -8,6 +8,7 @@ use super::replay::{Replay, foresee};
 use super::upkeep::connect;
 use super::{Engine, OverflowValues};
 use crate::Error;
+use crate::btree::NodeDivision;
 use crate::buffered::{Room, Shared};
 use crate::catalog::{CATALOG_CLASS, Trees};
 use crate::checkpoint::{Base, CheckpointState, Checkpointer, Parts, Shape, Superblock, label, load, slots};
@@ -76,7 +77,8 @@ impl Given {
                 told.note(format!("a panic in the background: {text}"));
             }) as _),
         );
-        let segments = Segments::new(layout, self.devices.clone(), self.executor.clone(), poison.clone())?;
+        let (devices, executor) = (self.devices.clone(), self.executor.clone());
+        let segments = Segments::new(layout, devices, executor, poison.clone(), &NodeDivision)?;
         if let Some(first_segments) = self.growth_segments {
             let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
             segments.growth.set(limit_bytes, first_segments);

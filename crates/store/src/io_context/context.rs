@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use flashgrain_device::{
-    Channel, ChannelOptions, ChannelWaker, Completion, Device, Error as DeviceError, Nanos, Request,
+    Channel, ChannelOptions, ChannelWaker, Completion, Device, Error as DeviceError, Nanos, Op, Request,
 };
 
 use super::current::{Devices, Owner};
@@ -55,6 +55,8 @@ struct Asked {
     /// `None`: the thread that asked looks for itself.
     task: Option<TaskId>,
     result: Option<Result<(), i32>>,
+    /// Bytes that it transfers between memory and device.
+    bytes: u32,
 }
 
 impl IoContext {
@@ -180,7 +182,7 @@ impl IoContext {
             return Ok(None);
         }
         let number = self.free.pop().unwrap_or_else(|| {
-            self.requests.push(Asked { task: None, result: None });
+            self.requests.push(Asked { task: None, result: None, bytes: 0 });
             (self.requests.len() - 1) as u32
         });
         // SAFETY: passed on from the caller.
@@ -188,8 +190,10 @@ impl IoContext {
             self.free.push(number);
             return Err(error);
         }
+        let bytes = if request.op == Op::Discard { 0 } else { request.length_bytes };
         self.counters.note(&request);
-        self.requests[number as usize] = Asked { task, result: None };
+        self.counters.begin(bytes);
+        self.requests[number as usize] = Asked { task, result: None, bytes };
         self.in_flight += 1;
         Ok(Some(number))
     }
@@ -293,6 +297,7 @@ impl IoContext {
         for completion in self.completions.drain(..) {
             let asked = &mut self.requests[completion.tag as usize];
             asked.result = Some(completion.result);
+            self.counters.end(asked.bytes);
             if let Some(task) = asked.task {
                 wake(task);
             }
@@ -306,7 +311,7 @@ impl IoContext {
 
 #[cfg(test)]
 mod tests {
-    use flashgrain_device::{MemoryDevice, Op};
+    use flashgrain_device::MemoryDevice;
     use flashgrain_ssdsim::{SimConfig, SimDevice};
 
     use super::super::broken::{Broken, Part};

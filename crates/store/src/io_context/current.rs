@@ -8,7 +8,7 @@ use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
 use super::context::IoContext;
 use super::flushes::Flushes;
-use super::traffic::{Meter, Traffic};
+use super::traffic::{InFlight, Meter, Traffic};
 use crate::Error;
 use crate::sync::point;
 use crate::task::{current_task, in_task, park};
@@ -209,6 +209,16 @@ pub(crate) unsafe fn write(
         Op::WriteThenFlush => devices.flushes(role).alone(write),
         _ => write(),
     }
+}
+
+/// How many blocks of `block_bytes` a read may have so that every request that is under way gets as many of
+/// `slots`, which the drive serves in a step, and no more than are left of them: at least one (Bender et al.,
+/// "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §8).
+pub(crate) fn share_of_slots(devices: &Devices, slots: u32, block_bytes: u32) -> u32 {
+    let InFlight { requests, bytes } = devices.shared.meter.in_flight();
+    let taken = bytes.div_ceil(u64::from(block_bytes.max(1)));
+    let fair = u64::from(slots) / (requests + 1);
+    fair.min(u64::from(slots).saturating_sub(taken)).max(1) as u32
 }
 
 /// Makes all completed writes durable. Callers that come at the same time share a flush; after one flush has

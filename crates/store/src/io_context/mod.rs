@@ -21,6 +21,8 @@ mod traffic;
 
 pub(crate) use block::Block;
 pub(crate) use context::{IoContext, PAUSE};
-pub(crate) use current::{Devices, Role, discard, enter, flush, now, read, sleep_until, write};
+pub(crate) use current::{
+    Devices, Role, discard, enter, flush, now, read, share_of_slots, sleep_until, write,
+};
 pub(crate) use pieces::read_pieces;
 pub use traffic::Traffic;

@@ -34,10 +34,24 @@ pub(super) struct Counters {
     written_bytes: AtomicU64,
     flushes: AtomicU64,
     discards: AtomicU64,
+    /// Requests with bytes to transfer that have not been answered, and these bytes.
+    in_flight: AtomicU64,
+    in_flight_bytes: AtomicU64,
 }
 
 fn add(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+}
+
+fn subtract(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Ordering::Relaxed).saturating_sub(count), Ordering::Relaxed);
+}
+
+/// What all I/O contexts have under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct InFlight {
+    pub requests: u64,
+    pub bytes: u64,
 }
 
 impl Counters {
@@ -56,6 +70,24 @@ impl Counters {
             }
             Op::Flush => add(&self.flushes, 1),
             Op::Discard => add(&self.discards, 1),
+        }
+    }
+
+    /// A request that transfers so many bytes is under way.
+    #[inline]
+    pub fn begin(&self, bytes: u32) {
+        if bytes > 0 {
+            add(&self.in_flight, 1);
+            add(&self.in_flight_bytes, bytes.into());
+        }
+    }
+
+    /// It was answered.
+    #[inline]
+    pub fn end(&self, bytes: u32) {
+        if bytes > 0 {
+            subtract(&self.in_flight, 1);
+            subtract(&self.in_flight_bytes, bytes.into());
         }
     }
 
@@ -83,6 +115,18 @@ impl Meter {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.1.push(Arc::clone(&counters));
         counters
+    }
+
+    /// What is under way of all I/O contexts, at about this time.
+    pub fn in_flight(&self) -> InFlight {
+        let contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let add = |sum: InFlight, counters: &Arc<Counters>| InFlight {
+            requests: sum.requests + get(&counters.in_flight),
+            bytes: sum.bytes + get(&counters.in_flight_bytes),
+        };
+        let present = contexts.1.iter().filter(|counters| Arc::strong_count(counters) > 1);
+        present.fold(InFlight::default(), add)
     }
 
     /// Of all I/O contexts that there are and were.

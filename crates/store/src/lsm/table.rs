@@ -28,7 +28,7 @@ use crate::hash::hash;
 use crate::header::PageId;
 use crate::index::Version;
 use crate::log::Timestamp;
-use crate::pool::{BlockId, Pool};
+use crate::pool::{Access, BlockId, Pool};
 use crate::segment::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::varint;
@@ -406,12 +406,12 @@ impl Table {
     ) -> Result<Content, Error> {
         let segment = self.segment(place)?;
         let opening = if planted!(OpeningNotInBlockId) { 0 } else { segment.opening().0 };
-        let id = BlockId { opening, start: place.block.start };
-        let read = || {
+        let id = BlockId { opening, start: place.block.start.into() };
+        let mut read = || {
             unpack(segment.read(place.block)?)
                 .ok_or_else(|| self.damaged("a block that this build can unpack", place))
         };
-        Ok(pool.block_or(id, &read)?.map_or_else(Content::from, Content::from))
+        Ok(pool.block_or(id, Access::Normal, &mut read)?.map_or_else(Content::from, Content::from))
     }
 
     /// The error of records that are not as they should be.

@@ -7,17 +7,18 @@
 //! Nobody takes out the blocks of a segment that is given up: no later use of the segment has the same
 //! opening sequence, so that they are not asked for again and leave.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::frames::{Frame, Frames};
 use super::waiters::{Waiters, changed};
-use super::{HOT, Pool};
+use super::{Access, HOT, Pool, SCANNED};
 use crate::Error;
 use crate::class::{CLASSES, class_bytes};
 use crate::hash::mix;
 use crate::header::PageId;
+use crate::page::Page;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::park;
@@ -25,21 +26,27 @@ use crate::task::park;
 /// Of tags; no page has such a number.
 const TAG: u64 = 1 << 63;
 
+/// Blocks that were used once take at most this part of the budget, or one of each part of the table.
+const ONCE_DIVISOR: u64 = 16;
+
 /// Parts of the table, by tag, each with a lock.
 const PARTS: usize = 64;
 
-/// A block of an owned segment.
+/// A block of an owned segment, or of a page's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockId {
-    /// The segment's opening sequence, which no other use of a segment has.
+    /// The segment's opening sequence, which no other use of a segment has that the block could be in.
     pub opening: u64,
-    /// Where in the segment it begins.
-    pub start: u32,
+    /// Where in an owned segment it begins; of an image, [`IN_IMAGE`] with the place on the device.
+    pub start: u64,
 }
+
+/// In the place of a block of an image.
+pub(super) const IN_IMAGE: u64 = 1 << 63;
 
 impl BlockId {
     fn tag(self) -> u64 {
-        mix(mix(self.opening) ^ u64::from(self.start)) | TAG
+        mix(mix(self.opening) ^ self.start) | TAG
     }
 }
 
@@ -68,6 +75,12 @@ impl BlockShare {
     #[inline]
     pub fn content(&self) -> &[u8] {
         self.0.content()
+    }
+
+    /// The same as a page, or a part of one.
+    #[inline]
+    pub fn page(&self) -> Page<'_> {
+        self.0.frames.page(self.0.frame).part(0, self.0.length as u32)
     }
 
     fn of(block: &Arc<CachedBlock>) -> Self {
@@ -140,6 +153,8 @@ struct Part {
     blocks: HashMap<u64, Arc<CachedBlock>, BuildHasherDefault<AsIs>>,
     /// Tags of blocks that somebody reads.
     loading: Vec<u64>,
+    /// Tags of blocks that were asked for once when they came in, oldest first.
+    once: VecDeque<u64>,
 }
 
 /// The blocks in memory, by their tags.
@@ -166,6 +181,21 @@ impl Drop for Loading<'_> {
         self.blocks.part(self.tag).loading.retain(|tag| *tag != self.tag);
         changed();
         self.blocks.waiters(self.tag).wake_all(self.tag);
+    }
+}
+
+impl Part {
+    /// A block came in that is perhaps used once only. Returns another one that has come in so before the
+    /// last `once_max` and was not used since: it leaves memory.
+    fn note_once(&mut self, tag: u64, once_max: usize) -> Option<Arc<CachedBlock>> {
+        self.once.push_back(tag);
+        let oldest = if self.once.len() > once_max { self.once.pop_front() } else { None }?;
+        let Entry::Occupied(entry) = self.blocks.entry(oldest) else { return None };
+        let block = entry.get();
+        let is_used = block.frames.meta(block.frame).state.load(Ordering::Relaxed) == HOT;
+        // Shares are given out under the lock, or by somebody who has one.
+        let is_shared = block.shares.load(Ordering::Acquire) > 0;
+        (!is_used && !is_shared).then(|| entry.remove())
     }
 }
 
@@ -224,10 +254,16 @@ impl Pool {
     /// The block, if it is in memory.
     #[inline]
     pub fn block(&self, id: BlockId) -> Option<BlockShare> {
-        let Some(block) = self.blocks.find(id) else {
+        let block = self.known_block(id);
+        if block.is_none() {
             self.pages.count_miss();
-            return None;
-        };
+        }
+        block
+    }
+
+    /// The same, and it does not count as missed if it is not there.
+    pub fn known_block(&self, id: BlockId) -> Option<BlockShare> {
+        let block = self.blocks.find(id)?;
         self.pages.count_hit();
         let state = &block.0.frames.meta(block.0.frame).state;
         if state.load(Ordering::Relaxed) != HOT {
@@ -243,7 +279,8 @@ impl Pool {
     pub fn block_or(
         &self,
         id: BlockId,
-        read: &dyn Fn() -> Result<Vec<u8>, Error>,
+        access: Access,
+        read: &mut dyn FnMut() -> Result<Vec<u8>, Error>,
     ) -> Result<Result<BlockShare, Vec<u8>>, Error> {
         loop {
             if let Some(block) = self.block(id) {
@@ -252,7 +289,7 @@ impl Pool {
             match self.blocks.begin(id.tag()) {
                 Some(_loading) => {
                     let content = read()?;
-                    return Ok(self.keep_block(id, &content).ok_or(content));
+                    return Ok(self.keep_block(id, access, &content).ok_or(content));
                 }
                 None => self.blocks.wait(id.tag()),
             }
@@ -261,7 +298,7 @@ impl Pool {
 
     /// Keeps the content of a block that was read, for which it may have to wait; `None` if it finds no
     /// memory for it, as when all is in use: the caller may have shares of other blocks.
-    pub fn keep_block(&self, id: BlockId, content: &[u8]) -> Option<BlockShare> {
+    pub fn keep_block(&self, id: BlockId, access: Access, content: &[u8]) -> Option<BlockShare> {
         let class = (0..CLASSES).find(|class| class_bytes(*class) as usize >= content.len())?;
         let frame = match planted!(BlockWaitsForBlocks) {
             true => self.evictor().take_frame(class).ok()?,
@@ -271,13 +308,20 @@ impl Pool {
         // SAFETY: the frame was taken just now, so that nobody else uses its memory, and is long enough.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), frames.memory(frame), content.len()) };
         let tag = id.tag();
-        frames.publish(PageId(tag), frame, HOT);
+        frames.publish(PageId(tag), frame, if access == Access::Scan { SCANNED } else { HOT });
         let (length, shares) = (content.len(), AtomicU32::new(0));
         let block = Arc::new(CachedBlock { frames, frame, is_given_away: false, length, id, shares });
         let share = BlockShare::of(&block);
-        let before = self.blocks.part(tag).blocks.insert(tag, block);
-        // Outside of the lock: it may give its frame back.
-        drop(before);
+        let once_max = self.pages.budget_bytes() / class_bytes(0) / ONCE_DIVISOR / PARTS as u64;
+        let mut part = self.blocks.part(tag);
+        let before = part.blocks.insert(tag, block);
+        let pushed_out = match access {
+            Access::Scan => part.note_once(tag, once_max.max(1) as usize),
+            Access::Normal => None,
+        };
+        drop(part);
+        // Outside of the lock: they may give their frames back.
+        drop((before, pushed_out));
         Some(share)
     }
 }
@@ -287,20 +331,23 @@ mod tests {
     use super::*;
     use crate::pool::testing::pool_over;
 
-    fn id(start: u32) -> BlockId {
+    fn id(start: u64) -> BlockId {
         BlockId { opening: 7, start }
     }
 
-    fn content(start: u32) -> Vec<u8> {
+    fn content(start: u64) -> Vec<u8> {
         (0..4000).map(|at| (start + at) as u8).collect()
     }
 
     #[test]
     fn blocks_that_are_used_stay_and_others_make_room() {
         let pool = pool_over(&Arc::default(), 1 << 20);
-        let used = pool.keep_block(id(0), &content(0)).unwrap();
+        let used = pool.keep_block(id(0), Access::Normal, &content(0)).unwrap();
         for start in 1..2000 {
-            assert_eq!(pool.keep_block(id(start), &content(start)).unwrap().content(), content(start));
+            assert_eq!(
+                pool.keep_block(id(start), Access::Normal, &content(start)).unwrap().content(),
+                content(start)
+            );
             // Often enough for the clock.
             assert!(pool.block(id(1)).is_some_and(|block| block.content() == content(1)), "{start}");
         }
@@ -316,7 +363,9 @@ mod tests {
     #[test]
     fn nobody_waits_for_memory_with_shares_of_it_in_hand() {
         let pool = pool_over(&Arc::default(), 1 << 20);
-        let kept: Vec<_> = (0..2000).map_while(|start| pool.keep_block(id(start), &content(start))).collect();
+        let kept: Vec<_> = (0..2000)
+            .map_while(|start| pool.keep_block(id(start), Access::Normal, &content(start)))
+            .collect();
         assert!((100..260).contains(&kept.len()), "{}", kept.len());
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| pool.reserve(0).map(drop));
@@ -331,11 +380,11 @@ mod tests {
     #[test]
     fn a_block_that_is_kept_again_takes_the_place_of_the_first() {
         let pool = pool_over(&Arc::default(), 1 << 20);
-        let first = pool.keep_block(id(0), &content(0)).unwrap();
-        let second = pool.keep_block(id(0), &content(0)).unwrap();
+        let first = pool.keep_block(id(0), Access::Normal, &content(0)).unwrap();
+        let second = pool.keep_block(id(0), Access::Normal, &content(0)).unwrap();
         assert_eq!(first.content(), second.content());
         drop(first);
         assert!(Arc::ptr_eq(&second.0, &pool.block(id(0)).unwrap().0));
-        assert!(pool.keep_block(id(1), &vec![1; 2 << 20]).is_none());
+        assert!(pool.keep_block(id(1), Access::Normal, &vec![1; 2 << 20]).is_none());
     }
 }

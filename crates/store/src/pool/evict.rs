@@ -164,7 +164,8 @@ pub(super) struct Evictor<'a> {
     pages: &'a Pages,
     images: &'a Images,
     clock: &'a Clock,
-    records: &'a Records,
+    /// Records, and directories.
+    records: [&'a Records; 2],
     blocks: &'a Blocks,
 }
 
@@ -172,7 +173,7 @@ impl<'a> Evictor<'a> {
     pub fn new(
         (pages, images): (&'a Pages, &'a Images),
         clock: &'a Clock,
-        (records, blocks): (&'a Records, &'a Blocks),
+        (records, blocks): ([&'a Records; 2], &'a Blocks),
     ) -> Self {
         Self { pages, images, clock, records, blocks }
     }
@@ -283,7 +284,7 @@ impl<'a> Evictor<'a> {
                 self.pages.table().prefetch(PageId(candidate.id));
             }
         }
-        self.records.note_pages(in_tail, found);
+        self.records.iter().for_each(|records| records.note_pages(in_tail, found));
         let mut freed = Freed::new(self.frames());
         for candidate in &candidates[..found] {
             match self.try_evict(*candidate) {
@@ -435,7 +436,13 @@ impl<'a> Evictor<'a> {
                 Made { denied: Some(NotAppended::Failed(error)), .. } => Err(error),
                 Made { denied: Some(_), .. } => self.images.store().wait_for_room(Lifetime::Changing),
                 // All frames are being loaded, or are reserved.
-                _ if RecordCache::new(self.records, self.frames()).give_up() => continue,
+                _ if self
+                    .records
+                    .iter()
+                    .any(|records| RecordCache::new(records, self.frames()).give_up()) =>
+                {
+                    continue;
+                }
                 _ if !may_wait_for_users => return Ok(None),
                 // To be looked at once more, as one may have become free just before.
                 _ if place.is_none() => {

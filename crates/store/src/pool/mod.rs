@@ -22,7 +22,7 @@
 //! | [`Frees`] | how many pages were freed |
 //! | [`Loads`] | those who wait for a page that another one loads |
 //! | [`Clock`] | the hands of the eviction, and pages that wait to leave |
-//! | [`Records`] | records without their pages |
+//! | [`Records`] | records without their pages; others of them directories of nodes in blocks |
 //! | [`Blocks`] | blocks of owned segments |
 //! | [`ReadAhead`] | tasks that load pages in advance |
 //!
@@ -54,6 +54,7 @@ mod fault;
 mod frames;
 mod frees;
 mod gate;
+mod image_blocks;
 mod images;
 mod latch;
 mod lent;
@@ -97,6 +98,7 @@ pub(crate) use frames::{Frame, Frames, Meta};
 use frees::Frees;
 use gate::Gate;
 pub(crate) use gate::own_place;
+pub(crate) use image_blocks::ImageBlock;
 use images::Images;
 use latch::Version;
 pub(crate) use lent::Lent;
@@ -148,6 +150,7 @@ pub(crate) struct Pool {
     loads: Loads,
     clock: Clock,
     records: Records,
+    directories: Records,
     blocks: Blocks,
     ahead: ReadAhead,
     /// Bytes of [`Lent`] frames.
@@ -262,6 +265,7 @@ impl Pool {
             loads: Loads::new(),
             clock: Clock::new(),
             records: Records::new(budget_bytes),
+            directories: Records::new(budget_bytes / 2),
             blocks: Blocks::new(),
             ahead: ReadAhead::new(executor.clone(), Weak::clone(me), budget_bytes),
             lent_bytes: AtomicU64::new(0),
@@ -312,13 +316,23 @@ impl Pool {
     }
 
     fn evictor(&self) -> Evictor<'_> {
-        Evictor::new((&self.pages, &self.images), &self.clock, (&self.records, &self.blocks))
+        Evictor::new(
+            (&self.pages, &self.images),
+            &self.clock,
+            ([&self.records, &self.directories], &self.blocks),
+        )
     }
 
     /// Records without their pages.
     #[inline]
     pub fn records(&self) -> RecordCache<'_> {
         RecordCache::new(&self.records, self.pages.frames())
+    }
+
+    /// Directories of nodes in blocks, kept like records without their pages.
+    #[inline]
+    pub fn directories(&self) -> RecordCache<'_> {
+        RecordCache::new(&self.directories, self.pages.frames())
     }
 
     /// For a checkpoint.
@@ -372,14 +386,14 @@ impl Pool {
         Hits { hits, misses, records: self.records.hits() }
     }
 
-    /// The part of the budget that records without pages leave to pages.
+    /// The part of the budget that records without pages, and directories, leave to pages.
     pub fn budget_of_pages_bytes(&self) -> u64 {
-        self.pages.budget_bytes() - self.records.bytes()
+        self.pages.budget_bytes().saturating_sub(self.records.bytes() + self.directories.bytes())
     }
 
-    /// Bytes of records without their pages.
+    /// Bytes of records without their pages, and of directories of nodes in blocks.
     pub fn records_bytes(&self) -> u64 {
-        self.records.bytes()
+        self.records.bytes() + self.directories.bytes()
     }
 
     /// The present epoch; out of date as soon as a cut happens.

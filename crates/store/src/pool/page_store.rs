@@ -3,7 +3,9 @@
 use crate::Error;
 use crate::header::PageId;
 use crate::page::Page;
-use crate::segment::{Appended, Lifetime, Location, NotAppended, Segments, UnitSequence};
+use crate::segment::{
+    Appended, BlockRead, BroughtBlocks, ImagePlace, Lifetime, Location, NotAppended, Segments, UnitSequence,
+};
 
 /// [`Segments`], or what tests put in their place.
 pub(crate) trait PageStore: Send + Sync {
@@ -51,6 +53,17 @@ pub(crate) trait PageStore: Send + Sync {
     /// # Safety
     /// As `ImageReader::read`.
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error>;
+
+    /// What tells the image there from all others that are and were there; `None` if blocks of images are
+    /// never read.
+    fn image(&self, _: PageId, _: Location) -> Option<ImagePlace> {
+        None
+    }
+
+    /// Reads a block of an image, and perhaps others; `None` if the image is not in blocks.
+    fn read_blocks(&self, _: BlockRead) -> Result<Option<BroughtBlocks>, Error> {
+        Ok(None)
+    }
 
     /// Loads pages whose images lie close together; tells of each whether that was possible.
     ///
@@ -110,6 +123,14 @@ impl PageStore for Segments {
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
         // SAFETY: passed on from the caller.
         unsafe { self.reader.read(location, id, memory) }
+    }
+
+    fn image(&self, page: PageId, location: Location) -> Option<ImagePlace> {
+        Some(self.reader.image(page, location))
+    }
+
+    fn read_blocks(&self, read: BlockRead) -> Result<Option<BroughtBlocks>, Error> {
+        self.reader.read_blocks(read)
     }
 
     unsafe fn read_together(&self, images: &[(Location, PageId, *mut u8)]) -> Vec<bool> {

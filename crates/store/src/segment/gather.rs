@@ -2,13 +2,14 @@
 
 use flashgrain_device::Nanos;
 
+use super::blocks::{self, Division};
 use super::gathering::Gathering;
 use super::in_place::InPlace;
 use super::locator::LocatorSlot;
 use super::output::Output;
 use super::policy::{self, TARGETS, Target};
 use super::stats::add;
-use super::unit::BufferSlot;
+use super::unit::{BufferSlot, Shape};
 use super::{Appended, Lifetime, Location, NotAppended, Stream, UnitSequence, pack};
 use crate::Error;
 use crate::class::{CLASSES, class_bytes};
@@ -32,18 +33,19 @@ pub(crate) struct Gatherer {
     /// Pages stay where they are, and only the page table is gathered.
     in_place: Option<InPlace>,
     locator: Arc<LocatorSlot>,
+    division: &'static dyn Division,
 }
 
 impl Gatherer {
     pub(super) fn new(
-        devices: Devices,
-        poison: Poison,
+        (devices, poison): (Devices, Poison),
         output: Output,
         in_place: Option<InPlace>,
         locator: &Arc<LocatorSlot>,
+        division: &'static dyn Division,
     ) -> Self {
         let targets = Target::ALL.map(|target| Mutex::new(Gathering::new(target)));
-        Self { devices, poison, output, targets, in_place, locator: Arc::clone(locator) }
+        Self { devices, poison, output, targets, in_place, locator: Arc::clone(locator), division }
     }
 
     fn target(&self, target: Target) -> MutexGuard<'_, Gathering> {
@@ -84,21 +86,40 @@ impl Gatherer {
         old: Option<Location>,
     ) -> Result<Appended, NotAppended> {
         self.poison.check().map_err(NotAppended::Failed)?;
-        let slot = match &self.in_place {
-            Some(in_place) if lifetime != Lifetime::Map => in_place.place(&self.output, id, class)?,
-            _ => self.place(lifetime, pack::Used::of(page).image_bytes(), class, old)?,
-        };
         if lifetime == Lifetime::Changing {
             add(&self.output.counters().dirty_page_bytes, class_bytes(class));
         }
+        let is_in_place = self.in_place.is_some();
+        if !is_in_place && let Some(appended) = self.append_blocks(lifetime, id, page, old).transpose()? {
+            return Ok(appended);
+        }
+        let slot = match &self.in_place {
+            Some(in_place) if lifetime != Lifetime::Map => in_place.place(&self.output, id, class)?,
+            _ => self.place(lifetime, Shape::plain(pack::Used::of(page).image_bytes(), class), old)?,
+        };
         Ok(self.output.complete(&slot, |image| pack::pack(page, id, class, slot.unit.0, image)))
+    }
+
+    /// The same in blocks, if the page is of a kind with blocks and can be divided.
+    fn append_blocks(
+        &self,
+        lifetime: Lifetime,
+        id: PageId,
+        page: Page<'_>,
+        old: Option<Location>,
+    ) -> Option<Result<Appended, NotAppended>> {
+        let header = Header::of(page);
+        blocks::with_divided(self.division, page, |made, divided| {
+            let slot = self.place(lifetime, Shape::in_blocks(header, divided), old)?;
+            let header = Header { page: id, sequence: slot.unit.0, ..header };
+            Ok(self.output.complete(&slot, |image| blocks::pack(made, divided, header, image)))
+        })
     }
 
     fn place(
         &self,
         lifetime: Lifetime,
-        bytes: u32,
-        class: usize,
+        shape: Shape,
         old: Option<Location>,
     ) -> Result<BufferSlot, NotAppended> {
         let space = self.output.space();
@@ -110,7 +131,7 @@ impl Gatherer {
             Lifetime::Fixed => Target::Overflow,
             Lifetime::Map => Target::Map,
         };
-        let place = |target| self.target(target).place(&self.output, bytes, class, None);
+        let place = |target| self.target(target).place(&self.output, shape, None);
         match (place(target), target.instead()) {
             // A checkpoint must not fail because hot and cold pages are kept apart.
             (Err(NotAppended::NoSegment), Some(other)) if space.is_checkpointing() => place(other),
@@ -129,8 +150,8 @@ impl Gatherer {
         before: impl FnOnce(Appended),
     ) -> Result<(), NotAppended> {
         self.poison.check().map_err(NotAppended::Failed)?;
-        let (bytes, class) = (image.len() as u32, header.class.into());
-        let slot = self.target(target).place(&self.output, bytes, class, Some(changed_at))?;
+        let shape = Shape::of(header, image.len() as u32);
+        let slot = self.target(target).place(&self.output, shape, Some(changed_at))?;
         before(Appended { location: slot.location, unit: slot.unit });
         self.output.complete(&slot, |copy| {
             copy.copy_from_slice(image);

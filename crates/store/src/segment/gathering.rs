@@ -7,9 +7,8 @@
 
 use super::output::Output;
 use super::policy::Target;
-use super::unit::{BufferSlot, Open};
+use super::unit::{BufferSlot, Open, Shape};
 use super::{Location, NotAppended, Stream, UnitSequence};
-use crate::class::class_bytes;
 
 /// Shortest rest of a unit that is sealed early. A shorter one is written along, as hardly an image would fit
 /// into it.
@@ -43,21 +42,20 @@ impl Gathering {
     pub fn place(
         &mut self,
         output: &Output,
-        bytes: u32,
-        class: usize,
+        shape: Shape,
         changed_at: Option<u64>,
     ) -> Result<BufferSlot, NotAppended> {
-        output.check_fits(u64::from(bytes))?;
+        output.check_fits(u64::from(shape.bytes))?;
         loop {
             let Some(unit) = &mut self.unit else {
                 self.open(output)?;
                 continue;
             };
-            let Some((start, zeros)) = unit.place(bytes, class_bytes(class) as u32) else {
+            let Some((start, zeros)) = unit.place(shape) else {
                 self.seal(output, true);
                 continue;
             };
-            let location = Location::new(unit.offset_bytes + u64::from(start), bytes, class);
+            let location = Location::new(unit.offset_bytes + u64::from(start), shape.bytes, shape.class);
             let slot = BufferSlot { unit: unit.unit, location, start };
             output.zero(slot.unit, zeros);
             output.buffers().begin_copy(slot.unit);

@@ -52,6 +52,7 @@
 //! - The location of a page: the pool alone. [`Moves`] asks it to relocate a page, and it refuses if the page
 //!   has a newer image.
 
+pub(crate) mod blocks;
 mod changes;
 mod cleaner;
 mod compact;
@@ -88,6 +89,7 @@ use crate::layout::{Layout, Placement};
 use crate::poison::Poison;
 use crate::sync::Arc;
 use crate::task::Executor;
+use blocks::Division;
 use changes::Changes;
 use cleaner::Cleaner;
 pub(crate) use cleaner::GAP_BYTES;
@@ -96,6 +98,7 @@ use device_end::DeviceEnd;
 use gather::Gatherer;
 use growth::Growth;
 use in_place::InPlace;
+use location::GRAIN_BYTES;
 pub(crate) use location::{DEVICE_BYTES_MAX, Location};
 use locator::LocatorSlot;
 pub(crate) use locator::{Dirty, PageLocator};
@@ -105,6 +108,7 @@ use opening::Opening;
 use output::Output;
 pub(crate) use owned::{BLOCK_HEADER_BYTES, Claim, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use reading::ImageReader;
+pub(crate) use reading::{BlockRead, BroughtBlocks, ImagePlace};
 use reclaim::Reclaim;
 use space::Space;
 pub(crate) use space::Usage;
@@ -228,7 +232,8 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Segments on the data device, all of them free.
+    /// Segments on the data device, all of them free. `division` says how pages are divided whose images are
+    /// in blocks.
     ///
     /// # Errors
     /// If there is no memory for the buffers.
@@ -237,6 +242,7 @@ impl Segments {
         devices: Devices,
         executor: Executor,
         poison: Poison,
+        division: &'static dyn Division,
     ) -> Result<Arc<Self>, Error> {
         // A store may have been made on a drive with smaller sectors, and copied here. New images obey this
         // device's sectors.
@@ -252,7 +258,7 @@ impl Segments {
         let writer = UnitWriter::new(with, at_work, poison.clone(), (&buffers, &moves, &changes));
         let output = Output::new(layout, (&space, &buffers), (&Arc::new(writer), &changes));
         let in_place = is_in_place.then(InPlace::default);
-        let gatherer = Gatherer::new(devices.clone(), poison.clone(), output, in_place, &locator);
+        let gatherer = Gatherer::new((devices.clone(), poison.clone()), output, in_place, &locator, division);
         let gatherer = Arc::new(gatherer);
         let survey = Survey::new(poison.clone(), &space, &buffers, &changes);
         let cleaner = Cleaner::new(devices.clone(), layout, survey, (&space, &moves, &gatherer));
@@ -276,7 +282,7 @@ impl Segments {
         Ok(Arc::new(Self {
             owned,
             poison,
-            reader: ImageReader::new(devices.clone(), sector_bytes, &space),
+            reader: ImageReader::new(devices.clone(), sector_bytes, &space, division),
             opening: Opening::new(&space, &gatherer),
             log_room: LogRoom::new(&space, &growth, &reclaim),
             compactor: Arc::new(compactor),

@@ -4,6 +4,7 @@
 //! grains (see [`crate::header`]). Images are made of pages that can be trusted, and taken apart only after
 //! [`verify`]; still, no bytes make anything here panic or reach outside of them.
 
+use super::blocks;
 use super::location::{GRAIN_BYTES, Location};
 use crate::Error;
 use crate::checksum::crc32c;
@@ -12,7 +13,7 @@ use crate::header::{Header, PAGE_HEADER_BYTES, PageId};
 use crate::page::Page;
 
 /// Bytes of an image that the checksum does not cover: itself.
-const UNCOVERED_BYTES: usize = 4;
+pub(super) const UNCOVERED_BYTES: usize = 4;
 
 /// The bytes of a page that its image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +78,16 @@ pub(crate) fn pack(page: Page<'_>, id: PageId, class: usize, sequence: u64, imag
     seal(header, image);
 }
 
-/// Gives an image this header, with the checksum that belongs to it.
+/// Gives an image this header, with the checksum that belongs to it; in blocks, each of them.
 pub(crate) fn seal(header: Header, image: &mut [u8]) {
+    match blocks::block_bytes(header) {
+        Some(_) => blocks::seal(header, image),
+        None => seal_whole(header, image),
+    }
+}
+
+/// The same of an image that is not in blocks, or of a block.
+pub(super) fn seal_whole(header: Header, image: &mut [u8]) {
     let Some(start) = image.first_chunk_mut() else { return };
     *start = header.encode();
     let checksum = crc32c(&image[UNCOVERED_BYTES..]);
@@ -112,6 +121,9 @@ pub(crate) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> 
     let (Some(image), Some(header)) = (image.get(..length), Header::decode(image)) else {
         return Err(corrupt(format!("{length} bytes"), format!("{} bytes", image.len())));
     };
+    if let Some(block_bytes) = blocks::block_bytes(header) {
+        return blocks::verify(image, expected, block_bytes);
+    }
     let checksum = crc32c(&image[UNCOVERED_BYTES..]);
     if header.checksum != checksum && !planted!(PageChecksumIgnored) {
         return Err(corrupt(format!("checksum {:08x}", header.checksum), format!("{checksum:08x}")));

@@ -1,10 +1,12 @@
 //! Reading of images.
 
+use super::blocks::{self, Division};
+use super::pack::Expected;
 use super::space::Space;
 use super::{Location, pack};
 use crate::Error;
 use crate::class::{CLASSES, class_bytes};
-use crate::header::PageId;
+use crate::header::{Header, PageId};
 use crate::io_context::{self, Block, Devices, Role};
 use crate::sync::Arc;
 
@@ -13,11 +15,138 @@ pub(crate) struct ImageReader {
     devices: Devices,
     sector_bytes: u32,
     space: Arc<Space>,
+    division: &'static dyn Division,
+}
+
+/// The image of a page, told from all others that are and were there: equal ones have equal bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImagePlace {
+    pub page: PageId,
+    pub location: Location,
+    /// The opening sequence of its segment.
+    pub opening: u64,
+}
+
+impl ImagePlace {
+    fn expected(&self) -> Expected {
+        Expected { location: self.location, page: self.page, oldest_sequence: self.opening }
+    }
+}
+
+/// Blocks of an image, side by side, that one request has brought.
+pub(crate) struct BroughtBlocks {
+    memory: Block,
+    /// Bytes of the memory before the first of them.
+    skipped: u32,
+    first: u32,
+    count: u32,
+    block_bytes: u32,
+    image: ImagePlace,
+}
+
+impl BroughtBlocks {
+    /// This block, verified; `None` if it is not among them.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn block(&mut self, number: u32) -> Result<Option<(Header, &[u8])>, Error> {
+        let Some(before) = number.checked_sub(self.first).filter(|before| *before < self.count) else {
+            return Ok(None);
+        };
+        let length = blocks::length_of(number, self.block_bytes, self.image.location.length_bytes());
+        let start = (self.skipped + before * self.block_bytes) as usize;
+        let bytes = self.memory.bytes().get(start..).and_then(|bytes| bytes.get(..length? as usize));
+        let bytes = bytes.unwrap_or_default();
+        Ok(Some((blocks::verify_block(bytes, number, self.image.expected())?, bytes)))
+    }
+
+    /// Whether the image is in blocks, as its first block says, which is among these.
+    fn are_blocks(&mut self) -> bool {
+        let start = self.skipped as usize;
+        let header = self.memory.bytes().get(start..).and_then(Header::decode);
+        header.is_some_and(|header| blocks::block_bytes(header).is_some())
+    }
+}
+
+/// A request for blocks of an image.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockRead {
+    pub image: ImagePlace,
+    pub block_bytes: u32,
+    /// The block that is needed.
+    pub number: u32,
+    /// Blocks that a step of the drive serves, P of the PDAM: the request is widened by what others leave of
+    /// them.
+    pub blocks_max: u32,
 }
 
 impl ImageReader {
-    pub(super) fn new(devices: Devices, sector_bytes: u32, space: &Arc<Space>) -> Self {
-        Self { devices, sector_bytes, space: Arc::clone(space) }
+    pub(super) fn new(
+        devices: Devices,
+        sector_bytes: u32,
+        space: &Arc<Space>,
+        division: &'static dyn Division,
+    ) -> Self {
+        Self { devices, sector_bytes, space: Arc::clone(space), division }
+    }
+
+    /// The image there is now.
+    pub fn image(&self, page: PageId, location: Location) -> ImagePlace {
+        ImagePlace { page, location, opening: self.space.opening(location) }
+    }
+
+    /// Reads a block of an image, and by the same request as many behind it as slots of the drive are free.
+    /// `None` if the image is not in blocks. Parks.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Corrupt`] if the block is not there, also when read again.
+    pub fn read_blocks(&self, read: BlockRead) -> Result<Option<BroughtBlocks>, Error> {
+        let count = io_context::share_of_slots(&self.devices, read.blocks_max, read.block_bytes);
+        let mut brought = self.read_some_blocks(read, count)?;
+        if read.number == 0 && !brought.are_blocks() {
+            return Ok(None);
+        }
+        match brought.block(read.number) {
+            Ok(_) => Ok(Some(brought)),
+            // Damage in transit is gone when the block is read again.
+            Err(_) => {
+                let mut again = self.read_some_blocks(read, 1)?;
+                again.block(read.number)?;
+                Ok(Some(again))
+            }
+        }
+    }
+
+    fn read_some_blocks(&self, read: BlockRead, count: u32) -> Result<BroughtBlocks, Error> {
+        let BlockRead { image, block_bytes, number, .. } = read;
+        let image_bytes = image.location.length_bytes();
+        let first = number.saturating_mul(block_bytes);
+        let Some(rest) = image_bytes.checked_sub(first).filter(|rest| *rest > 0) else {
+            return Err(Error::Corrupt {
+                what: format!("page {}", image.page.0),
+                offset_bytes: image.location.offset_bytes(),
+                expected: format!("blocks in {image_bytes} bytes"),
+                got: format!("a reference to block {number}"),
+            });
+        };
+        let length = rest.min(count.saturating_mul(block_bytes));
+        let start = image.location.offset_bytes() + u64::from(first);
+        let skipped = (start % u64::from(self.sector_bytes)) as u32;
+        let mut memory = Block::new((skipped + length).next_multiple_of(self.sector_bytes) as usize)?;
+        memory.read(&self.devices, Role::Data, start - u64::from(skipped))?;
+        let count = length.div_ceil(block_bytes);
+        Ok(BroughtBlocks { memory, skipped, first: number, count, block_bytes, image })
+    }
+
+    /// Unpacks a verified image, which lies in `memory` from `at` on, into the page that `memory` is.
+    fn unpack(&self, header: Header, at: usize, memory: &mut [u8]) -> Result<(), Error> {
+        if blocks::block_bytes(header).is_none() {
+            pack::unpack(header, at, memory);
+            return Ok(());
+        }
+        let image = memory.get(at..).and_then(|bytes| bytes.get(..pack::image_bytes(header) as usize));
+        let image = image.unwrap_or_default().to_vec();
+        blocks::unpack(self.division, header, &image, memory)
     }
 
     /// Reads and verifies the image at `location`, which may be anywhere, for those who have no frame for it.
@@ -84,19 +213,18 @@ impl ImageReader {
             // initialised, and nobody else uses it.
             let page = unsafe { std::slice::from_raw_parts_mut(*memory, page_bytes) };
             page[..length].copy_from_slice(image);
-            pack::unpack(header, 0, page);
-            true
+            self.unpack(header, 0, page).is_ok()
         };
         images.iter().zip(expected).map(take_out).collect()
     }
 
-    fn expected(&self, location: Location, page: PageId) -> pack::Expected {
-        pack::Expected { location, page, oldest_sequence: self.space.opening(location) }
+    fn expected(&self, location: Location, page: PageId) -> Expected {
+        Expected { location, page, oldest_sequence: self.space.opening(location) }
     }
 
     /// # Safety
     /// As for [`ImageReader::read`].
-    unsafe fn read_once(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {
+    unsafe fn read_once(&self, expected: Expected, memory: *mut u8) -> Result<(), Error> {
         let (offset, length, skipped) = expected.location.span(self.sector_bytes);
         let page_bytes = class_bytes(expected.location.class().min(CLASSES - 1));
         let image_bytes = expected.location.length_bytes();
@@ -122,8 +250,7 @@ impl ImageReader {
         // initialised, and nobody else uses them.
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes as usize) };
         let header = pack::verify(&bytes[skipped as usize..], expected)?;
-        pack::unpack(header, skipped as usize, bytes);
-        Ok(())
+        self.unpack(header, skipped as usize, bytes)
     }
 
     /// An image whose sectors are more bytes than its page: it was written where sectors were smaller than
@@ -131,7 +258,7 @@ impl ImageReader {
     ///
     /// # Safety
     /// As for [`ImageReader::read`].
-    unsafe fn read_wide(&self, expected: pack::Expected, memory: *mut u8) -> Result<(), Error> {
+    unsafe fn read_wide(&self, expected: Expected, memory: *mut u8) -> Result<(), Error> {
         let (offset, length, skipped) = expected.location.span(self.sector_bytes);
         let page_bytes = class_bytes(expected.location.class().min(CLASSES - 1)) as usize;
         let mut block = Block::new(length as usize)?;
@@ -142,7 +269,6 @@ impl ImageReader {
         // initialised, and nobody else uses it.
         let page = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes) };
         page[..image.len()].copy_from_slice(image);
-        pack::unpack(header, 0, page);
-        Ok(())
+        self.unpack(header, 0, page)
     }
 }

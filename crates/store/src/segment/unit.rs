@@ -16,7 +16,10 @@ use std::ops::Range;
 
 use flashgrain_device::{Arena, Error as DeviceError};
 
+use super::blocks::{self, Divided};
 use super::{Location, UnitSequence};
+use crate::class::class_bytes;
+use crate::header::Header;
 use crate::layout::UNIT_BYTES;
 
 /// Memory for units: as much as a drive writes in some milliseconds.
@@ -253,6 +256,37 @@ pub(super) struct Open {
     gaps: [Gap; GAPS],
 }
 
+/// What an image needs of its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub bytes: u32,
+    /// Of its page.
+    pub class: usize,
+    /// It begins at a multiple of so many bytes of the device, or of a pack if that is less.
+    align_bytes: u32,
+}
+
+impl Shape {
+    /// Of an image of a page of `class`.
+    pub fn plain(bytes: u32, class: usize) -> Self {
+        Self { bytes, class, align_bytes: 1 }
+    }
+
+    /// Of an image with this header.
+    pub fn of(header: Header, bytes: u32) -> Self {
+        Self { bytes, class: header.class.into(), align_bytes: blocks::align_bytes(header.kind) }
+    }
+
+    /// Of the image in blocks of the page with this header.
+    pub fn in_blocks(header: Header, divided: Divided) -> Self {
+        Self { align_bytes: blocks::align_of_blocks(header.kind), ..Self::of(header, divided.image_bytes) }
+    }
+
+    fn page_bytes(self) -> u32 {
+        class_bytes(self.class) as u32
+    }
+}
+
 /// Placement rules for images.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
@@ -293,11 +327,15 @@ impl Open {
         Self { unit, offset_bytes, length_bytes, rules, next: 0, image_bytes: 0, gaps: Default::default() }
     }
 
-    /// A place for an image of a page of `page_bytes`, from the unit's beginning, and what has to be filled
-    /// with zeros now as nothing will be put there any more.
-    pub fn place(&mut self, bytes: u32, page_bytes: u32) -> Option<(u32, Range<u32>)> {
+    /// A place for an image, from the unit's beginning, and what has to be filled with zeros now as nothing
+    /// will be put there any more.
+    pub fn place(&mut self, shape: Shape) -> Option<(u32, Range<u32>)> {
+        let Shape { bytes, align_bytes, .. } = shape;
         let (rules, phase) = (self.rules, (self.offset_bytes % u64::from(self.rules.pack_bytes)) as u32);
-        let start_from = |from: u32| rules.start(phase + from, bytes, page_bytes) - phase;
+        let align = align_bytes.min(rules.pack_bytes);
+        let start_from = |from: u32| {
+            rules.start((phase + from).next_multiple_of(align), bytes, shape.page_bytes()) - phase
+        };
         let fits = |gap: &&mut Gap| start_from(gap.start) + bytes <= gap.end;
         if let Some(gap) = self.gaps.iter_mut().filter(fits).min_by_key(|gap| gap.bytes()) {
             let start = start_from(gap.start);
@@ -370,7 +408,7 @@ mod tests {
             for (class, share) in images {
                 let page = 4096 << class.min(3);
                 let bytes = page / 64 * share;
-                let Some((start, zeros)) = open.place(bytes, page) else {
+                let Some((start, zeros)) = open.place(Shape::plain(bytes, class.min(3) as usize)) else {
                     left_out = bytes;
                     break;
                 };

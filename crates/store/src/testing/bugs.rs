@@ -36,6 +36,10 @@ pub enum Finder {
     LsmDecay,
     /// Comparison with a model, histories, failing requests and recovery, of Bε-trees.
     BeTree,
+    /// Comparison with a model, failing requests and recovery, of trees whose nodes are in blocks.
+    Blocks,
+    /// Bits that flip, and writes and reads that go astray, of trees whose nodes are in blocks.
+    BlocksDecay,
 }
 
 macro_rules! bugs {
@@ -423,6 +427,22 @@ bugs! {
     BackwardScanSkipsBorder: "backward-scan-skips-border", BeTree;
     /// The overflow values in memtables are not freed when their tree is dropped: they leak.
     DroppedBufferLeaks: "dropped-buffer-leaks", BeTree;
+
+    // Nodes in blocks.
+    /// The checksum of a block is not compared: what a search finds is damaged.
+    BlockChecksumIgnored: "block-checksum-ignored", BlocksDecay;
+    /// A block is kept for its place whichever image is there later: old records are found.
+    BlockOutlivesImage: "block-outlives-image", Blocks;
+    /// Nobody asks whether a page was changed while blocks of its image were read: old records are found.
+    StaleImageTrusted: "stale-image-trusted", Blocks;
+    /// A search goes on in the part before the one that covers its key.
+    WrongPartChosen: "wrong-part-chosen", Blocks;
+    /// A directory is kept for the place of its image whichever image is there later.
+    DirectoryOutlivesImage: "directory-outlives-image", Blocks;
+    /// The cleaner copies an image in blocks, and gives a new sequence to its first block only.
+    OnlyFirstBlockSealed: "only-first-block-sealed", Blocks;
+    /// The part behind the directory begins with the record behind the first one: one is lost.
+    PartLosesRecord: "part-loses-record", Blocks;
 }
 
 impl Bug {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 
-use flashgrain::{DATA_FILE, Db};
+use flashgrain::{DATA_FILE, Db, NodeBlocks, TreeOptions};
 
 use super::bad_input::{crc32c, folder};
 
@@ -129,6 +129,82 @@ fn leaf(file: &[u8], places: &BTreeMap<u64, u64>, id: u64) -> Vec<(Vec<u8>, Vec<
         (key, page[value_at..value_at + value_length].to_vec())
     };
     (0..count).map(record).collect()
+}
+
+/// The records of a part of a leaf: of its node header, slots and heap.
+fn part_of_leaf(part: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (count, prefix, level) = (half(part, 32), half(part, 34), part[40]);
+    assert_eq!(level, 0);
+    let lower = word(part, 44) as usize;
+    let record = |index: usize| {
+        let slot = &part[56 + 12 * index..][..12];
+        let (at, key_length, value_length) = (half(slot, 4) * 4, half(slot, 6), half(slot, 8));
+        let head = word(slot, 0).to_be_bytes();
+        let rest = key_length.saturating_sub(4);
+        let key = [&part[lower..lower + prefix], &head[..key_length.min(4)], &part[at..at + rest]].concat();
+        let value_at = at + rest.next_multiple_of(4);
+        (key, part[value_at..value_at + value_length].to_vec())
+    };
+    (0..count).map(record).collect()
+}
+
+/// The parts of the image in blocks at this location, and the children of its directory.
+fn parts(file: &[u8], location: u64, id: u64, block: usize) -> (Vec<Vec<u8>>, Vec<u64>) {
+    let (offset, class, length) = (location >> 19 << 6, location >> 15 & 15, (location & 0x7fff) << 6);
+    assert_eq!(offset % 4096, 0);
+    let image = &file[offset as usize..(offset + length) as usize];
+    let kind = 16 + (block / 4096).ilog2() as u8;
+    let mut parts = Vec::new();
+    for (number, bytes) in image.chunks(block).enumerate() {
+        assert_eq!(word(bytes, 0), crc32c(&bytes[4..]));
+        assert_eq!((u64::from(bytes[6]), long(bytes, 8)), (class, id));
+        match number {
+            0 => {
+                assert_eq!(
+                    (half(bytes, 4) as u64 * 64, bytes[7], word(bytes, 24)),
+                    (length, kind | 128, block as u32)
+                );
+                parts.push(bytes[word(bytes, 28) as usize..].to_vec());
+            }
+            _ => {
+                assert_eq!((half(bytes, 4), bytes[7]), (number, kind | 192));
+                parts.push(bytes.to_vec());
+            }
+        }
+    }
+    let directory = &image[32..word(image, 28) as usize];
+    let children = match directory.is_empty() {
+        true => Vec::new(),
+        // Behind the hints.
+        false => (0..half(directory, 32)).map(|index| long(directory, 120 + 16 * index + 8)).collect(),
+    };
+    (parts, children)
+}
+
+#[test]
+fn a_reader_that_knows_the_document_finds_records_in_blocks() {
+    let folder = folder();
+    let db = Db::builder().path(folder.path()).cache_bytes(4 << 20).workers(1).create().unwrap();
+    let options = TreeOptions::new().node_bytes(4096).node_blocks(NodeBlocks::Of(4));
+    let tree = db.tree_with("numbers", &options).unwrap();
+    // One leaf of several blocks, which is the root.
+    let all: BTreeMap<Vec<u8>, Vec<u8>> =
+        (0..60_u8).map(|number| (vec![b'k', number, 7, 7, number], vec![number; 200])).collect();
+    all.iter().for_each(|(key, value)| tree.insert(key, value).unwrap());
+    db.close().unwrap();
+    let file = fs::read(folder.path().join(DATA_FILE)).unwrap();
+    let superblock = superblock(&file);
+    let places = map(&file, superblock);
+    let catalog = leaf(&file, &places, long(superblock, 144));
+    let (_, entry) = catalog.iter().find(|(key, _)| key == b"numbers").unwrap();
+    assert_eq!((entry.len(), &entry[..4]), (16, &[1, 1, 2, 2][..]));
+    let root = long(entry, 8);
+    let (parts, children) = parts(&file, places[&root], root, 4096);
+    assert!(parts.len() > 2);
+    assert_eq!(children[1..], (1..parts.len() as u64).map(|number| number * 4096).collect::<Vec<_>>());
+    let found: BTreeMap<_, _> = parts.iter().flat_map(|part| part_of_leaf(part)).collect();
+    let found: BTreeMap<_, _> = found.into_iter().map(|(key, value)| (key, value[8..].to_vec())).collect();
+    assert_eq!(found, all);
 }
 
 /// Where the copies of the log's durable mark are.

@@ -5,6 +5,7 @@
 mod backup;
 mod bad_input;
 mod basics;
+mod blocks;
 mod bulk;
 mod compact;
 mod contention;

@@ -13,6 +13,7 @@ use crate::layout::{Layout, LogExtent, Placement, SyncMethod};
 use crate::page::Page;
 use crate::poison::Poison;
 use crate::pool::Pool;
+use crate::segment::blocks::Undivided;
 use crate::segment::{Location, Segments};
 use crate::task::Executor;
 use crate::worker::Harness;
@@ -70,7 +71,8 @@ pub(super) fn above(
     poison: &Poison,
     budget_bytes: u64,
 ) -> (Arc<Segments>, Arc<Pool>) {
-    let segments = Segments::new(&layout(), devices.clone(), executor.clone(), poison.clone()).unwrap();
+    let segments =
+        Segments::new(&layout(), devices.clone(), executor.clone(), poison.clone(), &Undivided).unwrap();
     let pool = Pool::new(budget_bytes, Arc::clone(&segments) as _, executor.clone()).unwrap();
     (segments, pool)
 }

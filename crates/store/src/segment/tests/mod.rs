@@ -72,7 +72,7 @@ impl World {
 
     pub fn segments(&self, layout: &Layout) -> Arc<Segments> {
         let executor = self.harness.executor().clone();
-        Segments::new(layout, self.devices.clone(), executor, Poison::default()).unwrap()
+        Segments::new(layout, self.devices.clone(), executor, Poison::default(), &blocks::Undivided).unwrap()
     }
 }
 

@@ -5,10 +5,12 @@
 //! Bytes that are guarded by a checksum are decoded twice: as they are, and with the right checksum put in,
 //! as hardly any input would pass otherwise.
 
+mod blocks;
 mod log;
 mod pages;
 mod sectors;
 
+pub use blocks::image_in_blocks;
 pub use log::{catalog_entry, log_block, log_record, log_stream, reference};
 pub use pages::{image, map, node, overflow};
 pub use sectors::{durable_mark, label, superblock};

@@ -38,7 +38,7 @@ pub fn node(bytes: &[u8]) {
 }
 
 /// All keys and values, and searches for them and for their neighbours.
-fn go_through(node: Node<'_>) {
+pub(super) fn go_through(node: Node<'_>) {
     let page_bytes = node_bytes(node);
     let (mut key, mut value) = (Vec::new(), Vec::new());
     node.lower_fence(&mut key);
