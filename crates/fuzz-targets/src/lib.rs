@@ -37,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     target("label", decode::label, 512),
     target("durable_mark", decode::durable_mark, 512),
     target("image", decode::image, 16 << 10),
+    target("image_in_blocks", decode::image_in_blocks, 16 << 10),
     target("node", decode::node, 16 << 10),
     target("overflow", decode::overflow, 16 << 10),
     target("map", decode::map, 16 << 10),
