@@ -1,5 +1,5 @@
-//! Studies: the questions that papers have asked of LSM-trees on new drives, put to Flashgrain's own, and of
-//! SQLite's files.
+//! Studies: the questions that papers have asked of B-trees and LSM-trees on new drives, put to Flashgrain's
+//! own, and of SQLite's files.
 //!
 //! A [`Setup`] says which store is made on which drive; a [`Subject`] is that store. A study fills subjects,
 //! measures them, and has a serialisable result, from which a [`Sheet`] is made: tables with the paper's
@@ -12,11 +12,13 @@ mod chart;
 #[cfg(feature = "hidden-parameters")]
 pub mod hidden_parameters;
 pub mod mqssd_lsm;
+pub mod pdam_btree;
 mod setup;
 mod sheet;
 mod subject;
 pub mod xpoint;
 
+use setup::lsm_tree;
 pub use setup::{LogPlace, Setup};
 pub use sheet::Sheet;
 pub use subject::{Measured, Subject, Watched};

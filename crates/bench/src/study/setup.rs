@@ -33,7 +33,7 @@ const LOG_DEVICE_BYTES: u64 = 64 << 20;
 /// A simulated device that is as fast as memory behind a system call.
 const MEMORY_DEVICE: &str = include_str!("memory.toml");
 
-/// A store with one LSM-tree, and where it is.
+/// A store with one tree, and where it is.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// A directory, or `sim:PRESET` or `sim:FILE.toml`.
@@ -43,10 +43,8 @@ pub struct Setup {
     /// The records that the tree is filled with.
     pub records: Records,
     /// How the tree is kept.
-    pub lsm: LsmOptions,
-    /// B′: bytes of a block.
-    pub block_bytes: u32,
-    /// Tables take whole segments of so many bytes.
+    pub tree: TreeOptions,
+    /// Segments have so many bytes; tables of LSM-trees take whole ones.
     pub segment_bytes: u64,
     /// Memory for blocks, memtables and pages.
     pub cache_bytes: u64,
@@ -116,9 +114,9 @@ impl Setup {
         let config = SimConfig::from_toml(MEMORY_DEVICE, "memory.toml")?.resized(LOG_DEVICE_BYTES);
         Ok(Arc::new(SimDevice::new(&config, "the log", self.seed)?))
     }
+}
 
-    /// The tree.
-    pub(super) fn tree(&self) -> TreeOptions {
-        TreeOptions::new().kind(IndexKind::Lsm).lsm(self.lsm).node_bytes(self.block_bytes)
-    }
+/// An LSM-tree with blocks of so many bytes.
+pub(super) fn lsm_tree(options: LsmOptions, block_bytes: u32) -> TreeOptions {
+    TreeOptions::new().kind(IndexKind::Lsm).lsm(options).node_bytes(block_bytes)
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use flashgrain::{LsmStats, Stats};
+use flashgrain::{Check, Decision, LsmStats, Stats};
 use flashgrain_device::Nanos;
 use flashgrain_profile::Error;
 use hdrhistogram::Histogram;
@@ -230,7 +230,7 @@ impl Subject {
         place.remove()?;
         let done = (|| {
             let mut store = place.create_as(setup.builder(&place)?)?;
-            let tree = setup.tree();
+            let tree = setup.tree.clone();
             store.run(move |db| db.tree_with(TREE, &tree).map(drop))?;
             let mut subject = Self { store, records: setup.records, seed: setup.seed };
             let done = work(&mut subject)?;
@@ -284,6 +284,30 @@ impl Subject {
     /// The time in which the store works.
     pub fn now(&self) -> Nanos {
         self.store.now()
+    }
+
+    /// Looks at all of the tree, and counts its nodes.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn check(&mut self) -> anyhow::Result<Check> {
+        Ok(self.store.run(|db| db.tree(TREE)?.check())?)
+    }
+
+    /// How the tree is kept, and why.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn layout(&mut self) -> anyhow::Result<Vec<Decision>> {
+        Ok(self.store.run(|db| db.tree(TREE).map(|tree| tree.layout()))?)
+    }
+
+    /// Writes what is in memory only.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn checkpoint(&mut self) -> anyhow::Result<()> {
+        Ok(self.store.run(|db| db.checkpoint())?)
     }
 
     /// The tree's own numbers.

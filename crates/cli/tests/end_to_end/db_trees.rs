@@ -210,6 +210,18 @@ fn what_cannot_be_a_tree_is_refused_and_nothing_changes() {
 }
 
 #[test]
+fn a_tree_has_nodes_of_as_many_blocks_as_the_drive_serves_at_a_time() {
+    let folder = store();
+    db(&folder, "create-tree store wide --node-blocks drive");
+    let explained = db(&folder, "explain store wide");
+    assert!(explained.contains("blocks of a node"), "{explained}");
+    let mut wrong = command(&folder, "create-tree store odd --node-blocks 3");
+    fails(&mut wrong, 2, &["power of two from 2 to 16"]);
+    let mut wrong = command(&folder, "create-tree store odd --kind lsm --node-blocks 4");
+    fails(&mut wrong, 2, &["--node-blocks"]);
+}
+
+#[test]
 fn a_tree_is_converted_to_what_was_observed() {
     let folder = store();
     db(&folder, "create-tree store orders --kind lsm --workload 100,0,0");

@@ -57,6 +57,33 @@ fn the_study_of_the_mqssd_paper_shows_tables_and_charts() {
 }
 
 #[test]
+fn the_study_of_the_pdam_has_three_trees_and_the_lemma() {
+    let folder = folder();
+    let page = folder.path().join("study.html");
+    let small = ["study", "pdam-btree", "--records=20000", "--clients=1,4", "--look-ups=400", "--quiet"];
+    let run = || {
+        let assert = flashgrain().args(small).arg("--json").assert().success();
+        serde_json::from_str::<Value>(&stdout(&assert)).unwrap()
+    };
+    let result = run();
+    assert_eq!(result, run(), "virtual times differ");
+    assert_eq!(result["seed"], 1);
+    let trees = result["drives"][0]["trees"].as_array().unwrap();
+    let nodes: Vec<_> = trees.iter().map(|found| found["nodes"].as_str().unwrap()).collect();
+    assert_eq!(nodes, ["small", "large", "in-blocks"]);
+    for found in trees {
+        assert_eq!(found["check"]["records"], 20_000);
+        let clients: Vec<_> =
+            found["look_ups"].as_array().unwrap().iter().map(|run| run["clients"].as_u64()).collect();
+        assert_eq!(clients, [Some(1), Some(4)], "{found}");
+    }
+    let assert = flashgrain().args(small).arg("--report").arg(&page).assert().success();
+    assert!(stdout(&assert).contains("log_B N / log_PB N"));
+    assert_eq!(std::fs::read_to_string(&page).unwrap().matches("<svg viewBox").count(), 1);
+    fails(flashgrain().args(["study", "pdam-btree", "--blocks=3"]), 2, &["expected 2, 4, 8 or 16"]);
+}
+
+#[test]
 fn a_directory_has_nothing_left_in_it() {
     let folder = folder();
     let target = folder.path().to_str().unwrap();

@@ -20,7 +20,7 @@ use serde::Serialize;
 pub use layout::Layout;
 
 use super::subject::{Measured, Subject, Task};
-use super::{LogPlace, Setup, Sheet};
+use super::{LogPlace, Setup, Sheet, lsm_tree};
 use crate::fill::Order;
 use crate::listener::Listener;
 use crate::processor::ProcessorCosts;
@@ -142,8 +142,10 @@ impl Options {
             target: self.target.clone(),
             drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
             records,
-            lsm: layout.options(self.table_bytes, jobs).filter_bits_per_key(self.filter_bits),
-            block_bytes: BLOCK_BYTES,
+            tree: lsm_tree(
+                layout.options(self.table_bytes, jobs).filter_bits_per_key(self.filter_bits),
+                BLOCK_BYTES,
+            ),
             segment_bytes: self.table_bytes,
             cache_bytes: self.cache_bytes(records),
             workers: WORKERS,

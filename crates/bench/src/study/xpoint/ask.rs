@@ -7,7 +7,7 @@ use flashgrain::{Durability, LsmThrottling};
 
 use super::{
     CLIENTS, LEVEL_ZERO_RUNS, MEMTABLE_BYTES, Options, Point, Question, SCALE, SLOWDOWN_RUNS, STOP_RUNS,
-    usual_tree,
+    tree_of, usual_tree,
 };
 use crate::fill::Order;
 use crate::listener::Listener;
@@ -104,7 +104,7 @@ fn trials(question: Question, options: &Options, target: &Path) -> Vec<Trial> {
 fn level_zero(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
     let trial = |(runs, bytes): (u32, u64)| {
         let mut trial = Trial { x: f64::from(runs), ..usual() };
-        trial.setup.lsm = usual_tree().level_zero_runs(2 * runs).memtable_bytes(bytes);
+        trial.setup.tree = tree_of(usual_tree().level_zero_runs(2 * runs).memtable_bytes(bytes));
         trial
     };
     [(8, MEMTABLE_BYTES), (4, 2 * MEMTABLE_BYTES), (2, MEMTABLE_BYTES_MAX)].into_iter().map(trial).collect()
@@ -138,7 +138,7 @@ fn bursts(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
         let writes = |_, slice| if slice % PERIOD_SLICES < BURST_SLICES { 0.9 } else { 0.5 };
         let mut trial = Trial { setting, writes, ..usual() };
         trial.seconds *= BURSTS_FACTOR;
-        trial.setup.lsm = usual_tree().throttling(throttling);
+        trial.setup.tree = tree_of(usual_tree().throttling(throttling));
         trial
     };
     ways.into_iter().map(trial).collect()
@@ -150,14 +150,15 @@ fn reads(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
         let trial = |setting| Trial { setting, x: *share, writes: |reads, _| 1.0 - reads, ..usual() };
         let runs = 2 * LEVEL_ZERO_RUNS;
         let mut fixed = trial("small runs");
-        fixed.setup.lsm = usual_tree().level_zero_runs(runs);
+        fixed.setup.tree = tree_of(usual_tree().level_zero_runs(runs));
         let mut by_reads = trial("by reads");
-        by_reads.setup.lsm = usual_tree()
+        let tree = usual_tree()
             .memtable_bytes(MEMTABLE_BYTES_MAX)
             .level_zero_runs(runs / 4)
             .slowdown_runs(SLOWDOWN_RUNS / 4)
             .stop_runs(STOP_RUNS / 4)
             .level_zero_by_reads(true);
+        by_reads.setup.tree = tree_of(tree);
         [fixed, by_reads]
     };
     READ_SHARES.iter().flat_map(of_share).collect()

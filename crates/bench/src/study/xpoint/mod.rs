@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::ValueEnum;
-use flashgrain::{Durability, LsmLayout, LsmOptions, LsmThrottling};
+use flashgrain::{Durability, LsmLayout, LsmOptions, LsmThrottling, TreeOptions};
 use serde::Serialize;
 
 use super::subject::Watched;
-use super::{LogPlace, Setup, Sheet};
+use super::{LogPlace, Setup, Sheet, lsm_tree};
 use crate::listener::Listener;
 use crate::processor::ProcessorCosts;
 use crate::records::Records;
@@ -152,8 +152,7 @@ impl Options {
             target: target.to_owned(),
             drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
             records,
-            lsm: usual_tree(),
-            block_bytes: BLOCK_BYTES,
+            tree: tree_of(usual_tree()),
             segment_bytes: MEMTABLE_BYTES,
             cache_bytes: self.cache_bytes(),
             workers: WORKERS,
@@ -164,6 +163,11 @@ impl Options {
             seed: self.seed,
         }
     }
+}
+
+/// A tree with the study's blocks.
+fn tree_of(options: LsmOptions) -> TreeOptions {
+    lsm_tree(options, BLOCK_BYTES)
 }
 
 /// As RocksDB 5.17 does by default, in tables of the study's size.

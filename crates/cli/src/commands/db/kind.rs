@@ -1,7 +1,9 @@
 //! How a new tree is kept.
 
 use clap::{Args, ValueEnum};
-use flashgrain::{BeTreeOptions, IndexKind, LsmCompression, LsmLayout, LsmOptions, LsmWorkload, TreeOptions};
+use flashgrain::{
+    BeTreeOptions, IndexKind, LsmCompression, LsmLayout, LsmOptions, LsmWorkload, NodeBlocks, TreeOptions,
+};
 
 use crate::exit::Usage;
 use crate::units::parse_positive_bytes;
@@ -50,6 +52,10 @@ pub struct KindOptions {
     /// power of two from 4 to 64 KiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     node_size: Option<u64>,
+    /// Makes nodes of a B+-tree of several blocks of that size, of which a look-up reads single ones: a power
+    /// of two, or `drive` for as many as the drive serves at a time.
+    #[arg(long, value_name = "COUNT", value_parser = parse_node_blocks)]
+    node_blocks: Option<NodeBlocks>,
     /// How the runs of an LSM-tree are arranged in levels.
     #[arg(long, value_enum)]
     layout: Option<Layout>,
@@ -80,6 +86,13 @@ pub struct KindOptions {
     /// Size of an LSM-tree's tables, which become as large as whole segments.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     table_size: Option<u64>,
+}
+
+fn parse_node_blocks(text: &str) -> Result<NodeBlocks, String> {
+    match text {
+        "drive" => Ok(NodeBlocks::OfDrive),
+        _ => text.parse().map(NodeBlocks::Of).map_err(|_| "give a number, such as 4, or `drive`".into()),
+    }
 }
 
 /// Why there is no observed workload.
@@ -116,6 +129,7 @@ impl KindOptions {
     pub fn is_given(&self) -> bool {
         self.kind.is_some()
             || self.node_size.is_some()
+            || self.node_blocks.is_some()
             || self.fanout.is_some()
             || self.buffered_node_size.is_some()
             || self.is_of_lsm()
@@ -134,8 +148,8 @@ impl KindOptions {
         self.options_after(None)
     }
 
-    /// The options of a tree that replaces one to which this was done, if it has counted.
-    pub fn options_after(&self, observed: Option<LsmWorkload>) -> Result<TreeOptions, Usage> {
+    /// What is asked for is of the kind that is asked for.
+    fn check_kind(&self) -> Result<(), Usage> {
         if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
             let why = "`--layout`, `--filter-bits`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";
             return Err(Usage(why.into()));
@@ -148,6 +162,15 @@ impl KindOptions {
         if self.buffered_node_size.is_some() && self.kind != Some(Kind::BeTree) {
             return Err(Usage("`--buffered-node-size` is of Bε-trees: add `--kind be-tree`".into()));
         }
+        if self.node_blocks.is_some() && matches!(self.kind, Some(Kind::Lsm | Kind::BeTree)) {
+            return Err(Usage("`--node-blocks` is of B+-trees: leave out `--kind`".into()));
+        }
+        Ok(())
+    }
+
+    /// The options of a tree that replaces one to which this was done, if it has counted.
+    pub fn options_after(&self, observed: Option<LsmWorkload>) -> Result<TreeOptions, Usage> {
+        self.check_kind()?;
         let kind = match self.kind {
             Some(Kind::Lsm) => IndexKind::Lsm,
             Some(Kind::BeTree) => IndexKind::BeTree,
@@ -155,6 +178,10 @@ impl KindOptions {
         };
         let options =
             TreeOptions::new().kind(kind).lsm(self.lsm_options(observed)?).be_tree(self.be_tree_options());
+        let options = match self.node_blocks {
+            Some(blocks) => options.node_blocks(blocks),
+            None => options,
+        };
         Ok(match self.node_size {
             Some(bytes) => options.node_bytes(u32::try_from(bytes).unwrap_or(u32::MAX)),
             None => options,

@@ -1,17 +1,19 @@
-//! `flashgrain study`: the questions of papers on LSM-trees, put to the store's own, and on SQLite's files.
+//! `flashgrain study`: the questions of papers on B-trees and LSM-trees, put to the store's own, and on
+//! SQLite's files.
 
 #[cfg(feature = "hidden-parameters")]
 mod hidden_parameters;
 mod mqssd_lsm;
 mod output;
+mod pdam_btree;
 mod xpoint;
 
 use clap::{Args, Subcommand};
 
 use crate::output::Context;
 
-/// Repeat the experiments of papers with the store's own LSM-trees, and with SQLite, and show both results
-/// side by side.
+/// Repeat the experiments of papers with the store's own trees, and with SQLite, and show both results side
+/// by side.
 ///
 /// On simulated drives times are virtual: the same everywhere, and no drive is worn. The data are fewer than
 /// the papers'; the output says how many times fewer.
@@ -27,6 +29,8 @@ enum What {
     HiddenParameters(hidden_parameters::HiddenParametersArguments),
     #[command(name = "mqssd-lsm")]
     MqssdLsm(mqssd_lsm::MqssdLsmArguments),
+    #[command(name = "pdam-btree")]
+    PdamBtree(pdam_btree::PdamBtreeArguments),
     Xpoint(xpoint::XpointArguments),
 }
 
@@ -35,6 +39,7 @@ pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> 
         #[cfg(feature = "hidden-parameters")]
         What::HiddenParameters(arguments) => hidden_parameters::run(arguments, context),
         What::MqssdLsm(arguments) => mqssd_lsm::run(arguments, context),
+        What::PdamBtree(arguments) => pdam_btree::run(arguments, context),
         What::Xpoint(arguments) => xpoint::run(arguments, context),
     }
 }
