@@ -51,7 +51,7 @@ fn replay_and_mutate(targets: &[Target]) {
 
 #[test]
 fn decoders_of_pages_take_any_bytes() {
-    replay_and_mutate(part(&["image", "node", "overflow", "map"]).as_slice());
+    replay_and_mutate(part(&["image", "image_in_blocks", "node", "overflow", "map"]).as_slice());
 }
 
 #[test]
