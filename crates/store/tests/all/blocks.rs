@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flashgrain::{Bytes, Count, Db, ErrorKind, NodeBlocks, Setting, Tree, TreeOptions};
+use flashgrain::{BeTreeOptions, Bytes, Count, Db, ErrorKind, NodeBlocks, Setting, Tree, TreeOptions};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 
@@ -11,7 +11,9 @@ use super::bad_input::folder;
 const SEED: u64 = 1;
 
 fn options(blocks: u32) -> TreeOptions {
-    TreeOptions::new().node_bytes(4096).node_blocks(NodeBlocks::Of(blocks))
+    // A B+-tree does not keep what Bε-trees would be like.
+    let options = TreeOptions::new().be_tree(BeTreeOptions::default());
+    options.node_bytes(4096).node_blocks(NodeBlocks::Of(blocks))
 }
 
 fn key(number: u32) -> Vec<u8> {
