@@ -433,8 +433,6 @@ bugs! {
     BlockChecksumIgnored: "block-checksum-ignored", BlocksDecay;
     /// A block is kept for its place whichever image is there later: old records are found.
     BlockOutlivesImage: "block-outlives-image", Blocks;
-    /// Nobody asks whether a page was changed while blocks of its image were read: old records are found.
-    StaleImageTrusted: "stale-image-trusted", Blocks;
     /// A search goes on in the part before the one that covers its key.
     WrongPartChosen: "wrong-part-chosen", Blocks;
     /// A directory is kept for the place of its image whichever image is there later.

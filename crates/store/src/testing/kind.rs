@@ -81,12 +81,15 @@ pub fn blocks_of_trees() -> u32 {
 pub(crate) fn options_of_trees() -> TreeOptions {
     let Kept { kind, lsm, blocks, .. } = KEPT.get();
     let blocks = blocks.map(NodeBlocks::Of);
-    TreeOptions { kind, lsm, be_tree: small_be_tree(), node_bytes: None, blocks, operator: None }
+    TreeOptions { kind, lsm, be_tree: be_tree_of(kind), node_bytes: None, blocks, operator: None }
 }
 
 /// A Bε-tree that has many nodes with few records.
-fn small_be_tree() -> BeTreeOptions {
-    BeTreeOptions::new().node_bytes(32 << 10).fanout(4)
+fn be_tree_of(kind: IndexKind) -> BeTreeOptions {
+    match kind {
+        IndexKind::BeTree => BeTreeOptions::new().node_bytes(32 << 10).fanout(4),
+        _ => BeTreeOptions::new(),
+    }
 }
 
 impl Drop for TreesOf {
