@@ -1,9 +1,8 @@
 //! Looking at every part of a tree.
 
-use std::ops::Bound;
-
 use super::content::Content;
 use super::messages::Messages;
+use super::progress::Progress;
 use super::stats::Fill;
 use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
@@ -36,15 +35,16 @@ impl BeTree {
         self.check_part(&root, page, record, (&mut census, &mut Vec::new()))?;
         let memtables = self.memtables().clone();
         // What has come to pages already is in them.
-        let flushed_to = self.flushed_to().clone();
+        let progress = self.progress().clone();
         for (number, memtable) in memtables.iter().enumerate() {
             let is_oldest = number > 0 && number == memtables.frozen.len();
-            let from = flushed_to.as_deref().filter(|_| is_oldest);
-            let start = from.map_or(Bound::Unbounded, Bound::Excluded);
-            let mut cursor = MemtableCursor::new(memtable, Direction::Forward, start);
+            let progress = if is_oldest { progress.clone() } else { Progress::default() };
+            let mut cursor = MemtableCursor::new(memtable, Direction::Forward, progress.start());
             while let Some((key, version, value)) = cursor.get() {
-                census.records += 1;
-                record(key, version, value);
+                if !progress.has(key, version) {
+                    census.records += 1;
+                    record(key, version, value);
+                }
                 cursor.advance()?;
             }
         }

@@ -1,9 +1,8 @@
 //! Giving up a tree, and emptying its buffers.
 
-use std::ops::Bound;
-
 use super::content::Content;
 use super::messages::Messages;
+use super::progress::Progress;
 use super::tree::{BeTree, FlushTurn, LEVEL_MIN};
 use crate::Error;
 use crate::buffered::{Cursor, MemtableCursor, RangeTombstones};
@@ -40,21 +39,19 @@ impl BeTree {
     }
 
     fn clear_memtables(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        let flushed_to = self.flushed_to().take();
+        let mut progress = std::mem::take(&mut *self.progress());
         self.freeze();
         let mut frozen = std::mem::take(&mut self.memtables_mut().frozen);
-        let mut from = flushed_to;
         // The oldest one first, a part of which may be in pages.
         while let Some(memtable) = frozen.pop() {
-            let start = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let mut cursor = MemtableCursor::new(&memtable, Direction::Forward, start);
-            while let Some((_, version, value)) = cursor.get() {
-                if version.is_overflow() && !planted!(DroppedBufferLeaks) {
+            let mut cursor = MemtableCursor::new(&memtable, Direction::Forward, progress.start());
+            while let Some((key, version, value)) = cursor.get() {
+                if version.is_overflow() && !progress.has(key, version) && !planted!(DroppedBufferLeaks) {
                     free_overflow(value)?;
                 }
                 cursor.advance()?;
             }
-            from = None;
+            progress = Progress::default();
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! Flushes: messages go from memtables into the root's page, and from there on towards the leaves.
 
 use std::cmp::Reverse;
-use std::ops::Bound;
 use std::panic::resume_unwind;
 
 use super::content::{Content, Group, Pivot, ranges_bytes};
 use super::merging::{Flushed, Merging};
 use super::messages::{Messages, message_bytes};
 use super::part::{self, Part, SLOTS};
+use super::progress::Progress;
 use super::tree::{BeTree, FlushTurn, LEVEL_MIN};
 use crate::Error;
 use crate::buffered::{Cursor, Held, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones};
@@ -80,7 +80,7 @@ impl BeTree {
             taken_in?;
             self.memtables_mut().remove(&oldest);
             if !planted!(NextMemtableBegunWhereLastEnded) {
-                *self.flushed_to() = None;
+                *self.progress() = Progress::default();
             }
             self.counters.memtables_flushed.fetch_add(1, Ordering::Relaxed);
             self.update_claim();
@@ -91,22 +91,25 @@ impl BeTree {
     /// removals of ranges with the messages that they lie between, so that neither overtakes the other.
     fn take_in(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
         let ranges = self.bounded(&memtable.range_tombstones());
-        let start = self.flushed_to().clone();
-        let start = start.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let progress = self.progress().clone();
+        let start = progress.start();
         let cursor: Box<dyn Cursor> = Box::new(MemtableCursor::new(memtable, Direction::Forward, start));
         let mut merged = Merged::new(vec![cursor], Direction::Forward);
         let portion_bytes = self.portion_bytes();
         let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
         let mut merging = Merging::new(self);
         while merged.next_key(&mut versions)? {
+            if versions.key() == progress.from {
+                versions.all.retain(|held| !progress.has(&progress.from, held.version));
+            }
             let gone_before = merging.gone.len();
             let removed = ranges.of(versions.key());
             merging.leave_out(&mut versions, removed, false);
             let of = |held: &Held| message_bytes(versions.key(), versions.value(held));
             let more_bytes: u64 = versions.all.iter().map(of).sum();
             if bytes + more_bytes > portion_bytes && !portion.is_empty() {
-                let last = portion.key(portion.len() - 1).to_vec();
-                self.enter(std::mem::take(&mut portion), &ranges, Some(last))?;
+                let end = behind(portion.key(portion.len() - 1));
+                self.enter(std::mem::take(&mut portion), &ranges, Some(&end))?;
                 merging.give_up_first(gone_before);
                 bytes = 0;
             }
@@ -133,12 +136,15 @@ impl BeTree {
 
     /// The versions of a key enter, of which there are many: the older ones first.
     fn enter_one_by_one(&self, versions: &KeyVersions, ranges: &RangeTombstones) -> Result<(), Error> {
+        let key = versions.key();
+        self.enter(Messages::default(), ranges, Some(key))?;
         for held in versions.all.iter().rev() {
             let mut one = Messages::default();
-            one.push(versions.key(), held.version, versions.value(held));
+            one.push(key, held.version, versions.value(held));
             self.enter_flushed(&Flushed::all(one, RangeTombstones::default()))?;
+            *self.progress() = Progress::within(key, held.version);
         }
-        self.enter(Messages::default(), ranges, Some(versions.key().to_vec()))
+        self.enter(Messages::default(), ranges, Some(&behind(key)))
     }
 
     /// The same removals, with ends that are not longer than keys may be, but for a zero behind.
@@ -159,14 +165,15 @@ impl BeTree {
     }
 
     /// Messages of a memtable enter the root's page, with the removals of ranges from where the last ones
-    /// ended up to this key, or to the end.
-    fn enter(&self, portion: Messages, ranges: &RangeTombstones, to: Option<Vec<u8>>) -> Result<(), Error> {
-        let from = self.flushed_to().as_deref().map_or_else(Vec::new, behind);
-        let upper = to.as_deref().map(behind);
-        let flushed = Flushed::all(portion, ranges.between(&from, upper.as_deref()));
-        self.enter_in_parts(flushed)?;
-        if to.is_some() {
-            *self.flushed_to() = to;
+    /// ended up to, and without, this key, or to the end.
+    fn enter(&self, portion: Messages, ranges: &RangeTombstones, end: Option<&[u8]>) -> Result<(), Error> {
+        let from = self.progress().from.clone();
+        if end.is_some_and(|end| end <= from.as_slice()) {
+            return Ok(());
+        }
+        self.enter_in_parts(Flushed::all(portion, ranges.between(&from, end)))?;
+        if let Some(end) = end {
+            *self.progress() = Progress::at(end);
         }
         Ok(())
     }
@@ -184,6 +191,7 @@ impl BeTree {
             flushed.range.start = flushed.messages.first_from(&middle);
             first.range.end = flushed.range.start;
             self.enter_in_parts(first)?;
+            *self.progress() = Progress::at(&middle);
         }
         if flushed.range.is_empty() && flushed.ranges.is_empty() {
             return Ok(());

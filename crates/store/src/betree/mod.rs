@@ -11,6 +11,7 @@
 //! weight     nodes are rebuilt in balance             search     look-ups
 //! scan       records in order                         check      every part is looked at
 //! destroy    a tree is given up, buffers are emptied  stats      what is counted
+//! progress   how far a memtable has been flushed
 //! ```
 
 mod basements;
@@ -25,6 +26,7 @@ mod options;
 mod part;
 #[cfg(test)]
 mod part_tests;
+mod progress;
 mod scan;
 mod search;
 mod shape;

@@ -22,6 +22,7 @@ use super::content::{Content, Pivot};
 use super::messages::Messages;
 use super::options::Decided;
 use super::part::{self, Part, Summary, kind_of};
+use super::progress::Progress;
 use super::search::ATTEMPTS;
 use super::shape::Shape;
 use super::stats::Counters;
@@ -60,8 +61,8 @@ pub(crate) struct BeTree {
     pub(super) operator: Option<Arc<TreeOperator>>,
     pub(super) counters: Counters,
     memtables: RwLock<Memtables>,
-    /// Up to which key the oldest frozen memtable has been flushed.
-    pub(super) flushed_to: Mutex<Option<Vec<u8>>>,
+    /// Of the oldest frozen memtable.
+    progress: Mutex<Progress>,
     pub(super) turns: Turns,
     /// Whether a task that flushes was sent out.
     pub(super) is_flush_sent: AtomicBool,
@@ -109,7 +110,7 @@ impl BeTree {
             operator,
             counters: Counters::default(),
             memtables: RwLock::new(Memtables::none()),
-            flushed_to: Mutex::new(None),
+            progress: Mutex::default(),
             turns: Turns::default(),
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
@@ -139,8 +140,8 @@ impl BeTree {
         self.memtables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn flushed_to(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
-        self.flushed_to.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Freezes the active memtable.

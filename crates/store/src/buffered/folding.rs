@@ -167,6 +167,16 @@ mod tests {
 
     /// What becomes of versions, the newest first: a letter for operands, `=` and a value, or `-`.
     fn folded(all: &[(u64, &str)], taken: &[u64], is_oldest: bool, removed: &[u64]) -> Vec<(u64, String)> {
+        folded_over(all, taken, is_oldest, (removed, true))
+    }
+
+    /// The same with removals of ranges that may be over newer versions.
+    fn folded_over(
+        all: &[(u64, &str)],
+        taken: &[u64],
+        is_oldest: bool,
+        (removed, is_removed_for_good): (&[u64], bool),
+    ) -> Vec<(u64, String)> {
         let horizon = FixedHorizon::new(90, 90, taken);
         let retention = Retention::new(&horizon);
         let operators = own_operators();
@@ -187,7 +197,7 @@ mod tests {
             operator: Some(&operator),
             retention: &retention,
             removed: Some(&range).filter(|_| !removed.is_empty()),
-            is_removed_for_good: true,
+            is_removed_for_good,
             is_oldest,
             bytes_max: 8,
         };
@@ -203,29 +213,6 @@ mod tests {
             (held.version.timestamp().0, what)
         };
         versions.all.iter().map(one).collect()
-    }
-
-    #[test]
-    fn operands_over_a_removal_wait_for_what_may_lie_below() {
-        let horizon = FixedHorizon::new(90, 90, &[]);
-        let (retention, operators) = (Retention::new(&horizon), own_operators());
-        let operator = operators.of_tree(AppendOperator::NAME);
-        let range = Fragment { lower: vec![0], upper: vec![255], removed_at: vec![Timestamp(4)] };
-        for is_removed_for_good in [false, true] {
-            let mut versions = KeyVersions::default();
-            versions.begin(b"k");
-            versions.push(Version::operands(Timestamp(9)), &list(b"a"));
-            let folding = Folding {
-                operator: Some(&operator),
-                retention: &retention,
-                removed: Some(&range),
-                is_removed_for_good,
-                is_oldest: false,
-                bytes_max: 8,
-            };
-            assert_eq!(folding.fold(&mut versions), 0);
-            assert_eq!(versions.all[0].version.is_operands(), !is_removed_for_good);
-        }
     }
 
     fn expect(all: &[(u64, &str)]) -> Vec<(u64, String)> {
@@ -257,6 +244,12 @@ mod tests {
         assert_eq!(folded(&[(9, "c"), (5, "=a")], &[], false, &[7]), expect(&[(9, "=c"), (5, "=a")]));
         assert_eq!(folded(&[(9, "c"), (5, "a")], &[], false, &[7]), expect(&[(9, "=c"), (5, "a")]));
         assert_eq!(folded(&[(9, "c"), (5, "=a")], &[], false, &[4]), expect(&[(9, "=ac"), (5, "=a")]));
+    }
+
+    #[test]
+    fn operands_over_a_removal_wait_for_what_may_lie_below() {
+        assert_eq!(folded_over(&[(9, "c")], &[], false, (&[7], true)), expect(&[(9, "=c")]));
+        assert_eq!(folded_over(&[(9, "c")], &[], false, (&[7], false)), expect(&[(9, "c")]));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ranges     removals of ranges of keys               interval   keys from one on to another
 //! retention  which versions stay when they are merged folding    operands become values in merges
 //! chain      operands down to what they are over      versions   those of one key
-//! turn       one task at a time changes what there is    shared  what they know of the store around them
+//! turn       tasks wait for what they need alone         shared  what they know of the store around them
 //! room       what bounds the numbers of a tree         memtables  the active one, and frozen ones
 //! replay     versions that the log has, and the tree    cuts       which of them a checkpoint has flushed
 //! ```

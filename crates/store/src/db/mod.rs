@@ -413,7 +413,8 @@ impl Db {
     /// rest is given back to the file system. Others may go on reading and writing. Free segments that
     /// writing needs stay: the store is larger than its pages by about a quarter and eleven segments, each of
     /// 512 KiB in a small store and of 4 MiB, unless decided otherwise, in one of more than 56 MiB. A store
-    /// in block devices keeps its size, as does one whose pages are placed in place.
+    /// in block devices keeps its size, as does one whose pages are placed in place; what was removed makes
+    /// room within.
     ///
     /// Checkpoints cut files by themselves when most of them is free at the end. After many removals, live
     /// pages lie everywhere, and this moves them.

@@ -118,16 +118,17 @@ pub(crate) struct Claim {
 impl Claim {
     /// The owner needs as much as before, but at least so many bytes.
     pub fn raise(&self, bytes: u64) {
-        let mut claimed = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = bytes.max(*claimed);
-        self.space.claim_for_owner(bytes, *claimed);
-        *claimed = bytes;
+        self.change(|claimed| claimed.max(bytes));
     }
 
     /// The owner needs as much as `bytes` gives from now on, which is called with the claim's lock.
     pub fn set(&self, bytes: impl FnOnce() -> u64) {
+        self.change(|_| bytes());
+    }
+
+    fn change(&self, bytes: impl FnOnce(u64) -> u64) {
         let mut claimed = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = bytes();
+        let bytes = bytes(*claimed);
         self.space.claim_for_owner(bytes, *claimed);
         *claimed = bytes;
     }
