@@ -106,12 +106,7 @@ impl BeTree {
                 self.counters.flushed(0, moved_bytes, rewritten_bytes);
             }
             // Memory may have no room for so many at a time.
-            Err(Denied::Changed) => {
-                if planted!(ValuesGivenUpBeforeFlush) {
-                    merging.give_up();
-                }
-                return Ok(false);
-            }
+            Err(Denied::Changed) => return Ok(false),
             Err(denied) => self.shared.pool.images.recover(denied)?,
         }
         self.pause(moved_bytes);

@@ -64,21 +64,17 @@ impl BeTree {
     pub(super) fn flush(&self, _turn: &FlushTurn<'_>) -> Result<(), Error> {
         loop {
             let frozen = self.memtables().frozen.clone();
-            let oldest = match frozen.as_slice() {
-                [newest, _, ..] if planted!(NewerMemtableFlushedFirst) => Some(newest),
-                frozen => frozen.last(),
-            };
-            let Some(oldest) = oldest.cloned() else { return Ok(()) };
+            let Some(oldest) = frozen.last() else { return Ok(()) };
             if planted!(MemtableForgottenBeforeFlush) {
-                self.memtables_mut().remove(&oldest);
+                self.memtables_mut().remove(oldest);
             }
-            let taken_in = self.take_in(&oldest);
+            let taken_in = self.take_in(oldest);
             if self.is_cleared.load(Ordering::SeqCst) {
                 // Nobody needs what is left.
                 return Ok(());
             }
             taken_in?;
-            self.memtables_mut().remove(&oldest);
+            self.memtables_mut().remove(oldest);
             if !planted!(NextMemtableBegunWhereLastEnded) {
                 *self.progress() = Progress::default();
             }
@@ -326,12 +322,7 @@ impl BeTree {
                 merging.give_up();
                 self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
             }
-            Err(denied) => {
-                if planted!(ValuesGivenUpBeforeFlush) {
-                    merging.give_up();
-                }
-                self.shared.pool.images.recover(denied)?;
-            }
+            Err(denied) => self.shared.pool.images.recover(denied)?,
         }
         self.pause(moved_bytes);
         Ok(())

@@ -385,16 +385,11 @@ bugs! {
     MessageStaysAbove: "message-stays-above", BeTree;
     /// A buffer gives its messages up before the child has them: a checkpoint in between has neither.
     FlushedInTwoSections: "flushed-in-two-sections", BeTree;
-    /// The newest memtable is flushed before older ones: newer messages lie below older ones.
-    NewerMemtableFlushedFirst: "newer-memtable-flushed-first", BeTree;
     /// A memtable is forgotten before its messages are in pages: readers miss them, and so does a replay.
     MemtableForgottenBeforeFlush: "memtable-forgotten-before-flush", BeTree;
     /// The flush of a memtable begins behind the key where that of the one before ended: the messages before
     /// it are lost.
     NextMemtableBegunWhereLastEnded: "next-memtable-begun-where-last-ended", BeTree;
-    /// Overflow values that a flush leaves out are given up although it is denied: the pages of values that
-    /// are seen are free.
-    ValuesGivenUpBeforeFlush: "values-given-up-before-flush", BeTree;
     /// A tombstone ends in a buffer, although older versions of its key lie below: removed records come back.
     TombstoneStopsAbove: "tombstone-stops-above", BeTree;
     /// Overflow values that flushes leave out are not given up: their pages leak.
