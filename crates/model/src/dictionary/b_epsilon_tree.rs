@@ -90,6 +90,7 @@ impl BEpsilonTree {
         let shape = Shape {
             records_per_leaf: self.records_per_leaf(situation),
             leaf_bytes: self.node_bytes,
+            lowest_fanout: self.fanout,
             fanout: self.fanout,
             inner_bytes: self.inner_bytes(situation),
             parts: self.parts(),

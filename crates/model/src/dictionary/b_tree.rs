@@ -84,6 +84,7 @@ impl BTree {
         let shape = Shape {
             records_per_leaf: self.records_per_leaf(situation),
             leaf_bytes: self.node_bytes,
+            lowest_fanout: self.fanout(situation),
             fanout: self.fanout(situation),
             inner_bytes: self.node_bytes,
             parts: 1.0,

@@ -9,7 +9,9 @@ pub struct Shape {
     pub records_per_leaf: f64,
     /// Bytes of a leaf.
     pub leaf_bytes: f64,
-    /// Children of an inner node.
+    /// Children of an inner node whose children are leaves.
+    pub lowest_fanout: f64,
+    /// Children of an inner node above these.
     pub fanout: f64,
     /// Bytes of an inner node.
     pub inner_bytes: f64,
@@ -122,7 +124,7 @@ impl Levels {
             miss_share: 1.0,
             steady_miss_share: 1.0,
         };
-        let fanout = shape.fanout.max(2.0);
+        let mut fanout = shape.lowest_fanout.max(2.0);
         let mut nodes = (situation.records.count / shape.records_per_leaf.max(1.0)).max(1.0);
         let mut levels = vec![level(nodes, shape.leaf_bytes, 1.0)];
         while nodes > 1.0 {
@@ -132,6 +134,7 @@ impl Levels {
             let visits = (nodes.ln() / fanout.ln()).min(1.0);
             nodes = (nodes / fanout).max(1.0);
             levels.push(level(nodes, shape.inner_bytes, visits));
+            fanout = shape.fanout.max(2.0);
         }
         levels
     }
@@ -187,6 +190,7 @@ mod tests {
     const SHAPE: Shape = Shape {
         records_per_leaf: 100.0,
         leaf_bytes: 10_000.0,
+        lowest_fanout: 100.0,
         fanout: 100.0,
         inner_bytes: 10_000.0,
         parts: 1.0,

@@ -18,7 +18,7 @@
 //! | Theorem 4 and Lemma 8: Bε-trees with whole nodes | [`BEpsilonTree::naive`] |
 //! | Theorem 9: Bε-trees in parts | [`BEpsilonTree::optimised`] |
 //! | Lemma 13: B-trees with nodes of P blocks | [`PdamBTree`] |
-//! | – (this project's store) | [`OutOfPlaceBTree`], [`cleaning_amplification`] |
+//! | – (this project's store) | [`OutOfPlaceBTree`], [`PagedBEpsilonTree`], [`cleaning_amplification`] |
 //! | the formulas themselves, in setups and elements | [`AffineForms`] |
 //! | Corollary 7: a B-tree's node size | [`AffineForms::b_tree_node`] |
 //! | the same under any model | [`node_size_curve`], [`best_node_size`] |
@@ -36,6 +36,7 @@ mod log;
 mod node_size;
 mod operation;
 mod out_of_place;
+mod paged_b_epsilon_tree;
 mod pdam_b_tree;
 mod price;
 mod records;
@@ -55,6 +56,7 @@ pub use node_size::{
 };
 pub use operation::Operation;
 pub use out_of_place::OutOfPlaceBTree;
+pub use paged_b_epsilon_tree::PagedBEpsilonTree;
 pub use pdam_b_tree::PdamBTree;
 pub use price::{Binding, Cost, price};
 pub use records::Records;

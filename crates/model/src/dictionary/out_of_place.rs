@@ -36,9 +36,9 @@ const PAGE_TABLE_BYTES: f64 = 8.0;
 /// Bytes of the page table that a checkpoint writes for each new image: a page's number and its location.
 const MAP_ENTRY_BYTES: f64 = 16.0;
 /// Images begin at multiples of this, and their page's header is as large as half of it.
-const GRAIN_BYTES: f64 = 64.0;
+pub(super) const GRAIN_BYTES: f64 = 64.0;
 /// A read takes the sectors around an image.
-const SECTOR_BYTES: f64 = 512.0;
+pub(super) const SECTOR_BYTES: f64 = 512.0;
 /// Bytes that a range query asks for ahead at most.
 const READ_AHEAD_BYTES: f64 = 524_288.0;
 /// The cleaner reads live images together up to this size,
@@ -70,6 +70,7 @@ impl OutOfPlaceBTree {
         Shape {
             records_per_leaf: self.records_per_leaf(situation),
             leaf_bytes: self.node_bytes,
+            lowest_fanout: children.max(2.0),
             fanout: children.max(2.0),
             inner_bytes: self.node_bytes,
             parts: 1.0,
@@ -93,14 +94,16 @@ impl OutOfPlaceBTree {
         (self.image_bytes() + SECTOR_BYTES).min(self.node_bytes.max(SECTOR_BYTES))
     }
 
-    /// Bytes written for each byte of a new image: how much the cleaner makes of it.
-    fn amplification(&self, situation: &Situation) -> f64 {
-        cleaning_amplification(
-            self.utilisation,
-            &situation.skew,
-            situation.records.count,
-            self.records_per_leaf(situation),
-        )
+    /// How its images are written.
+    fn writes(&self, situation: &Situation) -> Writes {
+        Writes {
+            image_bytes: self.image_bytes(),
+            records_per_page: self.records_per_leaf(situation),
+            write_unit_bytes: self.write_unit_bytes,
+            utilisation: self.utilisation,
+            concurrency: self.write_concurrency,
+            cleaners: self.cleaners,
+        }
     }
 
     fn reads(&self, requests: f64, at_once: f64, situation: &Situation) -> Transfer {
@@ -121,21 +124,40 @@ impl OutOfPlaceBTree {
         let vain = (0.5 * (further - 1.0)).clamp(0.0, 0.5 * self.read_ahead);
         (further + vain, (0.5 * further).clamp(1.0, self.read_ahead.max(1.0)))
     }
+}
+
+/// How new images of pages get to the drive: in units, and some of them again by the cleaner.
+pub(super) struct Writes {
+    pub image_bytes: f64,
+    pub records_per_page: f64,
+    pub write_unit_bytes: f64,
+    pub utilisation: f64,
+    /// Units that are written at the same time.
+    pub concurrency: f64,
+    pub cleaners: f64,
+}
+
+impl Writes {
+    /// Bytes written for each byte of a new image: how much the cleaner makes of it.
+    fn amplification(&self, situation: &Situation) -> f64 {
+        let Situation { skew, records, .. } = situation;
+        cleaning_amplification(self.utilisation, skew, records.count, self.records_per_page)
+    }
 
     /// The units that new images and what the cleaner moves fill, and what the cleaner reads.
-    fn add_writes(&self, demand: &mut Demand, images: f64, situation: &Situation) {
+    pub fn add(&self, demand: &mut Demand, images: f64, situation: &Situation) {
         let amplification = self.amplification(situation);
-        let image = self.image_bytes();
-        let written = images * amplification * (image + MAP_ENTRY_BYTES);
+        let written = images * amplification * (self.image_bytes + MAP_ENTRY_BYTES);
         demand.add(Transfer {
             access: Access::Write,
             requests: written / self.write_unit_bytes,
             bytes_each: self.write_unit_bytes,
             random_share: 1.0,
-            concurrency: self.write_concurrency,
+            concurrency: self.concurrency,
             awaited: false,
         });
-        let (images_per_read, bytes_each) = cleaner_read(image, victim_live_share(self.utilisation));
+        let (images_per_read, bytes_each) =
+            cleaner_read(self.image_bytes, victim_live_share(self.utilisation));
         demand.add(Transfer {
             access: Access::Read,
             requests: images * (amplification - 1.0) / images_per_read,
@@ -186,7 +208,7 @@ impl Design for OutOfPlaceBTree {
             if operation != Operation::Update {
                 images += 2.0 / self.records_per_leaf(situation);
             }
-            self.add_writes(&mut demand, images, situation);
+            self.writes(situation).add(&mut demand, images, situation);
             demand.add(log_write(operation, situation));
         }
         demand

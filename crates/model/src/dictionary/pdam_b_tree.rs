@@ -54,6 +54,7 @@ impl PdamBTree {
         let shape = Shape {
             records_per_leaf: self.records(node_bytes, situation),
             leaf_bytes: node_bytes,
+            lowest_fanout: self.children(node_bytes, situation),
             fanout: self.children(node_bytes, situation),
             inner_bytes: node_bytes,
             parts: self.parallelism,
