@@ -66,3 +66,8 @@ pub(super) fn panel(figure: &str, title: &str, x: Quantity, y: Quantity, curves:
 pub(super) fn legend(curves: &[Curve]) -> Vec<Key> {
     curves.iter().filter(|curve| !curve.is_paper).map(|curve| Key::series(&series(curve), "line")).collect()
 }
+
+/// The legend's entry for a curve of which nothing is measured.
+pub(super) fn dashed_key(curve: &Curve) -> Key {
+    Key::series(&series(curve), "dash")
+}

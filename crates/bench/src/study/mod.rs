@@ -12,6 +12,7 @@ mod chart;
 #[cfg(feature = "hidden-parameters")]
 pub mod hidden_parameters;
 pub mod mqssd_lsm;
+pub mod node_size;
 pub mod pdam_btree;
 mod setup;
 mod sheet;

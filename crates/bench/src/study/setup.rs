@@ -99,8 +99,10 @@ impl Setup {
             node_bytes: None,
             profile: None,
         };
-        let unit_bytes = (self.segment_bytes / UNITS).min(UNIT_BYTES_MAX) as u32;
-        let builder = place.builder(&options).segment_bytes(self.segment_bytes).write_unit_bytes(unit_bytes);
+        let builder = place
+            .builder(&options)
+            .segment_bytes(self.segment_bytes)
+            .write_unit_bytes(unit_bytes(self.segment_bytes));
         Ok(match self.log {
             LogPlace::WithTree => builder,
             LogPlace::Memory => builder.log_device(self.memory(place)?),
@@ -114,6 +116,11 @@ impl Setup {
         let config = SimConfig::from_toml(MEMORY_DEVICE, "memory.toml")?.resized(LOG_DEVICE_BYTES);
         Ok(Arc::new(SimDevice::new(&config, "the log", self.seed)?))
     }
+}
+
+/// Bytes of a request that writes in a store with such segments.
+pub(super) fn unit_bytes(segment_bytes: u64) -> u32 {
+    (segment_bytes / UNITS).min(UNIT_BYTES_MAX) as u32
 }
 
 /// An LSM-tree with blocks of so many bytes.

@@ -1,12 +1,15 @@
 //! A store that is filled and measured.
 
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use flashgrain::{Check, Decision, LsmStats, Stats};
-use flashgrain_device::Nanos;
+use flashgrain::{BeTreeStats, Check, Decision, LsmStats, Stats};
+use flashgrain_device::{Device, Nanos};
 use flashgrain_profile::Error;
+use flashgrain_profile::load::Region;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -16,7 +19,7 @@ use crate::drive::{Driven, Host as _, Span, Tally, drive};
 use crate::fill::{Filling, Order, fill};
 use crate::keys::Distribution;
 use crate::records::Records;
-use crate::store::{Store, TREE};
+use crate::store::{Store, StoreLocation, TREE};
 use crate::workload::{Mix, OnRecords, Operation, Workload};
 
 /// Longer than any run whose operations are counted.
@@ -25,6 +28,7 @@ const LONG: Duration = Duration::from_secs(10_000_000);
 /// See the module.
 pub struct Subject {
     store: Store,
+    place: Rc<StoreLocation>,
     records: Records,
     seed: u64,
 }
@@ -70,9 +74,18 @@ pub struct Measured {
     pub reads_each: f64,
     /// Bytes that it read, for each operation.
     pub read_bytes_each: f64,
+    /// Requests to write that it got, for each operation.
+    pub writes_each: f64,
+    /// Bytes that it wrote, for each operation.
+    pub written_bytes_each: f64,
 }
 
 impl Measured {
+    /// Time for each operation of each client, in microseconds: all the time, whatever it was spent on.
+    pub fn mean_us(&self) -> f64 {
+        f64::from(self.clients) * 1e6 / self.per_s
+    }
+
     fn of(clients: u32, driven: &Driven<Stats>) -> Self {
         let operations = driven.tally.operations().max(1) as f64;
         let each = |of: fn(&Stats) -> u64| (of(&driven.after) - of(&driven.before)) as f64 / operations;
@@ -82,6 +95,8 @@ impl Measured {
             times: Times::of(&driven.tally.latency_ns()),
             reads_each: each(|stats| stats.device.reads),
             read_bytes_each: each(|stats| stats.device.read_bytes),
+            writes_each: each(|stats| stats.device.writes),
+            written_bytes_each: each(|stats| stats.device.written_bytes),
         }
     }
 }
@@ -226,13 +241,14 @@ impl Subject {
     /// # Errors
     /// Those of the target, of the store and of `work`.
     pub fn with<T>(setup: &Setup, work: impl FnOnce(&mut Self) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let place = setup.place()?;
+        let place = Rc::new(setup.place()?);
         place.remove()?;
         let done = (|| {
             let mut store = place.create_as(setup.builder(&place)?)?;
             let tree = setup.tree.clone();
             store.run(move |db| db.tree_with(TREE, &tree).map(drop))?;
-            let mut subject = Self { store, records: setup.records, seed: setup.seed };
+            let mut subject =
+                Self { store, place: Rc::clone(&place), records: setup.records, seed: setup.seed };
             let done = work(&mut subject)?;
             subject.store.close()?;
             Ok(done)
@@ -281,6 +297,33 @@ impl Subject {
         Ok(Measured::of(task.clients, &driven))
     }
 
+    /// Has clients work, and measures them and the checkpoint behind them, so that all that they change is
+    /// written. Records that they insert are there from then on.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Interrupted`].
+    pub fn run_and_write(&mut self, task: Task, interrupt: &AtomicBool) -> anyhow::Result<Measured> {
+        let began = self.now();
+        let span = Span { operations_max: Some(task.operations), ..self.span(task.clients, task.stream) };
+        let mut driven = self.drive(task.mix, &span, interrupt)?;
+        self.checkpoint()?;
+        driven.elapsed = self.now().since(began).into();
+        driven.after = self.store.stats();
+        if task.mix.insert > 0.0 {
+            // Some more may have ended behind the span: they are put in again by the next ones.
+            self.records.count += driven.tally.operations();
+        }
+        Ok(Measured::of(task.clients, &driven))
+    }
+
+    /// The drive below the store, and where the store has written.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn raw(&self) -> anyhow::Result<(Arc<dyn Device>, Region)> {
+        Ok((self.place.raw()?, self.store.written_region()))
+    }
+
     /// The time in which the store works.
     pub fn now(&self) -> Nanos {
         self.store.now()
@@ -308,6 +351,14 @@ impl Subject {
     /// Those of the store.
     pub fn checkpoint(&mut self) -> anyhow::Result<()> {
         Ok(self.store.run(|db| db.checkpoint())?)
+    }
+
+    /// The numbers of a Bε-tree; `None` if the tree is none.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn be_tree_stats(&mut self) -> anyhow::Result<Option<BeTreeStats>> {
+        Ok(self.store.run(|db| db.tree(TREE).map(|tree| tree.be_tree_stats()))?)
     }
 
     /// The tree's own numbers.

@@ -84,6 +84,59 @@ fn the_study_of_the_pdam_has_three_trees_and_the_lemma() {
 }
 
 #[test]
+fn the_study_of_node_sizes_has_both_trees_and_the_line() {
+    let folder = folder();
+    let run = |report: &str, more: &[&str]| {
+        let page = folder.path().join(report);
+        let small = ["study", "node-size", "--records=12000", "--inserts=2000", "--look-ups=2000", "--quiet"];
+        let nodes = "--node-bytes=64KiB,4KiB,16KiB,256KiB,4KiB";
+        let assert =
+            flashgrain().args(small).arg(nodes).args(more).arg("--report").arg(&page).assert().success();
+        let page = std::fs::read_to_string(&page).unwrap();
+        let (shown, _command) = page.split_once("Made from").unwrap();
+        (stdout(&assert), shown.to_owned())
+    };
+    let (json, page) = run("first.html", &["--json"]);
+    let (text, again) = run("second.html", &[]);
+    assert_eq!(page, again, "virtual times differ");
+    let result: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(result["seed"], 1);
+    let drive = &result["drives"][0];
+    // Seeks are shorter than the drive's, as a store wants most of so small a drive to be free.
+    let setup = drive["costs"]["setup_seconds"].as_f64().unwrap();
+    assert!((0.004..0.013).contains(&setup), "{setup}");
+    let points = drive["points"].as_array().unwrap();
+    let trees: Vec<_> = points
+        .iter()
+        .map(|point| (point["tree"].as_str().unwrap(), point["node_bytes"].as_u64().unwrap() >> 10))
+        .collect();
+    let expected = [("b-plus", 4), ("b-plus", 16), ("b-plus", 64), ("b-epsilon", 64), ("b-epsilon", 256)];
+    assert_eq!(trees, expected);
+    for point in points {
+        // Half as many inserts come before those that count, and some end behind them.
+        let records = point["check"]["records"].as_u64().unwrap();
+        assert!((15_000..16_000).contains(&records), "{point}");
+        assert_eq!(point["loaded"].is_object(), point["tree"] == "b-plus", "{point}");
+        let us = |operations: &str| 1e6 / point[operations]["measured"]["per_s"].as_f64().unwrap();
+        assert!(us("grown") > 1000.0, "look-ups do not read: {point}");
+        let is_buffered = us("inserts") < us("grown") / 2.0;
+        assert_eq!(is_buffered, point["tree"] == "b-epsilon", "{point}");
+    }
+    for part in ["half-bandwidth size", "loaded B+-trees", "Nodes with the cheapest operations"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    assert_eq!(page.matches("<svg viewBox").count(), 2);
+    let study = |argument: &str, text: &str| {
+        fails(flashgrain().args(["study", "node-size", argument]), 2, &[text]);
+    };
+    study("--node-bytes=2KiB", "expected powers of two from 4KiB to 4MiB");
+    study("--node-bytes=96KiB", "expected powers of two from 4KiB to 4MiB");
+    study("--fanout=12", "expected 2, 4, 8, 16, 32 or 64");
+    study("--basement-divisor=3", "expected 1, 2, 4, 8, 16, 32 or 64");
+    study("/no/such/directory", "not a directory");
+}
+
+#[test]
 fn a_directory_has_nothing_left_in_it() {
     let folder = folder();
     let target = folder.path().to_str().unwrap();

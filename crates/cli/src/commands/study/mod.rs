@@ -4,6 +4,7 @@
 #[cfg(feature = "hidden-parameters")]
 mod hidden_parameters;
 mod mqssd_lsm;
+mod node_size;
 mod output;
 mod pdam_btree;
 mod xpoint;
@@ -29,6 +30,8 @@ enum What {
     HiddenParameters(hidden_parameters::HiddenParametersArguments),
     #[command(name = "mqssd-lsm")]
     MqssdLsm(mqssd_lsm::MqssdLsmArguments),
+    #[command(name = "node-size")]
+    NodeSize(node_size::NodeSizeArguments),
     #[command(name = "pdam-btree")]
     PdamBtree(pdam_btree::PdamBtreeArguments),
     Xpoint(xpoint::XpointArguments),
@@ -39,6 +42,7 @@ pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> 
         #[cfg(feature = "hidden-parameters")]
         What::HiddenParameters(arguments) => hidden_parameters::run(arguments, context),
         What::MqssdLsm(arguments) => mqssd_lsm::run(arguments, context),
+        What::NodeSize(arguments) => node_size::run(arguments, context),
         What::PdamBtree(arguments) => pdam_btree::run(arguments, context),
         What::Xpoint(arguments) => xpoint::run(arguments, context),
     }

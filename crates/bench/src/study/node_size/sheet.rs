@@ -1,0 +1,211 @@
+//! Tables, and what is to be said of them.
+
+use flashgrain_report::page::{Cell, Kind, Table};
+use flashgrain_report::unit;
+
+use super::drive_costs::UNIT_BYTES;
+use super::fitted::Fitted;
+use super::{
+    B_EPSILON_NODE_BYTES, B_PLUS_NODE_BYTES, NodeSizeResult, OnDrive, Operations, Point, Tree, figures,
+};
+use crate::study::sheet::{Part, Sheet};
+
+/// Sizes of nodes over which the Bε-tree should cost the same.
+const LARGE_BYTES: (u64, u64) = (256 << 10, 4 << 20);
+
+pub(super) fn of(result: &NodeSizeResult) -> Sheet {
+    let drives = result.drives.iter().enumerate().map(|(number, drive)| on_drive(number, drive));
+    Sheet {
+        title: "The size of nodes of B+-trees and Bε-trees, as in section 7 of the dictionaries paper".into(),
+        conditions: conditions(result),
+        parts: drives.collect(),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    unit::bytes(bytes as f64)
+}
+
+fn conditions(result: &NodeSizeResult) -> Vec<String> {
+    let records = result.records;
+    vec![
+        format!(
+            "{} records of {} + {} bytes, {} in all, and {} of memory, {:.1} % of that (16 GiB and 25 % in the paper); one client; seed {}.",
+            unit::count(records.count as f64),
+            records.key_bytes,
+            records.value_bytes,
+            size(records.bytes()),
+            size(result.cache_bytes),
+            100.0 * result.cache_bytes as f64 / records.bytes() as f64,
+            result.seed
+        ),
+        format!(
+            "Bε-trees have F = {}, parts of B/F, and basement nodes of B/{}; parts have at least four basement nodes, and these from 4 to 64 KiB.",
+            result.fanout,
+            result.fanout * result.basement_divisor
+        ),
+        format!(
+            "This store's B+-trees have nodes from {} to {}, its Bε-trees here from {} to {}.",
+            size(B_PLUS_NODE_BYTES.0),
+            size(B_PLUS_NODE_BYTES.1),
+            size(B_EPSILON_NODE_BYTES.0),
+            size(B_EPSILON_NODE_BYTES.1)
+        ),
+        "The log is in memory, and not waited for. Inserts include the checkpoint that writes what they changed.".into(),
+        format!("On simulated drives times are virtual: {}.", result.costs.describe()),
+    ]
+}
+
+fn on_drive(number: usize, drive: &OnDrive) -> Part {
+    let mut text = vec![own_costs(drive)];
+    text.extend(lines(drive));
+    text.extend(sensitivity(drive));
+    Part {
+        id: ["drive", "second-drive", "third-drive", "fourth-drive"].get(number).copied().unwrap_or("drives"),
+        title: drive.target.clone(),
+        text,
+        tables: vec![
+            ("Time of an operation; predicted in brackets".into(), times(drive)),
+            ("Nodes with the cheapest operations".into(), optima(drive)),
+            (
+                "Requests to read and bytes written for each operation; predicted in brackets".into(),
+                accesses(drive),
+            ),
+        ],
+        figures: figures::both(drive),
+    }
+}
+
+fn own_costs(drive: &OnDrive) -> String {
+    let costs = drive.costs;
+    format!(
+        "Random reads where a tree is take s = {} and t = {} per 4 KiB: α = {:.5} for 4 KiB, half-bandwidth size {}.",
+        unit::seconds(costs.setup_seconds),
+        unit::seconds(costs.transfer_seconds_per_byte * UNIT_BYTES),
+        costs.alpha(),
+        unit::bytes((UNIT_BYTES / costs.alpha()).round())
+    )
+}
+
+fn lines(drive: &OnDrive) -> Vec<String> {
+    let line = |what: &str, fitted: Option<Fitted>| match fitted {
+        Some(fitted) => format!(
+            "The affine line through the look-ups of {what} has α = {:.5}, {:+.1} % from the drive's own; RMS {}, R² {}.",
+            fitted.alpha,
+            100.0 * fitted.alpha_difference,
+            unit::micros(fitted.rms_us),
+            fitted.r_squared.map_or("–".into(), |r_squared| format!("{r_squared:.4}"))
+        ),
+        None => format!("The look-ups of {what} do not tell setup and transfer apart."),
+    };
+    if !drive.points.iter().any(|point| point.tree == Tree::BPlus) {
+        return Vec::new();
+    }
+    let grown = "grown B+-trees, whose pages lie elsewhere with each size of nodes,";
+    vec![line("loaded B+-trees", drive.fitted), line(grown, drive.fitted_grown)]
+}
+
+/// How many times as much the dearest costs as the cheapest.
+fn variation(times: impl Iterator<Item = f64>) -> Option<f64> {
+    let (least, most, count) = times.fold((f64::INFINITY, 0.0_f64, 0), |(least, most, count), us| {
+        (least.min(us), most.max(us), count + 1)
+    });
+    (count > 1).then_some(most / least)
+}
+
+fn sensitivity(drive: &OnDrive) -> Option<String> {
+    let (least, most) = LARGE_BYTES;
+    let is_large = |bytes: u64| (least..=most).contains(&bytes);
+    let of = |operations: fn(&Point) -> &Operations| {
+        let points = drive.points.iter().filter(|point| point.tree == Tree::BEpsilon);
+        let large = points.filter(|point| is_large(point.node_bytes));
+        variation(large.map(|point| operations(point).measured.mean_us()))
+    };
+    let look_ups = of(|point| &point.grown)?;
+    let inserts = of(|point| &point.inserts)?;
+    let line = variation(drive.line.iter().filter(|(bytes, _)| is_large(*bytes)).map(|(_, us)| *us));
+    Some(format!(
+        "From {} to {} the look-ups of the Bε-tree vary {look_ups:.2} times and its inserts {inserts:.2} times{}.",
+        size(least),
+        size(most),
+        line.map_or(String::new(), |times| format!(
+            "; the line through the look-ups of the B+-tree, which has no such nodes, grows {times:.2} times"
+        ))
+    ))
+}
+
+/// What is asked of each tree.
+pub(super) type Asked = (&'static str, fn(&Point) -> Option<&Operations>);
+
+pub(super) const ASKED: [Asked; 3] = [
+    ("look-ups, loaded", |point| point.loaded.as_ref()),
+    ("look-ups, grown", |point| Some(&point.grown)),
+    ("inserts", |point| Some(&point.inserts)),
+];
+
+/// The columns of both trees: what they are called, and what they show.
+fn columns(drive: &OnDrive) -> Vec<(Tree, Asked)> {
+    let both = Tree::ALL.into_iter().flat_map(|tree| ASKED.map(|asked| (tree, asked)));
+    both.filter(|(tree, (_, of))| of_tree(drive, *tree).any(|point| of(point).is_some())).collect()
+}
+
+pub(super) fn of_tree(drive: &OnDrive, tree: Tree) -> impl Iterator<Item = &Point> {
+    drive.points.iter().filter(move |point| point.tree == tree)
+}
+
+/// A row for each size of nodes, with `cell` for each kind of operation of each tree.
+fn by_node(drive: &OnDrive, cell: impl Fn(&Operations) -> String) -> Table {
+    let columns = columns(drive);
+    let titles: Vec<String> =
+        columns.iter().map(|(tree, (name, _))| format!("{}: {name}", tree.name())).collect();
+    let mut all = vec![("nodes", Kind::Label)];
+    all.extend(titles.iter().map(|title| (title.as_str(), Kind::Number)));
+    let mut table = Table::new(&all);
+    let mut sizes: Vec<u64> = drive.points.iter().map(|point| point.node_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for node_bytes in sizes {
+        let cells = columns.iter().map(|(tree, (_, of))| {
+            let point = of_tree(drive, *tree).find(|point| point.node_bytes == node_bytes);
+            point.and_then(of).map_or("–".to_owned(), &cell)
+        });
+        table.push(std::iter::once(size(node_bytes)).chain(cells).map(Cell::from));
+    }
+    table
+}
+
+fn times(drive: &OnDrive) -> Table {
+    by_node(drive, |operations| {
+        let predicted = operations.predicted.us.map_or("–".into(), unit::micros);
+        format!("{} ({predicted})", unit::micros(operations.measured.mean_us()))
+    })
+}
+
+fn accesses(drive: &OnDrive) -> Table {
+    by_node(drive, |operations| {
+        let (measured, predicted) = (&operations.measured, &operations.predicted);
+        let reads = format!("{:.3} ({:.3})", measured.reads_each, predicted.reads);
+        if predicted.written_bytes == 0.0 {
+            return reads;
+        }
+        let written = |bytes: f64| unit::bytes(bytes.round());
+        format!("{reads}, {} ({})", written(measured.written_bytes_each), written(predicted.written_bytes))
+    })
+}
+
+fn optima(drive: &OnDrive) -> Table {
+    let columns = [("", Kind::Label), ("measured", Kind::Number), ("predicted", Kind::Number)];
+    let mut table = Table::new(&columns);
+    for (tree, (name, of)) in self::columns(drive) {
+        let best = |us: fn(&Operations) -> Option<f64>| {
+            let costs = of_tree(drive, tree).filter_map(|point| Some((point.node_bytes, us(of(point)?)?)));
+            costs.min_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(bytes, _)| bytes)
+        };
+        let cell = |bytes: Option<u64>| bytes.map_or("–".into(), size);
+        let measured = best(|operations| Some(operations.measured.mean_us()));
+        let predicted = best(|operations| operations.predicted.us);
+        let cells = [format!("{}: {name}", tree.name()), cell(measured), cell(predicted)];
+        table.push(cells.map(Cell::from));
+    }
+    table
+}
