@@ -124,6 +124,8 @@ pub(crate) struct Priced {
     pub rate: f64,
     pub latency_s: f64,
     pub bound: Bound,
+    /// Requests to read, of an operation.
+    pub reads: f64,
     pub read_bytes: f64,
     pub written_bytes: f64,
     pub changed_bytes: f64,
@@ -320,6 +322,7 @@ pub(crate) fn price(
         rate: seconds.recip(),
         latency_s,
         bound,
+        reads: data.requests(Access::Read),
         read_bytes: data.bytes(Access::Read),
         written_bytes,
         changed_bytes: data.changed_bytes,

@@ -67,6 +67,79 @@ fn stores_have_lsm_trees_where_writes_prevail_and_b_trees_where_reads_do() {
     }
 }
 
+/// The profile, with P of a drive that serves so many blocks at a time.
+fn profile_with_parallelism(blocks: u64) -> DeviceProfile {
+    let mut profile: serde_json::Value = serde_json::from_str(FULL).unwrap();
+    for decision in profile["decisions"].as_array_mut().unwrap() {
+        if decision["setting"] == "read-ahead" {
+            decision["value"] = format!("{} KiB", blocks * 64).into();
+            decision["amount"]["bytes"] = (blocks * 65_536).into();
+            decision["from_default"] = false.into();
+        }
+    }
+    self::profile(&profile.to_string())
+}
+
+fn flashgrain(workload: &Workload, profile: &DeviceProfile) -> flashgrain_advisor::engine::EngineAdvice {
+    Advice::new(workload, profile, &[EngineName::Flashgrain]).engines.remove(0)
+}
+
+#[test]
+fn each_tree_that_a_store_may_have_is_predicted_and_one_is_advised() {
+    for name in ["ycsb-a", "ycsb-e"] {
+        let workload = Workload::preset(name).unwrap();
+        for (blocks, count) in [(1, 3), (8, 4)] {
+            let advice = flashgrain(&workload, &profile_with_parallelism(blocks));
+            assert_eq!(advice.trees.len(), count, "{name}: {:?}", advice.trees);
+            assert_eq!(advice.trees.iter().filter(|tree| tree.is_advised).count(), 1, "{name}");
+            let advised = advice.trees.iter().find(|tree| tree.is_advised).unwrap();
+            assert_eq!(advised.rate_per_second, advice.advised_rate_per_second, "{name}");
+            for tree in &advice.trees {
+                let numbers = [tree.latency_us, tree.space_amplification];
+                assert!(numbers.iter().all(|number| *number > 0.0 && number.is_finite()), "{tree:?}");
+                assert!(tree.reads >= 0.0 && tree.written_bytes >= 0.0, "{tree:?}");
+                assert!(advice.file.contains(&format!("{:.0} operations/s", tree.rate_per_second.value)));
+            }
+        }
+    }
+}
+
+/// Its nodes are read at once, and those of short ranges, too.
+#[test]
+fn a_single_reader_with_little_memory_has_nodes_of_several_blocks() {
+    let mut workload = Workload { clients: 1, skew: 0.0, ..Workload::preset("ycsb-c").unwrap() };
+    (workload.memory_bytes, workload.records.value_bytes) = (256 << 20, 100);
+    let shares = &mut workload.operations;
+    (shares.point_hits, shares.ranges, shares.range_bytes) = (0.8, 0.2, 4096);
+    let advice = flashgrain(&workload, &profile_with_parallelism(8));
+    let blocks = advice.value("--node-blocks").unwrap_or_else(|| panic!("{}", advice.file));
+    assert!(["2", "4", "8"].contains(&blocks), "{blocks}");
+    assert!(advice.value("--kind").is_none());
+    let command = format!("db create-tree \"$STORE\" \"${{TREE:-default}}\" --node-blocks {blocks}\n");
+    assert!(advice.file.ends_with(&command), "{}", advice.file);
+    // A drive that serves one at a time has nothing to gain by it, nor have those who write.
+    assert!(flashgrain(&workload, &profile_with_parallelism(1)).value("--node-blocks").is_none());
+    (workload.operations.point_hits, workload.operations.updates) = (0.2, 0.6);
+    assert!(flashgrain(&workload, &profile_with_parallelism(8)).value("--node-blocks").is_none());
+}
+
+/// B and F of a workload, in the words of the advice.
+fn buffered(look_ups: f64) -> String {
+    let mut workload =
+        Workload { skew: 0.0, durability: Durability::None, ..Workload::preset("ycsb-a").unwrap() };
+    (workload.operations.point_hits, workload.operations.updates) = (look_ups, 1.0 - look_ups);
+    (workload.records.value_bytes, workload.memory_bytes) = (100, 256 << 20);
+    let advice = flashgrain(&workload, &profile(FULL));
+    let tree = advice.trees.iter().find(|tree| tree.name.starts_with("a Bε-tree")).unwrap();
+    println!("{look_ups}: {}", tree.name);
+    tree.name.clone()
+}
+
+#[test]
+fn the_nodes_of_a_b_epsilon_tree_follow_from_the_mix() {
+    assert_ne!(buffered(0.02), buffered(0.98));
+}
+
 #[test]
 fn little_memory_makes_no_cache_smaller_than_the_default_that_fits() {
     let engines = [

@@ -1,6 +1,6 @@
 //! Advice for a terminal: ranked designs, what would change the ranking, and an engine's settings.
 
-use flashgrain_advisor::engine::{EngineAdvice, Setting, factor};
+use flashgrain_advisor::engine::{EngineAdvice, PredictedTree, Setting, factor};
 use flashgrain_advisor::rank::{Change, Lever, Ranking, Row, WARRANTY_YEARS};
 use flashgrain_advisor::{Advice, Interval, Workload};
 
@@ -65,10 +65,41 @@ pub fn engine(advice: &EngineAdvice, style: impl Into<Style>) -> String {
         table.push(setting_row(setting));
     }
     out.table(&table);
+    if !advice.trees.is_empty() {
+        out.table(&trees(&advice.trees));
+    }
     for note in &advice.notes {
         out.prose(&format!("Note: {note}."));
     }
     out.into_text()
+}
+
+/// The trees that the store may have, with what the average operation takes.
+fn trees(trees: &[PredictedTree]) -> Table {
+    let mut table = Table::new(&[
+        ("tree", Kind::Label),
+        ("operations/s", Kind::Number),
+        ("latency", Kind::Number),
+        ("limited by", Kind::Label),
+        ("reads", Kind::Number),
+        ("bytes read", Kind::Number),
+        ("bytes written", Kind::Number),
+        ("space", Kind::Number),
+    ]);
+    for tree in trees {
+        let tone = if tree.is_advised { Tone::Strong } else { Tone::Plain };
+        table.push([
+            Cell::toned(tree.name.clone(), tone),
+            rate(tree.rate_per_second).into(),
+            unit::seconds(tree.latency_us * 1e-6).into(),
+            tree.bound.describe().into(),
+            format!("{:.3}", tree.reads).into(),
+            unit::bytes(tree.read_bytes).into(),
+            unit::bytes(tree.written_bytes).into(),
+            format!("{:.2}", tree.space_amplification).into(),
+        ]);
+    }
+    table
 }
 
 /// The first designs and the engines with their gains, in short: what `tune` ends with.

@@ -32,6 +32,9 @@ settings! {
         GroupCommitWindow(Duration), group_commit_window, "group-commit window", WAITS_US;
         /// Requests that saturate the drive.
         RequestsInFlight(Count), requests_in_flight, "requests in flight", DEPTHS;
+        /// Bytes that a busy drive transfers in the time of a setup of its random reads: 1/α of the affine
+        /// model for as many readers as gain anything.
+        BusyHalfBandwidth(Bytes), busy_half_bandwidth, "half-bandwidth size of a busy drive", SIZES;
         /// Bytes that a scan reads ahead.
         ReadAhead(Bytes), read_ahead, "read-ahead", SIZES;
         /// Largest fraction of writes beside which reads still take about as long as alone.

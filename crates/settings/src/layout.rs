@@ -27,6 +27,8 @@ settings! {
         ReadAhead(Bytes), read_ahead, "read-ahead", SIZES;
         /// Requests that saturate the drive.
         RequestsInFlight(Count), requests_in_flight, "requests in flight", DEPTHS;
+        /// Bytes that the busy drive transfers in the time of a setup of its reads.
+        BusyHalfBandwidth(Bytes), busy_half_bandwidth, "half-bandwidth size of the busy drive", SIZES;
         /// Node size of trees whose creator names none.
         Node(Bytes), node, "node", SIZES;
         /// Blocks of a node of which a look-up reads single ones.

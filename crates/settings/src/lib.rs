@@ -10,9 +10,11 @@
 //! shown and written again; nothing else can be done with it. A value out of range is an [`Error`].
 //!
 //! This crate knows no measurement, no model of a drive and no store, and decides nothing but the design of
-//! an LSM-tree for a declared workload ([`LsmWorkload`]): a store and the advice about it must agree on it.
+//! an LSM-tree for a declared workload ([`LsmWorkload`]), on which a store and the advice about it must
+//! agree, and that of a Bε-tree for a drive ([`BeTreeDesign`]).
 
 mod amount;
+mod be_tree_design;
 mod declare;
 pub mod drive;
 mod error;
@@ -27,6 +29,7 @@ mod typed;
 mod value;
 
 pub use amount::Amount;
+pub use be_tree_design::{BeTreeDesign, BeTreeSurroundings};
 pub use error::Error;
 pub use lsm::{FilterBits, LsmLayout};
 pub use lsm_workload::{LsmDesign, LsmWorkload};

@@ -129,6 +129,11 @@ impl LsmWorkload {
         self.data_bytes
     }
 
+    /// Bytes of a key and its value.
+    pub fn record_size(&self) -> u32 {
+        self.record_bytes
+    }
+
     /// In words.
     pub fn text(&self) -> String {
         let [puts, look_ups, scans] = self.percentages();

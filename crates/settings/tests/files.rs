@@ -23,6 +23,7 @@ fn settings() -> Vec<drive::Setting> {
         drive::Setting::GroupCommitWindow(Duration::ZERO),
         drive::Setting::GroupCommitWindow(Duration::from_micros(1020)),
         drive::Setting::RequestsInFlight(Count(4096)),
+        drive::Setting::BusyHalfBandwidth(Bytes(16 << 10)),
         drive::Setting::ReadAhead(Bytes(384 << 10)),
         drive::Setting::BackgroundWrites(Fraction(0.25)),
     ];

@@ -189,7 +189,7 @@ impl Factory {
                 Ok(parameters)
             }
             IndexKind::BeTree => {
-                let decided = betree::Decided::of(be_tree, self.shared.room)?;
+                let decided = betree::Decided::of(be_tree, class.into(), self.shared.room)?;
                 let root = BeTree::create(&self.pool, decided, class.into(), self.shared.room)?;
                 let mut parameters = Nodes { form: plain, root }.encode();
                 parameters.extend_from_slice(&decided.encode());
@@ -206,7 +206,7 @@ impl Factory {
         match plan.kind {
             IndexKind::Lsm => self.shared.lsm_decisions(plan.lsm, class_bytes(plan.class.into()) as usize),
             IndexKind::BeTree => {
-                let decided = betree::Decided::of(plan.be_tree, self.shared.room)?;
+                let decided = betree::Decided::of(plan.be_tree, plan.class.into(), self.shared.room)?;
                 Ok(decided.decisions(plan.class.into(), self.shared.room))
             }
             _ => Ok(Vec::new()),

@@ -45,6 +45,8 @@ pub(crate) struct Layout {
     pub read_ahead_bytes: u32,
     /// Requests in flight that saturate the drive.
     pub in_flight: u32,
+    /// Bytes that the busy drive transfers in the time of a setup of its reads; 0: its profile does not say.
+    pub half_bandwidth_bytes: u32,
     /// Node size of trees whose creator names none. A power of two, 4 to 64 KiB.
     pub node_bytes: u32,
 }
@@ -84,7 +86,10 @@ impl Layout {
             Setting::RequestsInFlight(Count(self.in_flight.into())),
             Setting::Node(Bytes(self.node_bytes.into())),
         ];
+        let half_bandwidth = (self.half_bandwidth_bytes > 0)
+            .then(|| Setting::BusyHalfBandwidth(Bytes(self.half_bandwidth_bytes.into())));
+        let settings = settings.into_iter().chain(half_bandwidth);
         let because = || "decided when the store was made".to_owned();
-        settings.into_iter().map(|setting| Decision { setting, because: because() }).collect()
+        settings.map(|setting| Decision { setting, because: because() }).collect()
     }
 }

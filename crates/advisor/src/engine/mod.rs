@@ -24,7 +24,7 @@ use crate::interval::Interval;
 use crate::price::Bound;
 use crate::workload::Workload;
 
-pub use flashgrain::predicted_store_rate;
+pub use flashgrain::{PredictedTree, TreeStructure, predicted_store_rate, predicted_tree};
 pub use rocksdb::{RestingTree, predicted_rocksdb_rate};
 
 /// An engine that settings are written for.
@@ -64,6 +64,9 @@ pub struct EngineAdvice {
     pub settings: Vec<Setting>,
     /// What no setting can say.
     pub notes: Vec<String>,
+    /// The trees that the store of this project may have, the advised one among them; none of other engines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trees: Vec<PredictedTree>,
     /// The text that the engine loads.
     pub file: String,
 }

@@ -185,6 +185,7 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         advised_bound: tuned.bound(&tuned.advised),
         gain: tuned.gain(),
         settings: sectioned.into_iter().map(|(_, setting)| setting).collect(),
+        trees: Vec::new(),
         notes: vec![
             "every write says by WriteOptions::sync whether it waits for the log; no file can say it"
                 .to_owned(),

@@ -152,6 +152,7 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         advised_bound: tuned.bound(&tuned.advised),
         gain: tuned.gain(),
         settings,
+        trees: Vec::new(),
         notes,
         file,
     }

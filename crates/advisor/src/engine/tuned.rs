@@ -2,7 +2,7 @@
 
 use crate::drive::{Drive, Ends};
 use crate::interval::Interval;
-use crate::price::{Asked, Bound, Engine, price};
+use crate::price::{Asked, Bound, Engine, Priced, price};
 use crate::workload::Workload;
 
 /// A configuration gains something from here on; less is within what the model cannot know.
@@ -41,10 +41,22 @@ impl<C: Configuration> Tuned<'_, C> {
         spanning(&self.rates(configuration))
     }
 
+    /// The price of a configuration at the values.
+    pub fn priced(&self, configuration: &C) -> Priced {
+        let (asked, engine) = (configuration.asked(self.workload), configuration.engine(self.workload));
+        price(&asked, self.workload, &engine, self.drive, Ends::VALUE)
+    }
+
     /// What limits the rate of a configuration at the values.
     pub fn bound(&self, configuration: &C) -> Bound {
-        let (asked, engine) = (configuration.asked(self.workload), configuration.engine(self.workload));
-        price(&asked, self.workload, &engine, self.drive, Ends::VALUE).bound
+        self.priced(configuration).bound
+    }
+
+    /// The one with the best rate at the values of several configurations; the first of equal ones.
+    pub fn fastest(&self, configurations: impl IntoIterator<Item = C>) -> Option<C> {
+        let priced = configurations.into_iter().map(|one| (self.priced(&one).rate, one));
+        let better = |best: (f64, C), next: (f64, C)| if next.0 > best.0 { next } else { best };
+        priced.reduce(better).map(|(_, one)| one)
     }
 
     /// Rate of one configuration over that of another, at the same ends.

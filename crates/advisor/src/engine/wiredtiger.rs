@@ -139,6 +139,7 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         advised_bound: tuned.bound(&tuned.advised),
         gain: tuned.gain(),
         settings: connection.into_iter().chain(table).collect(),
+        trees: Vec::new(),
         notes: vec![
             "WiredTiger has no log by default; the predicted default has the one that the durability needs"
                 .into(),

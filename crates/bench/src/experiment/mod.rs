@@ -14,6 +14,7 @@ mod recover;
 mod result;
 mod room;
 mod scale;
+mod trees;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub use placement::{PlacementResult, placement};
 pub use recover::{RecoverResult, recover};
 pub use result::ExperimentResult;
 pub use scale::{ScaleResult, scale};
+pub use trees::{Structure, TreesOptions, TreesResult, trees};
 
 use crate::benchmark::Benchmark as _;
 use crate::drive::{Driven, Span, drive};

@@ -140,17 +140,18 @@ fn measure(
 }
 
 /// The same operations, as the advisor knows them.
-fn workload(options: &Options, operation: Operation, skew: f64) -> Workload {
+pub(super) fn workload(options: &Options, operation: Operation, skew: f64) -> Workload {
     let operations = match operation {
         Operation::Range(records) => Operations {
             ranges: 1.0,
             range_bytes: u64::from(records) * options.records.record_bytes(),
             ..Operations::default()
         },
+        Operation::Update => Operations { updates: 1.0, ..Operations::default() },
         _ => Operations { point_hits: 1.0, ..Operations::default() },
     };
     Workload {
-        name: "node sizes".into(),
+        name: "one operation".into(),
         operations,
         records: AdvisedRecords {
             count: options.records.count,

@@ -131,6 +131,45 @@ fn arguments_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn structures_of_trees_are_measured_beside_what_the_profile_predicts() {
+    let folder = folder();
+    let out = folder.path().to_str().unwrap();
+    flashgrain()
+        .args(["profile", "sim:960evo", "--quiet", "--only", "order,size,depth", "--out", out])
+        .assert()
+        .success();
+    let profile = folder.path().join("profile.json");
+    let profile = profile.to_str().unwrap();
+    let mut arguments = vec!["trees", "sim:960evo", "--profile", profile, "--operations", "5000"];
+    arguments.extend(["--settling", "5000", "--range-bytes", "4KiB", "--node-blocks", "4"]);
+    arguments.extend(COSTS);
+    let result = result(&arguments);
+    let trees = result["trees"].as_array().unwrap();
+    let structures: Vec<_> = trees.iter().map(|tree| tree["structure"].as_str().unwrap()).collect();
+    assert_eq!(structures, ["btree", "blocks", "be-tree", "lsm"]);
+    for tree in trees {
+        let operations = tree["operations"].as_array().unwrap();
+        assert_eq!(operations.len(), 3, "{tree}");
+        for row in operations {
+            let rate = &row["per_second"];
+            assert!(number(&rate["measured"]) > 0.0 && number(&rate["predicted"]) > 0.0, "{row}");
+        }
+        let written = number(&operations[2]["written_bytes"]["measured"]);
+        assert!(written > 0.0, "{tree}");
+        // Not how well: that depends on the profile, and this one was short.
+        assert!(number(&tree["median_error_of_counts"]).is_finite(), "{tree}");
+    }
+    // The depth experiment has shown what a busy drive transfers in the time of a setup.
+    let layout = trees[2]["layout"].as_array().unwrap();
+    let reason = |name: &str| {
+        let decision = layout.iter().find(|decision| decision["setting"] == name).unwrap();
+        decision["because"].as_str().unwrap().to_owned()
+    };
+    assert!(reason("node").contains("1/α") && reason("fanout").contains("1/α"), "{layout:?}");
+    fails(flashgrain().args(["bench", "trees", "sim:960evo"]), 2, &["--profile"]);
+}
+
+#[test]
 fn node_sizes_are_measured_beside_what_the_profile_predicts() {
     let folder = folder();
     let out = folder.path().to_str().unwrap();

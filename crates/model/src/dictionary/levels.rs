@@ -36,6 +36,11 @@ pub struct Level {
 }
 
 impl Level {
+    /// A level of which nothing is in memory.
+    pub(super) fn unread(nodes: f64, node_bytes: f64, visits: f64) -> Self {
+        Self { nodes, node_bytes, visits, miss_share: 1.0, steady_miss_share: 1.0 }
+    }
+
     /// Share of the visits that change a node which are the first since it was last written, if a change of
     /// the dictionary makes `visits_per_change` of them. A node is written when it leaves the memory, so a
     /// visit that had to read it is one; and at checkpoints.
@@ -91,12 +96,21 @@ impl Levels {
     /// Summed over the levels and with uniform accesses, the misses are the paper's log_fanout(N/M) up to the
     /// rounding of one level.
     pub fn new(situation: &Situation, cache_bytes: f64, shape: &Shape) -> Self {
-        let mut levels = Self::of_shape(situation, shape);
+        Self::in_memory(situation, cache_bytes, Self::of_shape(situation, shape), shape.parts)
+    }
+
+    /// These levels, leaves first, of whose misses nothing is known yet, as the memory holds them.
+    pub(super) fn in_memory(
+        situation: &Situation,
+        cache_bytes: f64,
+        mut levels: Vec<Level>,
+        parts_of_node: f64,
+    ) -> Self {
         let mut left = cache_bytes.max(0.0);
         for level in levels.iter_mut().rev() {
             let bytes = level.nodes * level.node_bytes;
             let cached = if left >= bytes { 1.0 } else { left / bytes };
-            let parts = level.nodes * shape.parts.max(1.0);
+            let parts = level.nodes * parts_of_node.max(1.0);
             let count = situation.records.count;
             let hits = |share: f64| {
                 if share >= 1.0 {
@@ -117,23 +131,16 @@ impl Levels {
 
     /// Levels of which nothing is in memory.
     fn of_shape(situation: &Situation, shape: &Shape) -> Vec<Level> {
-        let level = |nodes: f64, node_bytes: f64, visits: f64| Level {
-            nodes,
-            node_bytes,
-            visits,
-            miss_share: 1.0,
-            steady_miss_share: 1.0,
-        };
         let mut fanout = shape.lowest_fanout.max(2.0);
         let mut nodes = (situation.records.count / shape.records_per_leaf.max(1.0)).max(1.0);
-        let mut levels = vec![level(nodes, shape.leaf_bytes, 1.0)];
+        let mut levels = vec![Level::unread(nodes, shape.leaf_bytes, 1.0)];
         while nodes > 1.0 {
             // Up to `fanout` children have one root over them. A tree that just needs one more level is one
             // with few children of the root; the share keeps the height a smooth function of the record
             // count: 1 + log_fanout(leaves).
             let visits = (nodes.ln() / fanout.ln()).min(1.0);
             nodes = (nodes / fanout).max(1.0);
-            levels.push(level(nodes, shape.inner_bytes, visits));
+            levels.push(Level::unread(nodes, shape.inner_bytes, visits));
             fanout = shape.fanout.max(2.0);
         }
         levels

@@ -18,7 +18,10 @@
 //! | Theorem 4 and Lemma 8: Bε-trees with whole nodes | [`BEpsilonTree::naive`] |
 //! | Theorem 9: Bε-trees in parts | [`BEpsilonTree::optimised`] |
 //! | Lemma 13: B-trees with nodes of P blocks | [`PdamBTree`] |
-//! | – (this project's store) | [`OutOfPlaceBTree`], [`PagedBEpsilonTree`], [`cleaning_amplification`] |
+//! | – (this project's store) | [`OutOfPlaceBTree`], [`OutOfPlaceBTreeOfBlocks`] |
+//! | – (its Bε-tree) | [`OutOfPlaceBEpsilonTree`] |
+//! | – (the same in the study of node sizes) | [`PagedBEpsilonTree`] |
+//! | – (what its cleaner moves) | [`cleaning_amplification`] |
 //! | the formulas themselves, in setups and elements | [`AffineForms`] |
 //! | Corollary 7: a B-tree's node size | [`AffineForms::b_tree_node`] |
 //! | the same under any model | [`node_size_curve`], [`best_node_size`] |
@@ -31,11 +34,14 @@ mod b_tree;
 mod cleaning;
 mod demand;
 mod design;
+mod images;
 mod levels;
 mod log;
 mod node_size;
 mod operation;
 mod out_of_place;
+mod out_of_place_b_epsilon;
+mod out_of_place_blocks;
 mod paged_b_epsilon_tree;
 mod pdam_b_tree;
 mod price;
@@ -56,6 +62,8 @@ pub use node_size::{
 };
 pub use operation::Operation;
 pub use out_of_place::OutOfPlaceBTree;
+pub use out_of_place_b_epsilon::OutOfPlaceBEpsilonTree;
+pub use out_of_place_blocks::OutOfPlaceBTreeOfBlocks;
 pub use paged_b_epsilon_tree::PagedBEpsilonTree;
 pub use pdam_b_tree::PdamBTree;
 pub use price::{Binding, Cost, price};

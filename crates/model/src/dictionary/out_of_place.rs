@@ -6,10 +6,8 @@
 //! durable before their pages are written.
 
 use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
-use super::{
-    Demand, Design, Levels, Operation, Shape, Situation, Transfer, cleaning_amplification, log_write,
-    victim_live_share,
-};
+use super::images::{GRAIN_BYTES, PAGE_TABLE_BYTES, Writes, further_reads, image_bytes, image_read_bytes};
+use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, log_write};
 use crate::Access;
 
 /// A B+-tree whose pages are written out of place.
@@ -29,22 +27,12 @@ pub struct OutOfPlaceBTree {
     pub cleaners: f64,
     /// Leaves that a range query asks for ahead at most.
     pub read_ahead: f64,
+    /// Images begin at multiples of this.
+    pub align_bytes: f64,
 }
 
-/// Bytes of the page table in memory for each page.
-const PAGE_TABLE_BYTES: f64 = 8.0;
-/// Bytes of the page table that a checkpoint writes for each new image: a page's number and its location.
-const MAP_ENTRY_BYTES: f64 = 16.0;
-/// Images begin at multiples of this, and their page's header is as large as half of it.
-pub(super) const GRAIN_BYTES: f64 = 64.0;
-/// A read takes the sectors around an image.
-pub(super) const SECTOR_BYTES: f64 = 512.0;
 /// Bytes that a range query asks for ahead at most.
 const READ_AHEAD_BYTES: f64 = 524_288.0;
-/// The cleaner reads live images together up to this size,
-const CLEANER_READ_BYTES: f64 = 65_536.0;
-/// if the garbage between them is not longer than this.
-const CLEANER_GAP_BYTES: f64 = 8192.0;
 
 impl OutOfPlaceBTree {
     /// A tree that has grown by random inserts in a store that is as full as one that may grow: images take
@@ -58,6 +46,7 @@ impl OutOfPlaceBTree {
             write_concurrency: 4.0,
             cleaners: 8.0,
             read_ahead: READ_AHEAD_BYTES / node_bytes,
+            align_bytes: GRAIN_BYTES,
         }
     }
 
@@ -83,15 +72,20 @@ impl OutOfPlaceBTree {
         Levels::new(situation, cache_bytes, &shape)
     }
 
-    /// Bytes of a page on the drive.
-    fn image_bytes(&self) -> f64 {
-        self.node_bytes * self.fill + GRAIN_BYTES
+    /// The levels, of which nothing is in memory.
+    pub(super) fn levels_without_memory(&self, situation: &Situation) -> Levels {
+        Levels::new(situation, 0.0, &self.shape(situation))
     }
 
-    /// Bytes that are read for a page: its image lies anywhere in its sectors, but no more than a page is
-    /// read.
+    /// Bytes of a page on the drive.
+    fn image_bytes(&self) -> f64 {
+        // Before one that is to be aligned, half of a multiple is lost on average.
+        image_bytes(self.node_bytes * self.fill) + (self.align_bytes - GRAIN_BYTES) / 2.0
+    }
+
+    /// Bytes that are read for a page.
     fn read_bytes(&self) -> f64 {
-        (self.image_bytes() + SECTOR_BYTES).min(self.node_bytes.max(SECTOR_BYTES))
+        image_read_bytes(self.image_bytes(), self.node_bytes)
     }
 
     /// How its images are written.
@@ -116,75 +110,6 @@ impl OutOfPlaceBTree {
             awaited: true,
         }
     }
-
-    /// Leaves that a range query reads which comes to so many behind its first, and how many of them at the
-    /// same time. As nobody knows how far it goes, it asks for as many ahead as it has passed: from the third
-    /// on for half as many again, on average, in vain.
-    fn further_reads(&self, further: f64) -> (f64, f64) {
-        let vain = (0.5 * (further - 1.0)).clamp(0.0, 0.5 * self.read_ahead);
-        (further + vain, (0.5 * further).clamp(1.0, self.read_ahead.max(1.0)))
-    }
-}
-
-/// How new images of pages get to the drive: in units, and some of them again by the cleaner.
-pub(super) struct Writes {
-    pub image_bytes: f64,
-    pub records_per_page: f64,
-    pub write_unit_bytes: f64,
-    pub utilisation: f64,
-    /// Units that are written at the same time.
-    pub concurrency: f64,
-    pub cleaners: f64,
-}
-
-impl Writes {
-    /// Bytes written for each byte of a new image: how much the cleaner makes of it.
-    fn amplification(&self, situation: &Situation) -> f64 {
-        let Situation { skew, records, .. } = situation;
-        cleaning_amplification(self.utilisation, skew, records.count, self.records_per_page)
-    }
-
-    /// The units that new images and what the cleaner moves fill, and what the cleaner reads.
-    pub fn add(&self, demand: &mut Demand, images: f64, situation: &Situation) {
-        let amplification = self.amplification(situation);
-        let written = images * amplification * (self.image_bytes + MAP_ENTRY_BYTES);
-        demand.add(Transfer {
-            access: Access::Write,
-            requests: written / self.write_unit_bytes,
-            bytes_each: self.write_unit_bytes,
-            random_share: 1.0,
-            concurrency: self.concurrency,
-            awaited: false,
-        });
-        let (images_per_read, bytes_each) =
-            cleaner_read(self.image_bytes, victim_live_share(self.utilisation));
-        demand.add(Transfer {
-            access: Access::Read,
-            requests: images * (amplification - 1.0) / images_per_read,
-            bytes_each,
-            random_share: 1.0,
-            concurrency: self.cleaners,
-            awaited: false,
-        });
-    }
-}
-
-/// Live images that one read of the cleaner gets, and its bytes, in a segment of which so much is live at
-/// random.
-///
-/// Between two live images lie g dead ones with a probability of live · (1 - live)^g. Both are read together
-/// if those are short enough.
-fn cleaner_read(image_bytes: f64, live: f64) -> (f64, f64) {
-    let gap_max = (CLEANER_GAP_BYTES / image_bytes).floor();
-    let dead = 1.0 - live;
-    let joined = 1.0 - dead.powf(gap_max + 1.0);
-    // The mean of a geometric distribution, cut off above `gap_max`.
-    let gap = dead / live.max(1e-9) - (gap_max + 1.0) * dead.powf(gap_max + 1.0) / joined.max(1e-9);
-    let step_bytes = image_bytes * (1.0 + gap.max(0.0));
-    let images_max = (1.0 + (CLEANER_READ_BYTES - image_bytes) / step_bytes).max(1.0);
-    // A chain that goes on with this probability, cut off at `images_max`.
-    let images = ((1.0 - joined.powf(images_max)) / (1.0 - joined).max(1e-9)).clamp(1.0, images_max);
-    (images, image_bytes + (images - 1.0) * step_bytes + SECTOR_BYTES)
 }
 
 impl Design for OutOfPlaceBTree {
@@ -200,7 +125,7 @@ impl Design for OutOfPlaceBTree {
         demand.add(self.reads(levels.misses(), 1.0, situation));
         if let Operation::Range { bytes } = operation {
             let useful = self.records_per_leaf(situation) * situation.records.record_bytes();
-            let (further, at_once) = self.further_reads(bytes / useful);
+            let (further, at_once) = further_reads(bytes / useful, self.read_ahead);
             demand.add(self.reads(further * leaves.miss_share, at_once, situation));
         }
         if operation.is_change() {
@@ -222,8 +147,7 @@ impl Design for OutOfPlaceBTree {
 
     /// The page table.
     fn memory_bytes(&self, situation: &Situation) -> f64 {
-        let unlimited = Levels::new(situation, 0.0, &self.shape(situation));
-        unlimited.iter().map(|level| level.nodes).sum::<f64>() * PAGE_TABLE_BYTES
+        self.levels_without_memory(situation).iter().map(|level| level.nodes).sum::<f64>() * PAGE_TABLE_BYTES
     }
 }
 
@@ -257,7 +181,7 @@ mod tests {
         const LOADED: [f64; 16] =
             [1.0, 2.0, 4.0, 4.0, 8.0, 8.0, 8.0, 14.0, 14.0, 14.0, 14.0, 22.0, 22.0, 22.0, 22.0, 22.0];
         let tree = OutOfPlaceBTree::new(NODE, 262_144.0);
-        let read = |leaves: f64| 1.0 + tree.further_reads(leaves - 1.0).0;
+        let read = |leaves: f64| 1.0 + further_reads(leaves - 1.0, tree.read_ahead).0;
         let predicted: f64 = (1..=16).map(|leaves| read(f64::from(leaves))).sum();
         let ratio = predicted / LOADED.iter().sum::<f64>();
         assert!((0.9..1.1).contains(&ratio), "{ratio}");
@@ -277,14 +201,6 @@ mod tests {
         assert!(amplification(0.55) < 1.05 * in_place.write_amplification().unwrap());
         let demand = OutOfPlaceBTree::new(NODE, 262_144.0).demand(Operation::PointHit, &situation());
         assert_eq!(demand.transfers[0].bytes_each, NODE * RANDOM_FILL + 576.0);
-    }
-
-    #[test]
-    fn a_cleaner_reads_dense_segments_at_once_and_sparse_ones_image_by_image() {
-        let (images, bytes) = cleaner_read(3000.0, 0.95);
-        assert!(images > 15.0 && (50_000.0..70_000.0).contains(&bytes), "{images} {bytes}");
-        let (images, bytes) = cleaner_read(12_000.0, 0.1);
-        assert!((1.0..1.2).contains(&images) && bytes < 15_000.0, "{images} {bytes}");
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! leaf: a flush goes from a part to one page below it, and reads that one page.
 
 use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
-use super::out_of_place::{self, GRAIN_BYTES, OutOfPlaceBTree, SECTOR_BYTES};
-use super::{Demand, Design, Level, Levels, Operation, Shape, Situation, Transfer, log_write};
+use super::images::{GRAIN_BYTES, SECTOR_BYTES, Writes};
+use super::{
+    Demand, Design, Level, Levels, Operation, OutOfPlaceBTree, Shape, Situation, Transfer, log_write,
+};
 use crate::Access;
 
 /// A Bε-tree whose parts and basement nodes are pages.
@@ -133,7 +135,7 @@ impl PagedBEpsilonTree {
             if height == 0 && operation != Operation::Update {
                 images += 2.0 / self.records_per_basement(situation);
             }
-            let writes = out_of_place::Writes {
+            let writes = Writes {
                 image_bytes: self.image_bytes(height),
                 records_per_page: self.records_per_basement(situation),
                 write_unit_bytes: self.write_unit_bytes,

@@ -8,16 +8,21 @@ use flashgrain_settings::{Bytes, Count, Fraction};
 use super::noise::{Band, Span, choose, factor, typical_spread};
 use super::{DecisionInputs, default, hidden, learned, why};
 use crate::schema::{InterfacePoint, Point};
+use crate::trial::bytes_text;
 
 const DEFAULT_IN_FLIGHT: Count = Count(64);
 const DEFAULT_READ_AHEAD: Bytes = Bytes(256 << 10);
 const READ_AHEAD_UNIT_BYTES: u64 = 64 << 10;
 
+const DEFAULT_BUSY_HALF_BANDWIDTH: Bytes = Bytes(64 << 10);
+/// What follows from a half-bandwidth size changes little within this factor.
+const TOLERABLE_SPREAD: f64 = 8.0;
+
 /// Readers may wait this much longer than alone.
 const TOLERABLE: f64 = 1.5;
 
 pub(super) fn decide(known: &DecisionInputs<'_>) -> Vec<Decision> {
-    let mut decisions = vec![in_flight(known), read_ahead(known), pacing(known)];
+    let mut decisions = vec![in_flight(known), busy_half_bandwidth(known), read_ahead(known), pacing(known)];
     decisions.extend(interface(known));
     decisions
 }
@@ -33,6 +38,87 @@ fn in_flight(known: &DecisionInputs<'_>) -> Decision {
         }
         Estimate::Undetermined { .. } => default(Setting::RequestsInFlight(DEFAULT_IN_FLIGHT), why(depth)),
     }
+}
+
+/// Seconds of the drive's time that a random read of a size takes at the depth at which it takes least; the
+/// bytes, the seconds, and the factor by which noise may have moved them.
+fn busy_seconds(points: &[Point]) -> Vec<(f64, f64, f64)> {
+    let typical = typical_spread(points);
+    let mut sizes: Vec<(f64, f64, f64)> = Vec::new();
+    let reads = points.iter().filter(|point| is_read(point));
+    for point in reads {
+        let bytes = point.workload.request_bytes;
+        let own = (bytes, bytes / point.bytes_per_second, factor(point, typical));
+        match sizes.iter_mut().find(|(known, ..)| *known == bytes) {
+            Some(best) if own.1 < best.1 => *best = own,
+            Some(_) => {}
+            None => sizes.push(own),
+        }
+    }
+    sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sizes
+}
+
+/// From the smallest and the largest random read of a busy drive: setup and transfer are a line.
+fn busy_half_bandwidth(known: &DecisionInputs<'_>) -> Decision {
+    let sizes = busy_seconds(&known.measurements.depth);
+    let default = |why: &str| default(Setting::BusyHalfBandwidth(DEFAULT_BUSY_HALF_BANDWIDTH), why);
+    let (Some(small), Some(large)) = (sizes.first(), sizes.last()) else {
+        return default("depth was not run");
+    };
+    // By these factors the two times are moved apart, or together.
+    let half = |moved: f64| {
+        let per_byte = (large.1 * moved - small.1 / moved) / (large.0 - small.0);
+        (per_byte > 0.0).then(|| (small.1 / moved / per_byte - small.0).max(small.0 / 2.0))
+    };
+    let noise = (small.2 * large.2).sqrt();
+    let (Some(value), Some(low), Some(high)) = (half(1.0), half(noise), half(noise.recip())) else {
+        return of_one_reader(known, small).unwrap_or_else(|| {
+            default("the drive's bandwidth does not show in the page sizes that were measured")
+        });
+    };
+    if high / low > TOLERABLE_SPREAD {
+        return of_one_reader(known, small).unwrap_or_else(|| {
+            hidden(
+                Setting::BusyHalfBandwidth(DEFAULT_BUSY_HALF_BANDWIDTH),
+                format!("between {} and {}", bytes_text(low as u64), bytes_text(high as u64)),
+            )
+        });
+    }
+    let because = format!(
+        "reads of {} take {:.1} µs of the busy drive's time, those of {} {:.1} µs",
+        bytes_text(small.0 as u64),
+        small.1 * 1e6,
+        bytes_text(large.0 as u64),
+        large.1 * 1e6
+    );
+    learned(half_bandwidth_setting(value), because)
+}
+
+fn half_bandwidth_setting(bytes: f64) -> Setting {
+    Setting::BusyHalfBandwidth(Bytes((bytes as u64).clamp(512, 16 << 20).next_power_of_two()))
+}
+
+/// Where setups are most of all times, as on a disk: a single reader's half-bandwidth size, less in the
+/// proportion in which a busy drive's setups take less of its time.
+fn of_one_reader(known: &DecisionInputs<'_>, (bytes, busy_s, _): &(f64, f64, f64)) -> Option<Decision> {
+    let half = known.learned.half_bandwidth_bytes.estimate.value()?;
+    let alone = known.measurements.depth.iter().find(|point| {
+        point.workload.request_bytes == *bytes && point.workload.concurrency <= 1.0 && is_read(point)
+    })?;
+    let alone_s = bytes / alone.bytes_per_second;
+    let because = format!(
+        "half-bandwidth size {} of one reader; reads of {} take {:.1} µs, and {:.1} µs of the busy drive's time",
+        bytes_text(half as u64),
+        bytes_text(*bytes as u64),
+        alone_s * 1e6,
+        busy_s * 1e6
+    );
+    Some(learned(half_bandwidth_setting(half * busy_s / alone_s), because))
+}
+
+fn is_read(point: &Point) -> bool {
+    point.workload.read_share >= 1.0 && point.bytes_per_second > 0.0
 }
 
 fn read_ahead(known: &DecisionInputs<'_>) -> Decision {
@@ -163,6 +249,47 @@ mod tests {
         assert_eq!(tolerable(&beside_writes(0.01, 3)), (span(0.25, 0.25, 0.25), 114.0, 80.0));
         assert_eq!(tolerable(&beside_writes(0.1, 3)).0, span(0.0, 0.25, 0.25));
         assert_eq!(tolerable(&beside_writes(0.0, 1)).0, span(0.0, 0.25, 0.75));
+    }
+
+    /// A drive with setups of 2 µs of its time, and 4 GB/s.
+    #[test]
+    fn the_half_bandwidth_of_a_busy_drive_is_found_behind_idle_depths() {
+        let depth: Vec<Point> = [(4096.0, 1.0), (4096.0, 64.0), (16384.0, 64.0), (65536.0, 64.0)]
+            .into_iter()
+            .map(|(bytes, k): (f64, f64)| {
+                let seconds = (2e-6 + bytes / 4e9) * (64.0 / k);
+                point(Workload::random(Access::Read, bytes, k), bytes / seconds, 0.01, 3)
+            })
+            .collect();
+        let decided = |depth: Vec<Point>| {
+            let measurements = Measurements { depth, ..Measurements::default() };
+            let learned = nothing_learned();
+            busy_half_bandwidth(&DecisionInputs { learned: &learned, measurements: &measurements })
+        };
+        let found = decided(depth.clone());
+        assert_eq!(found.setting.busy_half_bandwidth(), Some(Bytes(8192)), "{}", found.because);
+        assert!(!found.from_default);
+        assert!(decided(Vec::new()).from_default && decided(depth[..2].to_vec()).from_default);
+    }
+
+    /// A disk: 10 ms to begin, 100 MB/s, four of 32 readers served in the time of one.
+    #[test]
+    fn where_setups_hide_the_bandwidth_a_single_reader_has_shown_it() {
+        let depth: Vec<Point> = [(512.0, 1.0, 10e-3), (512.0, 32.0, 2.5e-3), (65536.0, 32.0, 2.49e-3)]
+            .into_iter()
+            .map(|(bytes, k, seconds): (f64, f64, f64)| {
+                point(Workload::random(Access::Read, bytes, k), bytes / seconds, 0.01, 3)
+            })
+            .collect();
+        let half_bandwidth_bytes = LearnedValue {
+            estimate: Estimate::Determined { value: 1e6, low: 0.9e6, high: 1.1e6 },
+            evidence: String::new(),
+            confidence: 1.0,
+        };
+        let learned = Learned { half_bandwidth_bytes, ..nothing_learned() };
+        let measurements = Measurements { depth, ..Measurements::default() };
+        let found = busy_half_bandwidth(&DecisionInputs { learned: &learned, measurements: &measurements });
+        assert_eq!(found.setting.busy_half_bandwidth(), Some(Bytes(256 << 10)), "{}", found.because);
     }
 
     #[test]

@@ -3,19 +3,18 @@
 use flashgrain_device::bytes_text;
 use flashgrain_settings::layout::{Decision, Setting};
 use flashgrain_settings::lsm_usual::{MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
-use flashgrain_settings::{Bytes, Count};
+use flashgrain_settings::{BeTreeDesign, BeTreeSurroundings, Bytes, Count};
 
 use super::shape::Shape;
 use crate::buffered::Room;
+use crate::class::class_bytes;
 use crate::{Error, varint};
 
-/// B, unless it is given.
-const NODE_BYTES: u64 = 1 << 20;
+/// Bounds of B.
 const NODE_BYTES_MIN: u64 = 32 << 10;
 const NODE_BYTES_MAX: u64 = 64 << 20;
 
-/// F, unless it is given.
-const FANOUT: u32 = 8;
+/// Bounds of F.
 const FANOUT_MIN: u32 = 2;
 const FANOUT_MAX: u32 = 1024;
 
@@ -41,14 +40,16 @@ impl BeTreeOptions {
         Self::default()
     }
 
-    /// B: bytes of a node, all its parts together, and of a leaf; from 32 KiB to 64 MiB.
+    /// B: bytes of a node, all its parts together, and of a leaf; from 32 KiB to 64 MiB. Unless given it
+    /// follows from the drive's profile, and without one it is 1 MiB.
     pub fn node_bytes(mut self, bytes: u64) -> Self {
         self.node_bytes = Some(bytes);
         self
     }
 
     /// F: the children of a node, from 2 to 1024. B/F are the bytes of a part, which a query reads on each
-    /// level; a power of two of these is taken.
+    /// level; a power of two of these is taken. Unless given it follows as B does; without a profile it
+    /// is 8.
     pub fn fanout(mut self, fanout: u32) -> Self {
         self.fanout = Some(fanout);
         self
@@ -83,16 +84,17 @@ impl Decided {
     ///
     /// # Errors
     /// [`Error::Options`] says what is wrong with what is given.
-    pub fn of(given: BeTreeOptions, room: Room) -> Result<Self, Error> {
+    pub fn of(given: BeTreeOptions, basement_class: usize, room: Room) -> Result<Self, Error> {
         let bits = [
             (bit::NODE, given.node_bytes.is_some()),
             (bit::FANOUT, given.fanout.is_some()),
             (bit::MEMTABLE, given.memtable_bytes.is_some()),
         ];
         let given_bits = bits.iter().filter(|(_, is_given)| *is_given).map(|(bit, _)| bit).sum();
+        let design = design(&given, class_bytes(basement_class), room).unwrap_or(BeTreeDesign::USUAL);
         let decided = Self {
-            node_bytes: given.node_bytes.unwrap_or(NODE_BYTES),
-            fanout: given.fanout.unwrap_or(FANOUT),
+            node_bytes: given.node_bytes.unwrap_or(design.node_bytes),
+            fanout: given.fanout.unwrap_or(design.fanout),
             memtable_bytes: given.memtable_bytes.unwrap_or(0),
             given_bits: given.given_before.unwrap_or(given_bits),
         };
@@ -140,12 +142,34 @@ impl Decided {
         }
     }
 
+    /// Why B and F are so, if they follow from what was learned of the drive.
+    fn of_drive(&self, basement_class: usize, room: Room) -> Option<String> {
+        let given = BeTreeOptions {
+            node_bytes: (self.given_bits & bit::NODE != 0).then_some(self.node_bytes),
+            fanout: (self.given_bits & bit::FANOUT != 0).then_some(self.fanout),
+            ..BeTreeOptions::default()
+        };
+        let design = design(&given, class_bytes(basement_class), room)?;
+        let half = bytes_text(room.half_bandwidth_bytes.into());
+        Some(match (design.node_bytes, design.fanout) == (self.node_bytes, self.fanout) {
+            true => format!(
+                "the least time of the drive for as many writes as look-ups: busy, it transfers {half} in the time of a setup (1/α, Theorem 9)"
+            ),
+            false => "decided when the tree was made".to_owned(),
+        })
+    }
+
     /// The numbers that a tree works with in this room, each with its reason.
     pub fn decisions(&self, basement_class: usize, room: Room) -> Vec<Decision> {
         let shape = Shape::new(*self, basement_class, room);
         let part = bytes_text(shape.part_bytes());
-        let of_node = format!("default: {} parts of {part}, each read on its own", self.fanout);
-        let of_fanout = "default: a flush moves an eighth of what it rewrites".to_owned();
+        let (of_node, of_fanout) = match self.of_drive(basement_class, room) {
+            Some(because) => (because.clone(), because),
+            None => (
+                format!("default: {} parts of {part}, each read on its own", self.fanout),
+                "default: a flush moves an eighth of what it rewrites".to_owned(),
+            ),
+        };
         let of_memtable = format!("an eighth of the cache of {} at most", bytes_text(room.cache_bytes));
         let settings = [
             (bit::NODE, Setting::Node(Bytes(self.node_bytes)), of_node),
@@ -186,10 +210,86 @@ impl Decided {
     }
 }
 
+/// B and F for what is known of the drive; `None` if nothing is. What is given stays.
+fn design(given: &BeTreeOptions, basement_bytes: u64, room: Room) -> Option<BeTreeDesign> {
+    let surroundings = BeTreeSurroundings {
+        half_bandwidth_bytes: f64::from(room.half_bandwidth_bytes),
+        cache_bytes: room.cache_bytes,
+        unit_bytes: room.unit_bytes,
+        basement_bytes,
+    };
+    let wanted = |design: &BeTreeDesign| {
+        given.node_bytes.is_none_or(|bytes| bytes == design.node_bytes)
+            && given.fanout.is_none_or(|fanout| fanout == design.fanout)
+    };
+    let is_known = room.half_bandwidth_bytes > 0;
+    is_known.then(|| BeTreeDesign::best_of(&BeTreeDesign::usual_workload(), &surroundings, wanted))
+}
+
 /// Bytes of a memtable whose size is not given.
 fn usual_memtable_bytes(room: Room) -> u64 {
     (room.cache_bytes / MEMTABLE_DIVISOR)
         .min(MEMTABLE_BYTES_MAX)
         .min(room.device_bytes / DEVICE_DIVISOR)
         .max(MEMTABLE_BYTES_MIN.min(room.cache_bytes / MEMTABLE_DIVISOR_MIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Room = Room {
+        cache_bytes: 256 << 20,
+        log_bytes: 512 << 20,
+        segment_bytes: 4 << 20,
+        unit_bytes: 256 << 10,
+        device_bytes: 1 << 40,
+        in_flight: 64,
+        half_bandwidth_bytes: 0,
+    };
+
+    fn numbers(given: BeTreeOptions, room: Room) -> (u64, u32) {
+        let decided = Decided::of(given, 0, room).unwrap();
+        assert_eq!(Decided::decode(&decided.encode()), Some(decided));
+        (decided.node_bytes, decided.fanout)
+    }
+
+    fn reasons(given: BeTreeOptions, room: Room) -> Vec<String> {
+        let decided = Decided::of(given, 0, room).unwrap();
+        decided.decisions(0, room).into_iter().take(2).map(|decision| decision.because).collect()
+    }
+
+    #[test]
+    fn where_nothing_is_known_of_the_drive_defaults_stay() {
+        assert_eq!(numbers(BeTreeOptions::new(), ROOM), (1 << 20, 8));
+        assert!(reasons(BeTreeOptions::new(), ROOM).iter().all(|because| because.starts_with("default: ")));
+    }
+
+    #[test]
+    fn what_was_learned_of_the_drive_decides_what_is_not_given() {
+        let learned = |bytes| Room { half_bandwidth_bytes: bytes, ..ROOM };
+        let part = |bytes| {
+            let decided = Decided::of(BeTreeOptions::new(), 0, learned(bytes)).unwrap();
+            Shape::new(decided, 0, learned(bytes)).part_bytes()
+        };
+        assert!(part(4 << 10) <= part(1 << 20), "{} {}", part(4 << 10), part(1 << 20));
+        assert_ne!(numbers(BeTreeOptions::new(), learned(4 << 10)), (1 << 20, 8));
+        for because in reasons(BeTreeOptions::new(), learned(4 << 10)) {
+            assert!(because.contains("transfers 4 KiB in the time of a setup"), "{because}");
+        }
+        let given = BeTreeOptions::new().node_bytes(2 << 20);
+        assert_eq!(numbers(given, learned(4 << 10)).0, 2 << 20);
+        let [of_node, of_fanout] = reasons(given, learned(4 << 10)).try_into().unwrap();
+        assert!(of_node == "set by hand" && of_fanout.contains("1/α"), "{of_node}, {of_fanout}");
+        // In other surroundings the tree stays as it is.
+        let decided = Decided::of(BeTreeOptions::new(), 0, learned(4 << 10)).unwrap();
+        let elsewhere = decided.decisions(2, learned(4 << 10));
+        assert_eq!(elsewhere[1].because, "decided when the tree was made");
+    }
+
+    #[test]
+    fn numbers_that_were_given_have_a_part_of_their_own() {
+        let given = BeTreeOptions::new().node_bytes(3 << 20).fanout(5);
+        assert_eq!(numbers(given, Room { half_bandwidth_bytes: 8192, ..ROOM }), (3 << 20, 5));
+    }
 }

@@ -30,6 +30,9 @@ pub(super) struct BeTreeScan {
     /// Basement nodes that are read before they are asked for.
     ahead: u32,
     has_ended: bool,
+    /// The basement node of the last step, and how many the scan has come to.
+    basement: Option<PageId>,
+    passed: u32,
     step_records: usize,
     /// Whether operands are shown as they are.
     is_unmerged: bool,
@@ -42,6 +45,8 @@ struct Stretch {
     /// The newest first.
     sources: Vec<Arc<Messages>>,
     ranges: RangeTombstones,
+    /// The basement node.
+    basement: Option<PageId>,
 }
 
 impl BeTreeScan {
@@ -54,7 +59,20 @@ impl BeTreeScan {
     ) -> Self {
         let has_ended = upper.as_ref().is_some_and(|upper| *upper <= lower);
         let (step_records, is_unmerged) = (STEP_RECORDS_FIRST, false);
-        Self { tree, direction, lower, upper, at, ahead, has_ended, step_records, is_unmerged }
+        let (basement, passed) = (None, 0);
+        Self {
+            tree,
+            direction,
+            lower,
+            upper,
+            at,
+            ahead,
+            has_ended,
+            basement,
+            passed,
+            step_records,
+            is_unmerged,
+        }
     }
 
     /// The same without operands being merged.
@@ -88,6 +106,7 @@ impl BeTreeScan {
             upper: self.upper.clone(),
             sources: Vec::new(),
             ranges: RangeTombstones::default(),
+            basement: None,
         };
         let mut contents = Vec::new();
         let mut above: Option<OptimisticGuard<'_>> = None;
@@ -121,7 +140,9 @@ impl BeTreeScan {
                 stretch.upper = Some(upper.to_vec());
             }
             if content.level == LEVEL_MIN {
-                self.read_ahead(&content.pivots.iter().map(|pivot| pivot.child).collect::<Vec<_>>(), pivot);
+                let children: Vec<PageId> = content.pivots.iter().map(|pivot| pivot.child).collect();
+                self.read_ahead(&children, pivot);
+                stretch.basement = Some(children[pivot]);
             }
             (id, expected, above) =
                 (content.pivots[pivot].child, Some(content.level - 1), Some(guard).filter(|_| !is_still));
@@ -148,8 +169,9 @@ impl BeTreeScan {
     }
 
     fn read_ahead(&self, children: &[PageId], pivot: usize) {
-        let ahead = self.ahead as usize;
-        if ahead == 0 || self.step_records == STEP_RECORDS_FIRST {
+        // As many as were passed: nobody knows how far the scan goes.
+        let ahead = self.ahead.min(self.passed) as usize;
+        if ahead == 0 || self.basement == Some(children[pivot]) {
             return;
         }
         let near: Vec<PageId> = match self.direction {
@@ -231,6 +253,9 @@ impl BeTreeScan {
 
     /// Goes on behind a stretch.
     fn pass(&mut self, stretch: Stretch) {
+        if stretch.basement.is_some() && stretch.basement != self.basement {
+            (self.basement, self.passed) = (stretch.basement, self.passed.saturating_add(1));
+        }
         match self.direction {
             Direction::Forward => match stretch.upper {
                 Some(upper) if self.upper.as_deref().is_none_or(|end| upper.as_slice() < end) => {

@@ -12,6 +12,8 @@ pub(crate) struct Room {
     pub device_bytes: u64,
     /// Requests that saturate the drive.
     pub in_flight: u32,
+    /// Bytes that the busy drive transfers in the time of a setup of its reads; 0: no profile says it.
+    pub half_bandwidth_bytes: u32,
 }
 
 impl Room {
@@ -24,5 +26,6 @@ impl Room {
         unit_bytes: u64::MAX,
         device_bytes: u64::MAX,
         in_flight: 1,
+        half_bandwidth_bytes: 0,
     };
 }

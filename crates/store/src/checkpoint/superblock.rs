@@ -45,7 +45,8 @@
 //!  240      8  first byte of the log's first place; with the next two fields 0: the log stays where it is
 //!  248      8  bytes of that
 //!  256      8  the most bytes of the log
-//!  264    248  zeros
+//!  264      4  half_bandwidth_bytes; 0: no profile says it
+//!  268    244  zeros
 //! ```
 
 use std::ops::RangeInclusive;
@@ -155,6 +156,7 @@ impl Superblock {
         fields.long(layout.log_at_creation.start_bytes);
         fields.long(layout.log_at_creation.bytes);
         fields.long(layout.log_bytes_max);
+        fields.word(layout.half_bandwidth_bytes);
         fields.seal()
     }
 
@@ -231,6 +233,7 @@ impl Superblock {
             layout.log_at_creation = LogExtent { start_bytes: first_start_bytes, bytes: first_bytes };
             layout.log_bytes_max = log_bytes_max;
         }
+        layout.half_bandwidth_bytes = fields.word();
         if !is_sound(&layout, own_log) {
             return None;
         }
@@ -383,6 +386,7 @@ fn decode_layout(fields: &mut Reader<'_>) -> Option<(Layout, bool)> {
         sync_method,
         read_ahead_bytes,
         in_flight,
+        half_bandwidth_bytes: 0,
         node_bytes,
     };
     Some((layout, own_log))
@@ -411,6 +415,7 @@ pub(super) mod tests {
             sync_method: SyncMethod::LinkedFlush,
             read_ahead_bytes: 5,
             in_flight: 6,
+            half_bandwidth_bytes: seed as u32 % 7,
             node_bytes: 4096 << (seed % 5),
         };
         let map =

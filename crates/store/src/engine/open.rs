@@ -96,6 +96,7 @@ impl Given {
             unit_bytes: segments.gatherer.unit_bytes(),
             device_bytes: self.growth_segments.map_or_else(|| segments.usage().bytes, |_| limit_bytes),
             in_flight: layout.in_flight,
+            half_bandwidth_bytes: layout.half_bandwidth_bytes,
         };
         let factory = Factory::new(
             &pool,

@@ -64,6 +64,8 @@ const DEFAULT_IN_FLIGHT: u32 = 64;
 const DEFAULT_READ_AHEAD_BYTES: u32 = 512 << 10;
 const READ_AHEAD_BYTES: (u32, u32) = (64 << 10, 16 << 20);
 
+const HALF_BANDWIDTH_BYTES: (u64, u64) = (512, 64 << 20);
+
 /// The superblock's slots lie in the front of the data device, before the log and the segments.
 const FRONT_BYTES: u64 = 256 << 10;
 
@@ -157,6 +159,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         sync_method,
         read_ahead_bytes,
         in_flight,
+        half_bandwidth_bytes: draft.half_bandwidth(),
         node_bytes,
     };
     draft.space(&layout, ground);
@@ -438,6 +441,14 @@ impl Draft<'_> {
         let requests = requests.clamp(1, 32_000);
         self.note(Setting::RequestsInFlight(Count(requests)), because);
         requests as u32
+    }
+
+    /// 0 if no profile says it: then nothing follows from it.
+    fn half_bandwidth(&mut self) -> u32 {
+        let Ok((Bytes(bytes), because)) = self.learned(drive::Setting::busy_half_bandwidth) else { return 0 };
+        let bytes = bytes.clamp(HALF_BANDWIDTH_BYTES.0, HALF_BANDWIDTH_BYTES.1);
+        self.note(Setting::BusyHalfBandwidth(Bytes(bytes)), because);
+        bytes as u32
     }
 
     fn node(&mut self, wanted: Option<u32>) -> Result<u32, Error> {

@@ -522,6 +522,7 @@ mod tests {
         unit_bytes: 256 << 10,
         device_bytes: 1 << 30,
         in_flight: 64,
+        half_bandwidth_bytes: 0,
     };
 
     #[test]

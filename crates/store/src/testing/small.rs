@@ -82,6 +82,7 @@ impl Small {
             sync_method: self.sync_method,
             read_ahead_bytes: 64 << 10,
             in_flight: 16,
+            half_bandwidth_bytes: 0,
             node_bytes: 4096,
         }
     }

@@ -1,85 +1,57 @@
 //! The store of this project: the commands that make it and its tree, and the options that programs open it
 //! with.
 //!
-//! 1. The node size with the best predicted rate is chosen for each kind of tree ([`model`]).
-//! 2. The tree is an LSM-tree if that gains at the values and loses at no end of the drive's intervals.
+//! 1. For each structure of trees the parameters with the best predicted rate are chosen ([`trees`]), by a
+//!    model of its I/O ([`model`]).
+//! 2. The tree is a B+-tree with nodes that are read whole unless another one gains at the values and loses
+//!    at no end of the drive's intervals; then it is the fastest of these.
 //! 3. The store itself decides the design of an LSM-tree from the declared workload; the prediction is for
 //!    that design.
 
 mod model;
 mod settings;
+mod trees;
 
-use flashgrain_settings::LsmWorkload;
-
-use super::tuned::{Tuned, is_safe_gain};
+use super::tuned::Tuned;
 use super::{EngineAdvice, EngineName, Setting, commented, explained};
 use crate::drive::Drive;
 use crate::interval::Interval;
 use crate::workload::Workload;
-use model::{DEFAULT, KIBI, Store, declared};
+use model::{DEFAULT, Store};
+use trees::{Ours, Trees};
 
-const NODE_BYTES: [f64; 5] = [4.0 * KIBI, 8.0 * KIBI, 16.0 * KIBI, 32.0 * KIBI, 64.0 * KIBI];
-/// Longer records are kept beside the tree.
-const RECORDS_PER_NODE_MIN: f64 = 4.0;
+pub use model::TreeStructure;
+pub use trees::PredictedTree;
 
-type Ours<'a> = Tuned<'a, Store>;
+/// What is predicted of a tree, with nodes of `node_bytes`, in a store with the layout that the drive's
+/// profile decides, whose cache takes all the memory of the workload.
+pub fn predicted_tree(
+    workload: &Workload,
+    drive: &Drive,
+    structure: TreeStructure,
+    node_bytes: f64,
+) -> PredictedTree {
+    let advised = Store::advised(workload, drive);
+    let store = Store { cache_bytes: workload.memory_bytes as f64, node_bytes, structure, ..advised.clone() };
+    PredictedTree::of(&Tuned { default: DEFAULT, advised, workload, drive }, &store)
+}
 
 /// Predicted operations per second of a store with B+-trees of nodes of `node_bytes` and the layout that the
 /// drive's profile decides, whose cache takes all the memory of the workload.
 pub fn predicted_store_rate(workload: &Workload, drive: &Drive, node_bytes: f64) -> Interval {
-    let advised = Store::advised(workload, drive);
-    let store = Store { cache_bytes: workload.memory_bytes as f64, node_bytes, ..advised.clone() };
-    Tuned { default: DEFAULT, advised, workload, drive }.rate(&store)
-}
-
-/// Both kinds of trees, each with its best node size.
-struct Trees<'a> {
-    b_tree: Ours<'a>,
-    lsm_tree: Ours<'a>,
-    /// The prediction for the LSM-tree.
-    declared: LsmWorkload,
-}
-
-impl<'a> Trees<'a> {
-    fn new(workload: &'a Workload, drive: &'a Drive) -> Self {
-        let declared = declared(workload);
-        let record = workload.records.record_bytes() as f64;
-        let nodes: Vec<f64> =
-            NODE_BYTES.into_iter().filter(|bytes| *bytes >= RECORDS_PER_NODE_MIN * record).collect();
-        let tuned = |declared| {
-            let advised = Store { declared, ..Store::advised(workload, drive) };
-            let mut tuned = Tuned { default: DEFAULT, advised, workload, drive };
-            tuned.advised.node_bytes =
-                tuned.best(&nodes, DEFAULT.node_bytes, |store, bytes| store.node_bytes = bytes);
-            tuned
-        };
-        Self { b_tree: tuned(None), lsm_tree: tuned(Some(declared)), declared }
-    }
-
-    /// Rate of the LSM-tree over that of the B+-tree.
-    fn gain(&self) -> Interval {
-        self.lsm_tree.ratio(&self.lsm_tree.advised, &self.b_tree.advised)
-    }
-
-    fn lsm_tree_gains(&self) -> bool {
-        is_safe_gain(self.gain())
-    }
+    predicted_tree(workload, drive, TreeStructure::BTree, node_bytes).rate_per_second
 }
 
 pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
     let trees = Trees::new(workload, drive);
-    let kind = settings::kind(&trees);
-    let (tuned, of_lsm_tree) = match trees.lsm_tree_gains() {
-        true => (&trees.lsm_tree, settings::lsm_tree(&trees.lsm_tree, &trees.declared)),
-        false => (&trees.b_tree, Vec::new()),
-    };
+    let (tuned, predicted) = (trees.advised(), trees.predicted());
     let parts = Parts {
         store: vec![settings::profile(tuned), settings::node(tuned)],
-        tree: std::iter::once(kind).chain(of_lsm_tree).collect(),
+        tree: std::iter::once(settings::kind(&trees)).chain(settings::of_structure(tuned)).collect(),
         opening: vec![settings::cache(tuned), settings::durability(tuned)],
     };
     let mut notes = vec!["STORE and PROFILE are the places of the store and of the profile".to_owned()];
-    if trees.lsm_tree_gains() {
+    if parts.makes_tree() {
         notes.push("TREE is the name of the tree, `default` unless given".into());
     }
     EngineAdvice {
@@ -90,9 +62,10 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         default_bound: tuned.bound(&tuned.default),
         advised_bound: tuned.bound(&tuned.advised),
         gain: tuned.gain(),
-        file: parts.file(tuned),
+        file: parts.file(tuned, &predicted),
         settings: parts.store.into_iter().chain(parts.tree).chain(parts.opening).collect(),
         notes,
+        trees: predicted,
     }
 }
 
@@ -107,15 +80,24 @@ struct Parts {
 }
 
 impl Parts {
-    /// A shell script that makes the store and an LSM-tree in it, with the call that opens it as a comment. A
-    /// B+-tree is made by the first program that asks for it.
-    fn file(&self, tuned: &Ours<'_>) -> String {
+    /// Whether a command makes the tree: one without settings is made by the first program that asks for it.
+    fn makes_tree(&self) -> bool {
+        self.tree.iter().any(|setting| setting.value.is_some())
+    }
+
+    /// A shell script that makes the store and the tree in it, with the call that opens it as a comment.
+    fn file(&self, tuned: &Ours<'_>, predicted: &[PredictedTree]) -> String {
         let (workload, drive) = (tuned.workload, tuned.drive);
         let mut text = format!(
             "#!/bin/sh\n# Flashgrain: a store for {}.\n# {}\n# STORE=/data/store PROFILE=flashgrain-out/profile.json sh THIS_FILE\n\n",
             workload.name,
             drive.describe()
         );
+        text += "# What the average operation is predicted to take of each tree:\n";
+        for tree in predicted {
+            text += &commented(&format!("- {}", tree.describe()), "#");
+        }
+        text.push('\n');
         let shown = |setting: &Setting, value: &str| commented(&format!("{} {value}", setting.name), "#");
         for part in [&self.store, &self.tree, &self.opening] {
             text += &explained(part, "#", shown);
@@ -126,7 +108,7 @@ impl Parts {
             if tuned.advised.syncs { "Sync" } else { "Buffered" }
         );
         text += &command("create \"$STORE\"", &self.store);
-        if tuned.advised.declared.is_some() {
+        if self.makes_tree() {
             text += &command("create-tree \"$STORE\" \"${TREE:-default}\"", &self.tree);
         }
         text

@@ -1,7 +1,10 @@
-//! The configurations of a store, as models of its I/O: the B-tree with pages out of place, whose write unit
-//! is the profile's, and the LSM-tree that the store makes for a declared workload.
+//! The configurations of a store, as models of its I/O: B-trees with pages out of place, whose write unit is
+//! the profile's, with nodes that are read whole or in blocks; the Bε-tree; and the LSM-tree that the store
+//! makes for a declared workload.
 
-use flashgrain_model::dictionary::{Design as _, OutOfPlaceBTree};
+use flashgrain_model::dictionary::{
+    Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks,
+};
 use flashgrain_model::lsm::{Layout, LsmTree};
 use flashgrain_settings::lsm_usual::{self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
 use flashgrain_settings::{Bytes, Count, LsmDesign, LsmLayout, LsmWorkload, SyncMethod, drive as decided};
@@ -13,11 +16,33 @@ use crate::workload::{Durability, Workload};
 
 pub(super) const KIBI: f64 = 1024.0;
 
+/// How a tree of a store is kept, beside the size of its nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TreeStructure {
+    /// A B+-tree with nodes that are read whole.
+    BTree,
+    /// A B+-tree with nodes of so many blocks, of which look-ups read single ones.
+    BTreeOfBlocks {
+        /// Blocks of a node.
+        blocks: u32,
+    },
+    /// The LSM-tree that the store makes for what is declared.
+    LsmTree(LsmWorkload),
+    /// A Bε-tree.
+    BeTree {
+        /// B: bytes of a node with all its parts, and of a leaf.
+        node_bytes: u64,
+        /// F: children of a node.
+        fanout: u32,
+    },
+}
+
 /// The parts of the configuration that the model knows.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     pub cache_bytes: f64,
-    /// The size of a B+-tree's nodes, and of an LSM-tree's blocks.
+    /// The size of a B+-tree's nodes or of the blocks of one, of an LSM-tree's blocks, and of a Bε-tree's
+    /// basement nodes.
     pub node_bytes: f64,
     pub write_unit_bytes: f64,
     /// Tables take whole segments.
@@ -26,8 +51,8 @@ pub(super) struct Store {
     pub syncs: bool,
     /// Requests that saturate the drive.
     pub in_flight: u32,
-    /// What is declared for an LSM-tree; `None`: the tree is a B+-tree.
-    pub declared: Option<LsmWorkload>,
+    /// How the tree is kept.
+    pub structure: TreeStructure,
 }
 
 pub(super) const DEFAULT: Store = Store {
@@ -38,7 +63,7 @@ pub(super) const DEFAULT: Store = Store {
     sync_method: SyncMethod::Fdatasync,
     syncs: true,
     in_flight: 64,
-    declared: None,
+    structure: TreeStructure::BTree,
 };
 
 /// A store keeps its cache within this budget; logs and requests need a little beside it.
@@ -77,10 +102,55 @@ impl Store {
         bytes.next_multiple_of(self.segment_bytes)
     }
 
-    /// Space of an LSM-tree over that of its records; that of a B+-tree is not asked for.
+    /// Space of the tree over that of its records.
     pub fn space_amplification(&self, workload: &Workload) -> f64 {
-        let surroundings = situation(workload, &self.engine(workload));
-        self.declared.map_or(1.0, |declared| self.lsm_tree(declared).space_amplification(&surroundings))
+        self.design().space_amplification(&situation(workload, &self.engine(workload)))
+    }
+
+    /// Bytes of a memtable of a Bε-tree.
+    fn memtable_bytes(&self) -> f64 {
+        (self.cache_bytes / MEMTABLE_DIVISOR as f64).min(MEMTABLE_BYTES_MAX as f64)
+    }
+
+    /// The tree as a model of its I/O.
+    fn design(&self) -> Box<dyn Design> {
+        let (node, unit) = (self.node_bytes, self.write_unit_bytes);
+        match self.structure {
+            TreeStructure::BTree => Box::new(OutOfPlaceBTree::new(node, unit)),
+            TreeStructure::BTreeOfBlocks { blocks } => {
+                Box::new(OutOfPlaceBTreeOfBlocks::new(node, blocks.into(), unit))
+            }
+            TreeStructure::LsmTree(declared) => Box::new(self.lsm_tree(declared)),
+            TreeStructure::BeTree { node_bytes, fanout } => Box::new(OutOfPlaceBEpsilonTree {
+                memtable_bytes: self.memtable_bytes(),
+                ..OutOfPlaceBEpsilonTree::new(node_bytes as f64, fanout.into(), node, unit)
+            }),
+        }
+    }
+
+    /// The structure with its parameters, in words.
+    pub fn structure_text(&self) -> String {
+        match self.structure {
+            TreeStructure::BTree => "a B+-tree".into(),
+            TreeStructure::BTreeOfBlocks { blocks } => format!("a B+-tree with nodes of {blocks} blocks"),
+            TreeStructure::LsmTree(declared) => {
+                let design = declared.best(self.table_bytes()).0;
+                format!(
+                    "an LSM-tree ({}, fanout {}, level 0 of {} runs)",
+                    design.layout.name(),
+                    design.fanout,
+                    design.level_zero_runs
+                )
+            }
+            TreeStructure::BeTree { node_bytes, fanout } => {
+                format!("a Bε-tree (nodes of {}, fanout {fanout})", Bytes(node_bytes))
+            }
+        }
+    }
+
+    /// The same with the size of its nodes or blocks.
+    pub fn describe(&self) -> String {
+        format!("{}, {}", self.structure_text(), Bytes(self.node_bytes as u64))
     }
 
     /// The LSM-tree that the store makes of what is declared.
@@ -132,10 +202,6 @@ impl Configuration for Store {
     }
 
     fn asked(&self, workload: &Workload) -> Asked {
-        let engine = self.engine(workload);
-        match self.declared {
-            None => asked(&OutOfPlaceBTree::new(self.node_bytes, self.write_unit_bytes), workload, &engine),
-            Some(declared) => asked(&self.lsm_tree(declared), workload, &engine),
-        }
+        asked(&*self.design(), workload, &self.engine(workload))
     }
 }

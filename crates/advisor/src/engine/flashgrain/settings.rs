@@ -1,10 +1,10 @@
 //! The settings of a store and of its tree, each with its reason.
 
 use flashgrain_model::Access;
-use flashgrain_settings::{Bytes, LsmWorkload, drive as decided};
+use flashgrain_settings::{BeTreeDesign, Bytes, LsmWorkload, drive as decided};
 
 use super::super::Setting;
-use super::model::{DEFAULT, KIBI};
+use super::model::{DEFAULT, KIBI, TreeStructure};
 use super::{Ours, Trees};
 use crate::drive::Requests;
 use crate::interval::End;
@@ -97,39 +97,115 @@ pub(super) fn durability(tuned: &Ours<'_>) -> Setting {
 
 /// The structure of the tree.
 pub(super) fn kind(trees: &Trees<'_>) -> Setting {
-    let Trees { b_tree, lsm_tree, declared } = trees;
-    let design = declared.best(lsm_tree.advised.table_bytes()).0;
     let predicted = |tuned: &Ours<'_>| {
         let (rate, bound) = (tuned.rate(&tuned.advised).value, tuned.bound(&tuned.advised));
         format!("{rate:.0} operations/s (limit: {})", bound.describe())
     };
-    let reason = format!(
-        "a B+-tree is predicted to do {}, an LSM-tree ({}, fanout {}, level 0 of {} runs) {}",
-        predicted(b_tree),
-        design.layout.name(),
-        design.fanout,
-        design.level_zero_runs,
-        predicted(lsm_tree)
-    );
-    let gains = trees.lsm_tree_gains();
+    let others: Vec<String> = trees
+        .all()
+        .skip(1)
+        .map(|tree| format!("{} {}", tree.advised.structure_text(), predicted(tree)))
+        .collect();
+    let reason = format!("a B+-tree is predicted to do {}, {}", predicted(&trees.b_tree), others.join(", "));
+    let advised = trees.advised();
+    let value = match advised.advised.structure {
+        TreeStructure::BTree | TreeStructure::BTreeOfBlocks { .. } => None,
+        TreeStructure::LsmTree(_) => Some("lsm"),
+        TreeStructure::BeTree { .. } => Some("be-tree"),
+    };
+    let gains = value.is_some();
     Setting {
         name: "--kind",
-        value: gains.then(|| "lsm".into()),
+        value: value.map(str::to_owned),
         default: "btree",
-        reason: match gains {
-            true => reason,
-            false => format!("{reason}, which is no gain of 2 % or more without a risk"),
+        reason: match advised.advised.structure {
+            TreeStructure::BTree => format!("{reason}: none gains 2 % or more without a risk"),
+            _ => reason,
         },
-        number: page_number(lsm_tree),
-        gain: gains.then(|| trees.gain()),
-        cost: match gains {
-            true => format!(
+        number: page_number(&trees.lsm_tree),
+        gain: gains.then(|| trees.gain(advised)),
+        cost: match advised.advised.structure {
+            TreeStructure::LsmTree(_) => format!(
                 "up to {:.1} times the space of the records, and room for merges beside it",
-                lsm_tree.advised.space_amplification(lsm_tree.workload)
+                advised.advised.space_amplification(advised.workload)
             ),
-            false => String::new(),
+            TreeStructure::BeTree { .. } => format!(
+                "{:.1} times the space of the records",
+                advised.advised.space_amplification(advised.workload)
+            ),
+            TreeStructure::BTree | TreeStructure::BTreeOfBlocks { .. } => String::new(),
         },
     }
+}
+
+/// What a tree of the advised structure is made with.
+pub(super) fn of_structure(tuned: &Ours<'_>) -> Vec<Setting> {
+    match tuned.advised.structure {
+        TreeStructure::BTree => Vec::new(),
+        TreeStructure::BTreeOfBlocks { blocks } => vec![node_blocks(tuned, blocks)],
+        TreeStructure::LsmTree(declared) => lsm_tree(tuned, &declared),
+        TreeStructure::BeTree { node_bytes, fanout } => be_tree(tuned, node_bytes, fanout),
+    }
+}
+
+fn node_blocks(tuned: &Ours<'_>, blocks: u32) -> Setting {
+    let ahead = tuned.drive.decided(decided::Setting::read_ahead);
+    Setting {
+        name: "--node-blocks",
+        value: Some(blocks.to_string()),
+        default: "none",
+        reason: format!(
+            "look-ups read single blocks of nodes of {blocks}, by requests as wide as other clients leave room"
+        ),
+        number: match ahead {
+            Some((bytes, decision)) => format!("read-ahead {bytes}: {}", decision.because),
+            None => "the profile has decided no read-ahead".into(),
+        },
+        gain: Some(tuned.gain_of(|store, default| store.structure = default.structure)),
+        cost: format!("a change of a record writes all {blocks} blocks of its node"),
+    }
+}
+
+/// B and F.
+fn be_tree(tuned: &Ours<'_>, node_bytes: u64, fanout: u32) -> Vec<Setting> {
+    let clients = f64::from(tuned.workload.clients);
+    let half = tuned.drive.half_bandwidth_bytes(Access::Read, clients);
+    let number = format!(
+        "reading {} takes twice the time of the shortest read with {clients} clients (1/α)",
+        Bytes(half as u64)
+    );
+    let BeTreeDesign { node_bytes: usual_node_bytes, fanout: usual_fanout } = BeTreeDesign::USUAL;
+    let usual = TreeStructure::BeTree { node_bytes: usual_node_bytes, fanout: usual_fanout };
+    let gain = tuned.gain_of(|store, _| store.structure = usual);
+    let part = Bytes(node_bytes / u64::from(fanout));
+    let setting = |name, value: String, default, reason: String| Setting {
+        name,
+        value: Some(value),
+        default,
+        reason,
+        number: number.clone(),
+        gain: Some(gain),
+        cost: String::new(),
+    };
+    vec![
+        setting(
+            "--buffered-node-size",
+            node_bytes.to_string(),
+            "as the store decides",
+            format!(
+                "B with the best predicted rate for this mix; the gain of both is over {} and {usual_fanout}",
+                Bytes(usual_node_bytes)
+            ),
+        ),
+        setting(
+            "--fanout",
+            fanout.to_string(),
+            "as the store decides",
+            format!(
+                "F with the best predicted rate for this mix: a look-up reads {part} at most on each level"
+            ),
+        ),
+    ]
 }
 
 /// What the drive asks for a page that is read alone, and for one that is written in a table.
@@ -147,7 +223,7 @@ fn page_number(tuned: &Ours<'_>) -> String {
 }
 
 /// What an LSM-tree is made with: the declared workload, from which its design follows, and its tables.
-pub(super) fn lsm_tree(tuned: &Ours<'_>, declared: &LsmWorkload) -> Vec<Setting> {
+fn lsm_tree(tuned: &Ours<'_>, declared: &LsmWorkload) -> Vec<Setting> {
     let records = tuned.workload.records;
     let setting = |name, value: String, default, reason: &str| Setting {
         name,

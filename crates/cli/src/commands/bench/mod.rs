@@ -7,6 +7,7 @@ mod placement;
 mod recover;
 mod rocksdb;
 mod scale;
+mod trees;
 
 use clap::{Args, Subcommand};
 use flashgrain_bench::experiment::{Experiment, Operation, Work};
@@ -44,6 +45,7 @@ enum What {
     Nodes(nodes::NodesArguments),
     Recover(recover::RecoverArguments),
     Rocksdb(rocksdb::RocksdbArguments),
+    Trees(trees::TreesArguments),
 }
 
 #[derive(Debug, Args)]
@@ -76,6 +78,7 @@ pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> 
         What::Commit(arguments) => return commit::run(arguments, context),
         What::Recover(arguments) => return recover::run(arguments, context),
         What::Rocksdb(arguments) => return rocksdb::run(arguments, context),
+        What::Trees(arguments) => return trees::run(arguments, context),
     };
     let interrupt = context.interrupt.watch()?;
     let experiment = Experiment { options: options.options()?, listener: context, interrupt };

@@ -60,6 +60,7 @@ pub fn layout(sync_method: SyncMethod) -> Layout {
         sync_method,
         read_ahead_bytes: 64 << 10,
         in_flight: 16,
+        half_bandwidth_bytes: 0,
         node_bytes: 4096,
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn layout() -> Layout {
         sync_method: SyncMethod::Dsync,
         read_ahead_bytes: 0,
         in_flight: 1,
+        half_bandwidth_bytes: 0,
         node_bytes: 4096,
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn layout(placement: Placement) -> Layout {
         sync_method: SyncMethod::Dsync,
         read_ahead_bytes: 0,
         in_flight: 1,
+        half_bandwidth_bytes: 0,
         node_bytes: 4096,
     }
 }
