@@ -79,7 +79,8 @@ fn a_store_of_another_format_version_is_not_touched() {
             file.write_all_at(sector, number as u64 * 512).unwrap();
         }
     }
-    let texts = ["format version 2000000", "this program knows 9", "the version of Flashgrain that wrote it"];
+    let texts =
+        ["format version 2000000", "this program knows 10", "the version of Flashgrain that wrote it"];
     fails(&mut command(&folder, "get store key"), 1, &texts);
     fails(&mut command(&folder, "put store key value"), 1, &texts);
     let mut now = vec![0; 256 << 10];

@@ -7,11 +7,13 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::content::{Content, Group, Pivot};
+use super::in_place::Changes;
 use super::merging::{Flushed, Merging};
 use super::messages::Messages;
-use super::part::{self, SLOTS};
+use super::part::{self, Part, SLOTS};
 use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
+use crate::buffered::RangeTombstones;
 use crate::class::class_bytes;
 use crate::header::{Header, PageId, PageKind};
 use crate::index::{behind, separator};
@@ -32,6 +34,15 @@ struct Rewritten<'a> {
     /// The first one stays on its page if that has the right class.
     pieces: Vec<Piece>,
     reserved: Vec<Reserved<'a>>,
+}
+
+/// How a basement node changes where it is.
+struct Changed<'a> {
+    group: Group,
+    merging: Merging<'a>,
+    changes: Changes,
+    /// Bytes that it takes then.
+    page_bytes: u64,
 }
 
 /// Records of a basement node.
@@ -61,19 +72,17 @@ impl BeTree {
     /// Flushes what is on its way to some basement nodes; `false` if the part has no room for the pivots that
     /// would come, or memory none for the nodes.
     fn flush_fullest(&self, id: PageId, at_once: usize, wanted_bytes: u64) -> Result<bool, Error> {
+        let (_, groups) = self.look((id, LEVEL_MIN), Access::Normal, |part| part.groups())?;
+        if let Some(groups) = groups {
+            let groups = fullest(groups, at_once, wanted_bytes);
+            self.read_ahead(&groups);
+            if let Some(has_flushed) = self.flush_in_place(id, &groups)? {
+                return Ok(has_flushed);
+            }
+        }
         let (_, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
-        let mut groups = content.groups();
-        groups.sort_by_key(|group| Reverse(group.bytes));
-        let mut bytes = 0;
-        let enough = groups.iter().take_while(|group| {
-            let is_needed = bytes < wanted_bytes.max(1);
-            bytes += group.bytes;
-            is_needed
-        });
-        let count = enough.count().min(at_once);
-        groups.truncate(count);
-        self.read_ahead(&content, &groups);
-        groups.sort_by_key(|group| group.pivot);
+        let groups = fullest(content.groups(), at_once, wanted_bytes);
+        self.read_ahead(&groups);
         let messages = Arc::new(std::mem::take(&mut content.messages));
         let mut merging = Merging::new(self);
         let mut all = Vec::with_capacity(groups.len());
@@ -114,10 +123,62 @@ impl BeTree {
     }
 
     /// Has basement nodes read side by side that are rewritten now.
-    fn read_ahead(&self, content: &Content, groups: &[Group]) {
-        let children = groups.iter().map(|group| content.pivots[group.pivot].child);
-        let ids: Vec<PageId> = children.collect();
-        self.shared.pool.prefetch_all(&ids);
+    fn read_ahead(&self, groups: &[Group]) {
+        self.shared.pool.fetch_all(groups.iter().map(|group| group.child), Access::Scan);
+    }
+
+    /// Flushes what is on its way to those basement nodes that have room for it where they are. `None` if none
+    /// of them has; `false` as with [`BeTree::flush_fullest`].
+    fn flush_in_place(&self, id: PageId, groups: &[Group]) -> Result<Option<bool>, Error> {
+        let mut all = Vec::with_capacity(groups.len());
+        for group in groups {
+            let numbers = group.messages.start as u32..group.messages.end as u32;
+            let (_, messages) =
+                self.look((id, LEVEL_MIN), Access::Normal, |part| part.copied(numbers.clone()))?;
+            let Some(messages) = messages else { return Ok(None) };
+            let (guard, _) = self.look((group.child, 0), Access::Scan, |_| ())?;
+            let mut merging = Merging::new(self);
+            let flushed = Flushed::all(messages, RangeTombstones::default());
+            let Some(changes) = merging.changes(&flushed, &guard, true) else { continue };
+            let basement = Part::new(guard.page());
+            let page_bytes = changes.page_bytes(basement);
+            if changes.count(basement) > 0 && page_bytes <= basement.len_bytes() && guard.is_valid() {
+                all.push(Changed { group: group.clone(), merging, changes, page_bytes });
+            }
+        }
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let ids: Vec<PageId> = std::iter::once(id).chain(all.iter().map(|one| one.group.child)).collect();
+        match self.change_leaf(&self.fresh(&ids)?, &all) {
+            Ok(()) => {
+                let moved_bytes = all.iter().map(|one| one.group.bytes).sum();
+                let changed_bytes = all.iter().map(|one| one.page_bytes).sum();
+                all.iter_mut().for_each(|one| one.merging.give_up());
+                self.counters.flushed(0, moved_bytes, changed_bytes);
+                self.pause(moved_bytes);
+            }
+            // Memory may have no room for so many at a time.
+            Err(Denied::Changed) => return Ok(Some(false)),
+            Err(denied) => self.shared.pool.images.recover(denied)?,
+        }
+        Ok(Some(true))
+    }
+
+    /// Changes basement nodes and the part that leads to them, as one.
+    fn change_leaf(&self, guards: &[OptimisticGuard<'_>], all: &[Changed<'_>]) -> Result<(), Denied> {
+        let Some((guard, below)) = guards.split_first() else { return Ok(()) };
+        let section = self.shared.pool.section();
+        let upper = section.lock(guard)?;
+        let mut locked = Vec::with_capacity(all.len());
+        for one in below {
+            locked.push(section.lock(one)?);
+        }
+        let groups: Vec<Group> = all.iter().map(|one| one.group.clone()).collect();
+        let gone = Changes::without(Part::new(upper.page()), &groups).ok_or(Denied::Changed)?;
+        all.iter().zip(&locked).for_each(|(one, page)| one.changes.make(page.page()));
+        gone.make(upper.page());
+        Ok(())
     }
 
     /// A basement node with what comes to it. Parks.
@@ -261,6 +322,21 @@ impl Piece {
 /// The size class of a page that was read.
 fn class_of(guard: &OptimisticGuard<'_>) -> usize {
     Header::of(guard.page()).class.into()
+}
+
+/// The largest groups that have so many bytes together, at most so many of them, in the order of their keys.
+fn fullest(mut groups: Vec<Group>, at_once: usize, wanted_bytes: u64) -> Vec<Group> {
+    groups.sort_by_key(|group| Reverse(group.bytes));
+    let mut bytes = 0;
+    let enough = groups.iter().take_while(|group| {
+        let is_needed = bytes < wanted_bytes.max(1);
+        bytes += group.bytes;
+        is_needed
+    });
+    let count = enough.count().min(at_once);
+    groups.truncate(count);
+    groups.sort_by_key(|group| group.pivot);
+    groups
 }
 
 /// Messages without those of some groups, which are in key order.

@@ -34,6 +34,9 @@ pub(super) struct Content {
 pub(super) struct Group {
     /// Number of the child's pivot.
     pub pivot: usize,
+    /// The child.
+    pub child: PageId,
+    /// Their numbers.
     pub messages: Range<usize>,
     pub bytes: u64,
 }
@@ -110,7 +113,7 @@ impl Content {
             }
             let bytes = self.messages.page_bytes(start..end) + ranges_bytes(&self.ranges_of(pivot));
             if bytes > 0 {
-                groups.push(Group { pivot, messages: start..end, bytes });
+                groups.push(Group { pivot, child: self.pivots[pivot].child, messages: start..end, bytes });
             }
         }
         groups

@@ -87,16 +87,22 @@ impl BeTree {
         self.between_checkpoints(|turn| {
             self.freeze();
             self.flush(turn)?;
-            loop {
-                let level = self.root_level()?;
-                self.empty(self.root, level)?;
-                self.balance_root()?;
-                let (_, root) = self.load(self.root, self.root_level()?, Access::Normal)?;
-                if root.buffered_bytes() == 0 {
-                    return Ok(());
-                }
-            }
+            let emptied = self.empty_all();
+            let made = self.wait_for_all_room();
+            emptied.and(made)
         })
+    }
+
+    fn empty_all(&self) -> Result<(), Error> {
+        loop {
+            let level = self.root_level()?;
+            self.empty(self.root, level)?;
+            self.balance_root()?;
+            let (_, root) = self.load(self.root, self.root_level()?, Access::Normal)?;
+            if root.buffered_bytes() == 0 {
+                return Ok(());
+            }
+        }
     }
 
     /// Flushes all that is in a part and below it, unless its node has to be rebuilt first.
@@ -117,8 +123,9 @@ impl BeTree {
             let (_, content) = self.load(id, level, Access::Normal)?;
             let place = content.pivots.partition_point(|pivot| pivot.key < key);
             let Some(pivot) = content.pivots.get(place) else { break };
+            self.wait_for_room(pivot.child)?;
             self.empty(pivot.child, level - 1)?;
-            self.balance(id, level, place)?;
+            self.balance(id, level, pivot.child)?;
             from = Some(behind(&pivot.key));
         }
         Ok(())

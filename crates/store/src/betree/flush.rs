@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::panic::resume_unwind;
 
-use super::content::{Content, Group, Pivot, ranges_bytes};
+use super::content::{Content, Group, ranges_bytes};
+use super::in_place::Changes;
 use super::merging::{Flushed, Merging};
 use super::messages::{Messages, message_bytes};
 use super::part::{self, Part, SLOTS};
@@ -20,8 +21,11 @@ use crate::task::yield_now;
 use crate::worker::spend_merged;
 
 /// Room is made in at most so many children of a node side by side, and with at most this part of the cache.
-const CHILDREN_AT_ONCE: u64 = 4;
-const CACHE_DIVISOR: u64 = 8;
+const CHILDREN_AT_ONCE: u64 = 16;
+const CACHE_DIVISOR: u64 = 4;
+
+/// Parts of level 1 that are read before it is their turn.
+const READ_AHEAD: usize = 4;
 
 impl BeTree {
     /// Flushes in the background.
@@ -62,18 +66,24 @@ impl BeTree {
 
     /// Brings the frozen memtables into pages, the oldest first.
     pub(super) fn flush(&self, _turn: &FlushTurn<'_>) -> Result<(), Error> {
+        let flushed = self.flush_frozen();
+        // All that was sent out ends before the turn does.
+        let made = self.wait_for_all_room();
+        if self.is_cleared.load(Ordering::SeqCst) {
+            // Nobody needs what is left.
+            return Ok(());
+        }
+        flushed.and(made)
+    }
+
+    fn flush_frozen(&self) -> Result<(), Error> {
         loop {
             let frozen = self.memtables().frozen.clone();
             let Some(oldest) = frozen.last() else { return Ok(()) };
             if planted!(MemtableForgottenBeforeFlush) {
                 self.memtables_mut().remove(oldest);
             }
-            let taken_in = self.take_in(oldest);
-            if self.is_cleared.load(Ordering::SeqCst) {
-                // Nobody needs what is left.
-                return Ok(());
-            }
-            taken_in?;
+            self.take_in(oldest)?;
             self.memtables_mut().remove(oldest);
             if !planted!(NextMemtableBegunWhereLastEnded) {
                 *self.progress() = Progress::default();
@@ -200,24 +210,50 @@ impl BeTree {
         loop {
             self.check_goes_on()?;
             let level = self.root_level()?;
-            let (guard, content) = self.load(self.root, level, Access::Normal)?;
-            if content.page_bytes() + needed_bytes > self.shape.filled_bytes() {
+            if self.summary(self.root, level)?.page_bytes + needed_bytes > self.shape.filled_bytes() {
                 self.make_room(self.root, level, needed_bytes)?;
                 self.balance_root()?;
                 continue;
             }
             let mut merging = Merging::new(self);
-            let content = merging.buffer_with(flushed, content);
-            match self.write_one(&guard, &content) {
+            let guard = self.fresh(&[self.root])?[0];
+            let changes = self.changes_in_buffer(&mut merging, flushed, &guard);
+            let (changed, page_bytes) = if let Some(changes) = changes {
+                (self.change_one(&guard, &changes), changes.page_bytes(Part::new(guard.page())))
+            } else {
+                let (guard, content) = self.load(self.root, level, Access::Normal)?;
+                merging = Merging::new(self);
+                let content = merging.buffer_with(flushed, content);
+                (self.write_one(&guard, &content), content.page_bytes())
+            };
+            match changed {
                 Ok(()) => {
                     merging.give_up();
-                    self.counters.flushed(level, needed_bytes, content.page_bytes());
+                    self.counters.flushed(level, needed_bytes, page_bytes);
                     self.pause(needed_bytes);
                     return Ok(());
                 }
                 Err(denied) => self.shared.pool.images.recover(denied)?,
             }
         }
+    }
+
+    /// What changes in a part where it is, if it has room for that.
+    fn changes_in_buffer(
+        &self,
+        merging: &mut Merging<'_>,
+        flushed: &Flushed,
+        guard: &OptimisticGuard<'_>,
+    ) -> Option<Changes> {
+        let changes = merging.changes(flushed, guard, false)?;
+        let page_bytes = changes.page_bytes(Part::new(guard.page()));
+        (page_bytes <= self.shape.filled_bytes()).then_some(changes)
+    }
+
+    fn change_one(&self, guard: &OptimisticGuard<'_>, changes: &Changes) -> Result<(), Denied> {
+        let section = self.shared.pool.section();
+        changes.make(section.lock(guard)?.page());
+        Ok(())
     }
 
     fn write_one(&self, guard: &OptimisticGuard<'_>, content: &Content) -> Result<(), Denied> {
@@ -302,17 +338,73 @@ impl BeTree {
 
     /// Flushes what is on its way to the child to which most is: "the fullest child".
     fn flush_into_child(&self, id: PageId, level: u16) -> Result<(), Error> {
-        let (guard, content) = self.load(id, level, Access::Normal)?;
-        let mut groups = content.groups();
+        let (_, groups) = self.look((id, level), Access::Normal, |part| part.groups())?;
+        let is_in_place = groups.is_some();
+        let mut groups = match groups {
+            Some(groups) => groups,
+            None => self.load(id, level, Access::Normal)?.1.groups(),
+        };
         groups.sort_by_key(|group| Reverse(group.bytes));
-        let Some(fullest) = groups.first().cloned() else { return Ok(()) };
-        let child = content.pivots[fullest.pivot].child;
-        let (below_guard, below) = self.load(child, level - 1, Access::Normal)?;
-        let room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes());
-        if fullest.bytes > room_bytes && (below.buffered_bytes() > 0 || self.is_out_of_balance(&below)) {
-            return self.make_room_in_children(id, &content, &groups);
+        let Some(fullest) = self.fullest_idle(&groups) else { return Ok(()) };
+        if self.wait_for_room(fullest.child)? {
+            return self.balance(id, level, fullest.child);
         }
-        let (flushed, rest) = take(content, &fullest, room_bytes);
+        if level - 1 == LEVEL_MIN {
+            let soon = groups.iter().take(READ_AHEAD).map(|group| group.child);
+            self.shared.pool.fetch_all(soon, Access::Normal);
+        }
+        let below = self.summary(fullest.child, level - 1)?;
+        let room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes);
+        let is_out_of_balance = self.shape.is_out_of_balance(level - 1, &below);
+        if fullest.bytes > room_bytes && (below.has_messages || is_out_of_balance) {
+            return self.make_room_in_children((id, level), &groups);
+        }
+        if is_in_place && fullest.bytes <= room_bytes && self.move_in_place((id, level), fullest)? {
+            return Ok(());
+        }
+        self.move_some((id, level), fullest, room_bytes)
+    }
+
+    /// Moves all that is on its way to a child to it, where both have room for changes in place: `false` if
+    /// they have to be written anew.
+    fn move_in_place(&self, (id, level): (PageId, u16), group: &Group) -> Result<bool, Error> {
+        let guards = self.fresh(&[id, group.child])?;
+        let upper = Part::new(guards[0].page());
+        let numbers = group.messages.start as u32..group.messages.end as u32;
+        let (Some(messages), Some(gone)) =
+            (upper.copied(numbers), Changes::without(upper, std::slice::from_ref(group)))
+        else {
+            return Ok(false);
+        };
+        if !guards[0].is_valid() {
+            return Ok(false);
+        }
+        let mut merging = Merging::new(self);
+        let flushed = Flushed::all(messages, RangeTombstones::default());
+        let Some(come) = self.changes_in_buffer(&mut merging, &flushed, &guards[1]) else {
+            return Ok(false);
+        };
+        let page_bytes = come.page_bytes(Part::new(guards[1].page()));
+        match self.change_both((&guards[0], &gone), (&guards[1], &come)) {
+            Ok(()) => {
+                merging.give_up();
+                self.counters.flushed(level - 1, group.bytes, page_bytes);
+                self.make_room_ahead(group.child, level - 1, page_bytes);
+            }
+            Err(denied) => self.shared.pool.images.recover(denied)?,
+        }
+        self.pause(group.bytes);
+        Ok(true)
+    }
+
+    /// Moves as much of what is on its way to a child as that has room for.
+    fn move_some(&self, (id, level): (PageId, u16), group: &Group, room_bytes: u64) -> Result<(), Error> {
+        let (guard, content) = self.load(id, level, Access::Normal)?;
+        let Some(group) = content.groups().into_iter().find(|own| own.pivot == group.pivot) else {
+            return Ok(());
+        };
+        let (below_guard, below) = self.load(group.child, level - 1, Access::Normal)?;
+        let (flushed, rest) = take(content, &group, room_bytes);
         let moved_bytes = flushed.bytes();
         let mut merging = Merging::new(self);
         let below = merging.buffer_with(&flushed, below);
@@ -330,36 +422,31 @@ impl BeTree {
 
     /// Makes room for what is on its way to the fullest children, in several of them side by side: below
     /// different children nothing is common.
-    fn make_room_in_children(&self, id: PageId, content: &Content, groups: &[Group]) -> Result<(), Error> {
-        let below = content.level - 1;
+    fn make_room_in_children(&self, (id, level): (PageId, u16), groups: &[Group]) -> Result<(), Error> {
+        let below = level - 1;
         let least_bytes = groups.first().map_or(0, |group| group.bytes / 2);
-        let many = groups.iter().filter(|group| group.bytes >= least_bytes).take(self.children_at_once());
-        let mut keys = Vec::new();
+        let large = groups.iter().filter(|group| group.bytes >= least_bytes);
+        let large: Vec<&Group> = large.take(self.children_at_once()).collect();
+        for group in &large {
+            self.wait_for_room(group.child)?;
+        }
         let mut others = Vec::new();
-        for (number, group) in many.enumerate() {
-            let Pivot { key, child, .. } = content.pivots[group.pivot].clone();
-            keys.push(key);
-            let wanted_bytes = group.bytes;
+        for (number, group) in large.iter().enumerate() {
+            let (child, wanted_bytes) = (group.child, group.bytes);
             // The first one is the caller's, as soon as the others are under way.
             if let Some(own) = self.this.upgrade().filter(|_| number > 0) {
                 let make_room = move || own.make_room(child, below, wanted_bytes);
                 others.push(self.shared.executor.run_for(make_room));
             }
         }
-        let first = groups.first().map(|group| (content.pivots[group.pivot].child, group.bytes));
+        let first = groups.first().map(|group| (group.child, group.bytes));
         let mut made = first.map_or(Ok(()), |(child, bytes)| self.make_room(child, below, bytes));
         // All of them end before any error is returned.
         for other in others {
             made = made.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         made?;
-        for key in keys {
-            let (_, content) = self.load(id, content.level, Access::Normal)?;
-            if let Some(pivot) = content.pivots.iter().position(|pivot| pivot.key == key) {
-                self.balance(id, content.level, pivot)?;
-            }
-        }
-        Ok(())
+        large.into_iter().try_for_each(|group| self.balance(id, level, group.child))
     }
 
     /// Children in which room is made side by side: each has memory for its leaf's pages.
@@ -371,6 +458,25 @@ impl BeTree {
     /// Bytes of the pages that are changed while room is made in a child, more or less.
     pub(super) fn child_flush_bytes(&self) -> u64 {
         2 * self.shape.part_bytes() + self.leaf_batch_bytes()
+    }
+
+    /// Messages move from a part to the one of its child, as one change for a checkpoint.
+    fn change_both(
+        &self,
+        (upper, gone): (&OptimisticGuard<'_>, &Changes),
+        (lower, come): (&OptimisticGuard<'_>, &Changes),
+    ) -> Result<(), Denied> {
+        if planted!(FlushedInTwoSections) {
+            self.change_one(upper, gone)?;
+            yield_now();
+            return self.change_one(lower, come);
+        }
+        let section = self.shared.pool.section();
+        let upper = section.lock(upper)?;
+        let (upper, lower) = section.lock_below(upper, lower)?;
+        come.make(lower.page());
+        gone.make(upper.page());
+        Ok(())
     }
 
     /// A part and one of its child get what they have from now on: a checkpoint has both or neither.

@@ -8,10 +8,13 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::content::{Content, ranges_bytes};
+use super::in_place::Changes;
 use super::messages::Messages;
+use super::part::Part;
 use super::tree::BeTree;
 use crate::buffered::{Folding, Fragment, KeyVersions, RangeTombstones, Retention};
 use crate::index::{Horizon, Version};
+use crate::pool::OptimisticGuard;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering::Relaxed;
 
@@ -65,6 +68,45 @@ impl<'a> Merging<'a> {
     /// The records of a leaf that has got what comes. Removals of ranges end here.
     pub fn records_with(&mut self, flushed: &Flushed, before: &Messages) -> Messages {
         self.merge(flushed, before, &flushed.ranges, true)
+    }
+
+    /// What changes in a page, which nobody else changes, by what comes. `None` if it has to be
+    /// [read](Part::content) for that: it has to be tidied up, has removals of ranges, or has changed places.
+    pub fn changes(
+        &mut self,
+        flushed: &Flushed,
+        guard: &OptimisticGuard<'_>,
+        is_leaf: bool,
+    ) -> Option<Changes> {
+        let below = Part::new(guard.page());
+        let is_untidy = is_leaf && below.may_go();
+        if !flushed.ranges.is_empty() || !below.is_in_place() || is_untidy {
+            return None;
+        }
+        let newer = &flushed.messages;
+        let (mut changes, mut versions) = (Changes::default(), KeyVersions::default());
+        let (mut new, mut old) = (flushed.range.start, below.messages().start);
+        while new < flushed.range.end {
+            let key = newer.key(new);
+            let news = new..newer.end_of_key(new, flushed.range.end);
+            let olds = below.all_of(below.first_from(old, key), key);
+            let only = newer.get(new).filter(|_| news.len() == 1 && olds.is_empty());
+            (new, old) = (news.end, olds.end);
+            if let Some(only) = only.filter(|(_, version, _)| !version.may_go_alone()) {
+                changes.replace(below, olds, &[only])?;
+                continue;
+            }
+            let before = below.copied(olds.clone()).filter(|_| guard.is_valid())?;
+            together(&mut versions, newer.iter(news), before.iter(0..before.len()));
+            self.leave_out(&mut versions, None, is_leaf);
+            let stay: Vec<_> = versions
+                .all
+                .iter()
+                .map(|held| (versions.key(), held.version, versions.value(held)))
+                .collect();
+            changes.replace(below, olds, &stay)?;
+        }
+        guard.is_valid().then_some(changes)
     }
 
     fn merge(

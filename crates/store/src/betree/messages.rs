@@ -83,6 +83,12 @@ impl Messages {
         self.places.get(number).map_or(&[], |place| self.part(place.key, place.key_bytes))
     }
 
+    /// Whether some of the versions may be unneeded one day: removals, operands, older ones of a key.
+    pub fn may_go(&self) -> bool {
+        let is_older = |number: usize| number > 0 && self.key(number - 1) == self.key(number);
+        self.places.iter().any(|place| place.version.may_go_alone()) || (0..self.len()).any(is_older)
+    }
+
     /// Messages of a range in their order.
     pub fn iter(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], Version, &[u8])> {
         range.filter_map(|number| self.get(number))

@@ -11,14 +11,17 @@
 //! weight     nodes are rebuilt in balance             search     look-ups
 //! scan       records in order                         check      every part is looked at
 //! destroy    a tree is given up, buffers are emptied  stats      what is counted
-//! progress   how far a memtable has been flushed
+//! progress   how far a memtable has been flushed      in_place   messages come and go in a page
+//! ahead      room is made before it is needed
 //! ```
 
+mod ahead;
 mod basements;
 mod check;
 mod content;
 mod destroy;
 mod flush;
+mod in_place;
 mod index;
 mod merging;
 mod messages;
@@ -51,6 +54,7 @@ fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
         assert!(value.len() <= page.len_bytes() as usize, "a value that is longer than its page");
         found = part.next_of(number, key);
     }
+    let _any = (part.groups(), part.summary(), part.page_bytes(), part.copied(part.messages()));
     if let Some(content) = part.content() {
         let _any = (content.groups(), content.page_bytes());
     }

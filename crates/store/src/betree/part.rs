@@ -9,20 +9,25 @@
 //!
 //! ```text
 //! 0        32      34         36              40          44       48
-//! | header | level | pivots   | messages      | ranges    | 0      | offset of each pivot, range, message …
-//! |        | u16   | how many | how many, u32 | how many  |        | u32 each, from the page's beginning
+//! | header | level | pivots   | messages      | ranges    | left   | offset of each pivot, range, message …
+//! |        | u16   | how many | how many, u32 | how many  | u32    | u32 each, from the page's beginning
 //!
 //! pivot:   | page, u64    | key bytes, u32 | basements below, u32 | key |
 //! range:   | version, u64 | key bytes, u32 | end bytes, u32       | first key | key behind the last |
 //! message: | version, u64 | key bytes, u32 | value bytes, u32     | key | value |
 //! ```
 //!
-//! Keys, values and ends of ranges are filled up to whole words. What a page on a broken drive may have is no
-//! panic: counts and offsets beyond the page give nothing.
+//! Keys, values and ends of ranges are filled up to whole words. Offsets are in the order of keys at the
+//! front; what they lead to lies at the back, from its end towards the front as it came. So messages
+//! [come and go in place](super::in_place): only the offsets move. *Left* are the bytes that gone messages
+//! have left behind, and in the highest bit whether some of the page's versions may be unneeded one day. Pages
+//! of format versions before 10 have everything at the front: they are read as they are, and
+//! become as above when they are written next. What a page on a broken drive may have is no panic: counts
+//! and offsets beyond the page give nothing.
 
 use std::cmp::Ordering;
 
-use super::content::{Content, Pivot};
+use super::content::{Content, Group, Pivot};
 use super::messages::{Messages, Place};
 use crate::buffered::RangeTombstones;
 use crate::header::{BACK_START, FRONT_END, Header, PAGE_HEADER_BYTES, PageId, PageKind};
@@ -33,6 +38,9 @@ use crate::page::{Page, padded};
 const LEVEL: u32 = PAGE_HEADER_BYTES;
 const MESSAGES: u32 = LEVEL + 4;
 const RANGES: u32 = LEVEL + 8;
+const LEFT: u32 = LEVEL + 12;
+/// In the word of [`LEFT`] bytes.
+const MAY_GO: u32 = 1 << 31;
 /// Where offsets begin.
 pub(super) const SLOTS: u32 = LEVEL + 16;
 
@@ -57,8 +65,17 @@ pub(super) struct Summary {
     pub has_messages: bool,
 }
 
+/// What is behind a page's counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    /// Of gone messages.
+    pub bytes: u32,
+    /// Whether some of the page's versions may be unneeded one day.
+    pub may_go: bool,
+}
+
 /// Numbers of messages: from the first up to, and without, the second.
-type Numbers = std::ops::Range<u32>;
+pub(super) type Numbers = std::ops::Range<u32>;
 
 impl<'a> Part<'a> {
     pub fn new(page: Page<'a>) -> Self {
@@ -87,13 +104,156 @@ impl<'a> Part<'a> {
         self.ranges() > 0
     }
 
-    fn messages(self) -> Numbers {
+    pub(super) fn messages(self) -> Numbers {
         let first = self.pivots() + self.ranges();
         first..first + self.bounded(self.0.word(MESSAGES))
     }
 
+    /// Bytes of the page.
+    pub fn len_bytes(self) -> u64 {
+        self.0.len_bytes().into()
+    }
+
+    /// Bytes that it would take without what gone messages have left behind.
+    pub fn page_bytes(self) -> u64 {
+        let at_back = self.0.len_bytes().saturating_sub(self.0.word(BACK_START));
+        let used = u64::from(self.0.word(FRONT_END)) + u64::from(at_back);
+        used.saturating_sub(u64::from(self.left_bytes()))
+    }
+
+    /// Bytes that gone messages have left behind.
+    pub fn left_bytes(self) -> u32 {
+        self.0.word(LEFT) & !MAY_GO
+    }
+
+    /// Whether some of its versions may be unneeded one day: removals, operands, older ones.
+    pub fn may_go(self) -> bool {
+        self.0.word(LEFT) & MAY_GO != 0
+    }
+
+    /// Whether messages may come and go in place: there are no removals of ranges, and offsets alone are at
+    /// the front.
+    pub fn is_in_place(self) -> bool {
+        let (front_end, back_start) = (self.0.word(FRONT_END), self.0.word(BACK_START));
+        !self.has_ranges()
+            && front_end == SLOTS + SLOT_BYTES * self.messages().end
+            && front_end <= back_start
+            && back_start <= self.0.len_bytes()
+            && self.left_bytes() <= self.0.len_bytes() - back_start
+    }
+
+    /// Bytes of a message's or a pivot's key and value; without those of its offset. `None` if they are
+    /// longer than the page.
+    fn entry_bytes(self, number: u32, has_value: bool) -> Option<u32> {
+        let entry = self.entry(number);
+        let value_bytes = if has_value { padded(self.0.word(entry.saturating_add(OTHER))) } else { 0 };
+        let key_bytes = padded(self.0.word(entry.saturating_add(KEY_LENGTH)));
+        let bytes = ENTRY_BYTES.checked_add(key_bytes)?.checked_add(value_bytes)?;
+        (entry.checked_add(bytes)? <= self.0.len_bytes()).then_some(bytes)
+    }
+
+    /// Bytes that some messages take, with those of their offsets; `None` if the page is damaged, or changes
+    /// meanwhile.
+    pub fn messages_bytes(self, numbers: Numbers) -> Option<u64> {
+        let of = |number| Some(u64::from(self.entry_bytes(number, true)?) + u64::from(SLOT_BYTES));
+        numbers.map(of).sum()
+    }
+
+    /// Some of its messages; `None` as with [`Part::messages_bytes`].
+    pub fn copied(self, numbers: Numbers) -> Option<Messages> {
+        let mut messages = Messages::default();
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for number in numbers {
+            self.entry_bytes(number, true)?;
+            key.clear();
+            value.clear();
+            self.key(number, &mut key);
+            self.value(number, &mut value);
+            messages.push(&key, self.version(number), &value);
+        }
+        Some(messages)
+    }
+
+    /// Appends the key of a message or a pivot.
+    pub fn key(self, number: u32, into: &mut Vec<u8>) {
+        let entry = self.entry(number);
+        self.0.copy_to(
+            entry.saturating_add(ENTRY_BYTES),
+            self.0.word(entry.saturating_add(KEY_LENGTH)),
+            into,
+        );
+    }
+
+    /// The first message from one on whose key is not before this one; near ones are found soonest.
+    pub fn first_from(self, start: u32, key: &[u8]) -> u32 {
+        let end = self.messages().end;
+        let is_before = |number: u32| self.compare(number, key) == Ordering::Less;
+        let (mut lower, mut step) = (start, 1);
+        while lower + step <= end && is_before(lower + step - 1) {
+            lower += step;
+            step *= 2;
+        }
+        self.partition_point(lower..end.min(lower + step), is_before)
+    }
+
+    /// The messages of this key, of which none lies before `first`.
+    pub fn all_of(self, first: u32, key: &[u8]) -> Numbers {
+        let (mut next, end) = (first, self.messages().end);
+        while next < end && self.compare(next, key) == Ordering::Equal {
+            next += 1;
+        }
+        first..next
+    }
+
+    /// What is on its way to each child that something is on its way to. Numbers of messages are the page's.
+    /// `None` if there are removals of ranges, or the page is damaged or changes meanwhile.
+    pub fn groups(self) -> Option<Vec<Group>> {
+        if !self.is_in_place() {
+            return None;
+        }
+        let (mut groups, mut key) = (Vec::new(), Vec::new());
+        let Numbers { mut start, end } = self.messages();
+        for pivot in 0..self.pivots() {
+            let next = match pivot + 1 < self.pivots() {
+                true => {
+                    key.clear();
+                    self.key(pivot + 1, &mut key);
+                    self.first_from(start, &key)
+                }
+                false => end,
+            };
+            if next > start {
+                let bytes = self.messages_bytes(start..next)?;
+                let messages = start as usize..next as usize;
+                groups.push(Group { pivot: pivot as usize, child: self.child(pivot), messages, bytes });
+            }
+            start = next;
+        }
+        Some(groups)
+    }
+
+    /// Where what offsets lead to begins.
+    pub fn back_start(self) -> u32 {
+        self.0.word(BACK_START)
+    }
+
+    /// Bytes between its offsets and what these lead to.
+    pub fn unused_bytes(self) -> u32 {
+        self.0.word(BACK_START).saturating_sub(self.0.word(FRONT_END))
+    }
+
+    /// Appends what an offset leads to.
+    pub fn copy_entry(self, number: u32, has_value: bool, into: &mut Vec<u8>) {
+        self.0.copy_to(self.entry(number), self.entry_bytes(number, has_value).unwrap_or_default(), into);
+    }
+
+    /// What a pivot knows of its child's weight.
+    pub fn weight_of(self, pivot: u32) -> u32 {
+        self.0.word(self.entry(pivot).saturating_add(OTHER))
+    }
+
     /// Where an entry begins.
-    fn entry(self, number: u32) -> u32 {
+    pub(super) fn entry(self, number: u32) -> u32 {
         self.0.word(SLOTS + SLOT_BYTES * number) & !3
     }
 
@@ -167,15 +327,21 @@ impl<'a> Part<'a> {
 
     /// All that is in it; `None` if that is damaged, or changes meanwhile.
     pub fn content(self) -> Option<Content> {
-        let mut bytes = Vec::new();
-        self.0.copy_to(0, self.0.word(FRONT_END), &mut bytes);
-        decode(bytes)
+        let (front_end, back_start) = (self.0.word(FRONT_END), self.0.word(BACK_START));
+        let at_back = self.0.len_bytes().checked_sub(back_start)?;
+        if !front_end.is_multiple_of(4) || !back_start.is_multiple_of(4) {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(self.0.len_bytes() as usize);
+        self.0.copy_to(0, front_end.min(back_start), &mut bytes);
+        self.0.copy_to(back_start, at_back, &mut bytes);
+        decode(bytes, front_end, back_start.checked_sub(front_end)?)
     }
 
     /// What tells whether it has room, and whether its node is in balance.
     pub fn summary(self) -> Summary {
         let mut summary = Summary {
-            page_bytes: self.0.word(FRONT_END).into(),
+            page_bytes: self.page_bytes(),
             has_messages: !self.messages().is_empty() || self.has_ranges(),
             ..Summary::default()
         };
@@ -209,36 +375,22 @@ pub(super) fn kind_of(level: u16) -> PageKind {
 
 /// Puts a content into a page, whose header stays as it is but for how much of the page is in use.
 pub(super) fn write(page: Page<'_>, content: &Content) {
-    let bytes = encode(content);
-    assert!(LEVEL as usize + bytes.len() <= page.len_bytes() as usize, "a page has no room for what it gets");
-    page.copy_from(LEVEL, &bytes);
-    page.set_word(FRONT_END, LEVEL + bytes.len() as u32);
-    page.set_word(BACK_START, page.len_bytes());
-}
-
-/// The bytes of a page behind its header.
-fn encode(content: &Content) -> Vec<u8> {
+    let page_bytes = content.page_bytes();
+    assert!(page_bytes <= page.len_bytes().into(), "a page has no room for what it gets");
     let Content { level, pivots, ranges, messages } = content;
-    let count = pivots.len() + ranges.count() + messages.len();
-    let mut bytes = Vec::with_capacity(content.page_bytes() as usize);
-    bytes.extend_from_slice(&level.to_le_bytes());
-    bytes.extend_from_slice(&(pivots.len() as u16).to_le_bytes());
-    for number in [messages.len() as u32, ranges.count() as u32, 0] {
-        bytes.extend_from_slice(&number.to_le_bytes());
-    }
-    let mut slot = bytes.len();
-    bytes.resize(slot + count * SLOT_BYTES as usize, 0);
+    let count = (pivots.len() + ranges.count() + messages.len()) as u32;
+    let front_end = SLOTS + SLOT_BYTES * count;
+    let back_start = page.len_bytes() - (page_bytes as u32 - front_end);
+    let may_go = if messages.may_go() { MAY_GO } else { 0 };
+    page.set_halves(LEVEL, *level, pivots.len() as u16);
+    page.set_word(MESSAGES, messages.len() as u32);
+    page.set_word(RANGES, ranges.count() as u32);
+    page.set_word(LEFT, may_go);
+    let (mut slots, mut entries) =
+        (Vec::with_capacity(count as usize * 4), Vec::with_capacity(page_bytes as usize));
     let mut entry = |number: u64, key: &[u8], other: u32, value: &[u8]| {
-        let offset = LEVEL + bytes.len() as u32;
-        bytes[slot..slot + SLOT_BYTES as usize].copy_from_slice(&offset.to_le_bytes());
-        slot += SLOT_BYTES as usize;
-        bytes.extend_from_slice(&number.to_le_bytes());
-        bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&other.to_le_bytes());
-        for part in [key, value] {
-            bytes.extend_from_slice(part);
-            bytes.resize(bytes.len().next_multiple_of(4), 0);
-        }
+        slots.extend_from_slice(&(back_start + entries.len() as u32).to_le_bytes());
+        put_entry(number, key, other, value, &mut entries);
     };
     for pivot in pivots {
         entry(pivot.child.0, &pivot.key, pivot.weight, &[]);
@@ -252,11 +404,42 @@ fn encode(content: &Content) -> Vec<u8> {
     for (key, version, value) in messages.iter(0..messages.len()) {
         entry(version.bits(), key, value.len() as u32, value);
     }
-    bytes
+    page.copy_from(SLOTS, &slots);
+    page.copy_from(back_start, &entries);
+    page.set_word(FRONT_END, front_end);
+    page.set_word(BACK_START, back_start);
 }
 
-/// What the bytes of a page, from its beginning, have; `None` for what [`write`] never wrote.
-fn decode(bytes: Vec<u8>) -> Option<Content> {
+/// Changes the offsets of a page without removals of ranges, from one on to the last: the offsets are those of
+/// its pivots and then of its messages.
+pub(super) fn set_entries(page: Page<'_>, slots: &[u8], first: u32, back_start: u32, left: Left) {
+    let count = first + slots.len() as u32 / SLOT_BYTES;
+    page.copy_from(SLOTS + SLOT_BYTES * first, slots);
+    page.set_word(MESSAGES, count - Part::new(page).pivots());
+    page.set_word(LEFT, left.bytes | if left.may_go { MAY_GO } else { 0 });
+    page.set_word(FRONT_END, SLOTS + SLOT_BYTES * count);
+    page.set_word(BACK_START, back_start);
+}
+
+/// Changes what a pivot knows of its child's weight.
+pub(super) fn set_weight(page: Page<'_>, pivot: u32, weight: u32) {
+    page.set_word(Part::new(page).entry(pivot).saturating_add(OTHER), weight);
+}
+
+/// Appends what an offset leads to.
+pub(super) fn put_entry(number: u64, key: &[u8], other: u32, value: &[u8], into: &mut Vec<u8>) {
+    into.extend_from_slice(&number.to_le_bytes());
+    into.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    into.extend_from_slice(&other.to_le_bytes());
+    for part in [key, value] {
+        into.extend_from_slice(part);
+        into.resize(into.len().next_multiple_of(4), 0);
+    }
+}
+
+/// What the bytes of a page, from its beginning and without so many of them behind its front, have; `None` for
+/// what [`write`] never wrote.
+fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<Content> {
     let (words, _) = bytes.as_chunks();
     let word = |at: u32| words.get(at as usize / 4).map(|word| u32::from_le_bytes(*word));
     let level = word(LEVEL)? as u16;
@@ -268,10 +451,11 @@ fn decode(bytes: Vec<u8>) -> Option<Content> {
     }
     // Of an entry: its number, key, and what is behind that.
     let entry = |number: u32, has_value: bool| {
-        let at = word(SLOTS + SLOT_BYTES * number)?;
-        if !at.is_multiple_of(4) {
+        let offset = word(SLOTS + SLOT_BYTES * number)?;
+        if !offset.is_multiple_of(4) {
             return None;
         }
+        let at = if offset < front_end { offset } else { offset.checked_sub(unused_bytes)? };
         let long = u64::from(word(at.checked_add(4)?)?) << 32 | u64::from(word(at)?);
         let (key_bytes, other) = (word(at.checked_add(KEY_LENGTH)?)?, word(at.checked_add(OTHER)?)?);
         let key = at.checked_add(ENTRY_BYTES)?;

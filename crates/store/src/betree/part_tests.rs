@@ -2,14 +2,15 @@
 
 use proptest::prelude::*;
 
-use super::content::{Content, Pivot};
+use super::content::{Content, Group, Pivot};
+use super::in_place::Changes;
 use super::messages::Messages;
-use super::part::{Part, kind_of, write};
+use super::part::{Part, SLOTS, kind_of, write};
 use crate::buffered::RangeTombstones;
-use crate::header::{Header, PAGE_HEADER_BYTES, PageId};
+use crate::header::{BACK_START, FRONT_END, Header, PAGE_HEADER_BYTES, PageId};
 use crate::index::Version;
 use crate::log::Timestamp;
-use crate::page::OwnPage;
+use crate::page::{OwnPage, Page};
 
 const PAGE_BYTES: u32 = 16 << 10;
 
@@ -60,7 +61,48 @@ fn all(messages: &Messages) -> Vec<(Vec<u8>, Version, Vec<u8>)> {
         .collect()
 }
 
+/// Groups with the numbers that their messages have in a page whose first message has this one.
+fn in_page(groups: Vec<Group>, first: u32) -> Vec<Group> {
+    let first = first as usize;
+    let moved =
+        |group: Group| Group { messages: group.messages.start + first..group.messages.end + first, ..group };
+    groups.into_iter().map(moved).collect()
+}
+
+/// Puts a content into a page as format versions 8 and 9 did: everything at the front.
+fn write_as_before(page: Page<'_>, content: &Content) {
+    write(page, content);
+    let (mut front, mut entries) = (Vec::new(), Vec::new());
+    page.copy_to(0, page.word(FRONT_END), &mut front);
+    page.copy_to(page.word(BACK_START), page.len_bytes() - page.word(BACK_START), &mut entries);
+    let moved_bytes = page.word(BACK_START) - front.len() as u32;
+    for slot in (SLOTS..front.len() as u32).step_by(4) {
+        page.set_word(slot, page.word(slot) - moved_bytes);
+    }
+    page.copy_from(front.len() as u32, &entries);
+    page.set_word(SLOTS - 4, 0);
+    page.set_word(FRONT_END, (front.len() + entries.len()) as u32);
+    page.set_word(BACK_START, page.len_bytes());
+}
+
 proptest! {
+    #[test]
+    fn pages_of_earlier_versions_are_read_and_written_anew(content in content(), wanted in key()) {
+        let page = page();
+        write_as_before(page.page(), &content);
+        let part = Part::new(page.page());
+        prop_assert!(!part.is_in_place());
+        prop_assert_eq!((part.page_bytes(), part.groups()), (content.page_bytes(), None));
+        let back = part.content().unwrap();
+        prop_assert_eq!((&back.pivots, &back.ranges), (&content.pivots, &content.ranges));
+        prop_assert_eq!(all(&back.messages), all(&content.messages));
+        let is_there = all(&content.messages).iter().any(|(key, ..)| *key == wanted);
+        prop_assert_eq!(part.find(&wanted, Timestamp(u64::MAX)).is_some(), is_there);
+        write(page.page(), &back);
+        prop_assert_eq!(part.is_in_place(), content.ranges.is_empty());
+        prop_assert_eq!(all(&part.content().unwrap().messages), all(&content.messages));
+    }
+
     #[test]
     fn a_page_has_what_was_written(content in content(), wanted in key(), at in 0_u64..20) {
         let page = page();
@@ -69,8 +111,7 @@ proptest! {
         let back = part.content().unwrap();
         prop_assert_eq!((back.level, &back.pivots, &back.ranges), (1, &content.pivots, &content.ranges));
         prop_assert_eq!(all(&back.messages), all(&content.messages));
-        let used = u64::from(Header::of(page.page()).front_end);
-        prop_assert_eq!(content.page_bytes(), used);
+        prop_assert_eq!(part.page_bytes(), content.page_bytes());
         let pivot = content.pivots.partition_point(|pivot| pivot.key <= wanted).saturating_sub(1);
         prop_assert_eq!(part.pivot_of(&wanted) as usize, pivot);
         prop_assert_eq!(part.child(pivot as u32), content.pivots[pivot].child);
@@ -104,6 +145,56 @@ proptest! {
         for probe in [&[0_u8][..], &[1, 1], &[2], &[3, 3, 3]] {
             let newest = |ranges: &RangeTombstones| ranges.newest(probe, Timestamp(u64::MAX));
             prop_assert_eq!(newest(&ranges), newest(&content.ranges));
+        }
+    }
+
+    /// Messages that come and go in place make the page that has been written with them, again and again.
+    #[test]
+    fn changes_in_place_are_a_page_written_anew(
+        mut content in content(),
+        rounds in proptest::collection::vec(proptest::collection::btree_map(
+            key(),
+            (0_usize..3, proptest::collection::vec((1_u64..20, proptest::collection::vec(any::<u8>(), 0..90)), 0..3)),
+            1..20,
+        ), 1..30),
+    ) {
+        content.ranges = RangeTombstones::default();
+        let page = page();
+        write(page.page(), &content);
+        for round in rounds {
+            let part = Part::new(page.page());
+            prop_assert!(part.is_in_place());
+            let first = part.messages().start;
+            let (mut changes, mut expected, mut next) = (Changes::default(), Messages::default(), 0);
+            for (key, (gone, come)) in &round {
+                let start = content.messages.first_from(key).max(next);
+                let end = content.messages.end_of_key(start, content.messages.len()).min(start + gone);
+                let end = if content.messages.key(start) == key { end } else { start };
+                expected.extend(&content.messages, next..start);
+                let come: Vec<_> = come
+                    .iter()
+                    .map(|(at, value)| (key.as_slice(), Version::put(Timestamp(*at)), value.as_slice()))
+                    .collect();
+                come.iter().for_each(|(key, version, value)| expected.push(key, *version, value));
+                let place = part.first_from(first + next as u32, key);
+                prop_assert_eq!(place, first + start as u32);
+                changes.replace(part, place..place + (end - start) as u32, &come).unwrap();
+                next = end;
+            }
+            expected.extend(&content.messages, next..content.messages.len());
+            let new = Content { messages: expected, ..content.clone() };
+            prop_assert_eq!(changes.page_bytes(part), new.page_bytes());
+            prop_assert_eq!(changes.count(part) as usize, new.messages.len());
+            if new.page_bytes() > u64::from(PAGE_BYTES) {
+                break;
+            }
+            changes.make(page.page());
+            content = new;
+            let back = part.content().unwrap();
+            prop_assert_eq!(&back.pivots, &content.pivots);
+            prop_assert_eq!(all(&back.messages), all(&content.messages));
+            prop_assert_eq!(part.page_bytes(), content.page_bytes());
+            prop_assert_eq!(part.groups(), Some(content.groups()).map(|groups| in_page(groups, first)));
         }
     }
 

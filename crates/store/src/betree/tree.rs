@@ -18,6 +18,7 @@
 //! Who may change what: memtables, commits, as long as these are active. Pages, and which memtables are
 //! frozen: the holder of the tree's turn.
 
+use super::ahead::Ahead;
 use super::content::{Content, Pivot};
 use super::messages::Messages;
 use super::options::Decided;
@@ -64,6 +65,7 @@ pub(crate) struct BeTree {
     /// Of the oldest frozen memtable.
     progress: Mutex<Progress>,
     pub(super) turns: Turns,
+    pub(super) ahead: Ahead,
     /// Whether a task that flushes was sent out.
     pub(super) is_flush_sent: AtomicBool,
     /// Whether its pages are others' by now.
@@ -112,6 +114,7 @@ impl BeTree {
             memtables: RwLock::new(Memtables::none()),
             progress: Mutex::default(),
             turns: Turns::default(),
+            ahead: Ahead::default(),
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
@@ -187,31 +190,45 @@ impl BeTree {
 
     /// Bytes of the pages that a flush changes in a section, with new ones, more or less.
     pub(super) fn flush_bytes(&self) -> u64 {
-        let more_at_once = self.children_at_once() as u64 - 1;
+        // As many again have room made ahead.
+        let more_at_once = 2 * (self.children_at_once() as u64 - 1);
         4 * self.shape.part_bytes() + self.leaf_batch_bytes() + more_at_once * self.child_flush_bytes()
+    }
+
+    /// Looks at a page, which nobody changes, as the caller has the turn.
+    ///
+    /// # Errors
+    /// The pool's; [`Error::Corrupt`] if it is of another level.
+    pub(super) fn look<T>(
+        &self,
+        (id, level): (PageId, u16),
+        access: Access,
+        look: impl Fn(Part<'_>) -> T,
+    ) -> Result<(OptimisticGuard<'_>, T), Error> {
+        loop {
+            let guard = self.shared.pool.read(id, access)?;
+            let part = Part::new(guard.page());
+            let (seen, is_right) = (look(part), part.is_of_level(level));
+            if guard.is_valid() {
+                return if is_right { Ok((guard, seen)) } else { Err(self.damaged(id, level)) };
+            }
+            // It was written, or has left memory, meanwhile.
+            yield_now();
+        }
     }
 
     /// What is in a page, which nobody changes, as the caller has the turn.
     ///
     /// # Errors
-    /// The pool's; [`Error::Corrupt`].
+    /// As [`BeTree::look`].
     pub(super) fn load(
         &self,
         id: PageId,
         level: u16,
         access: Access,
     ) -> Result<(OptimisticGuard<'_>, Content), Error> {
-        loop {
-            let guard = self.shared.pool.read(id, access)?;
-            let part = Part::new(guard.page());
-            let content = part.content().filter(|_| part.is_of_level(level));
-            if guard.is_valid() {
-                let content = content.ok_or_else(|| self.damaged(id, level))?;
-                return Ok((guard, content));
-            }
-            // It was written, or has left memory, meanwhile.
-            yield_now();
-        }
+        let (guard, content) = self.look((id, level), access, |part| part.content())?;
+        Ok((guard, content.ok_or_else(|| self.damaged(id, level))?))
     }
 
     /// Guards of pages that were loaded before, and that nobody has changed since, as the caller has the
@@ -235,17 +252,9 @@ impl BeTree {
     /// A part in short, which nobody changes, as the caller has the turn.
     ///
     /// # Errors
-    /// As [`BeTree::load`].
+    /// As [`BeTree::look`].
     pub(super) fn summary(&self, id: PageId, level: u16) -> Result<Summary, Error> {
-        loop {
-            let guard = self.shared.pool.read(id, Access::Normal)?;
-            let part = Part::new(guard.page());
-            let (summary, is_right) = (part.summary(), part.is_of_level(level));
-            if guard.is_valid() {
-                return if is_right { Ok(summary) } else { Err(self.damaged(id, level)) };
-            }
-            yield_now();
-        }
+        Ok(self.look((id, level), Access::Normal, |part| part.summary())?.1)
     }
 
     #[cold]

@@ -11,7 +11,7 @@
 
 use super::content::{Content, Pivot};
 use super::messages::Messages;
-use super::part;
+use super::part::{self, Part};
 use super::tree::{BeTree, LEVEL_MAX, LEVEL_MIN};
 use crate::Error;
 use crate::buffered::RangeTombstones;
@@ -52,21 +52,39 @@ impl BeTree {
             || self.shape.is_too_heavy(content.level, content.weight())
     }
 
-    /// Notes the weight of a child that may have changed, and rebuilds it if that is too large or too small.
-    pub(super) fn balance(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
-        let (_, mut content) = self.load(id, level, Access::Normal)?;
-        let Some(own) = content.pivots.get_mut(pivot) else { return Ok(()) };
-        let child = self.summary(own.child, level - 1)?;
-        if own.weight != child.weight {
-            own.weight = child.weight;
-            self.rewrite(id, &content)?;
+    /// Notes the weight of a child, if it is still one, that may have changed, and rebuilds it if that is too
+    /// large or too small.
+    pub(super) fn balance(&self, id: PageId, level: u16, child: PageId) -> Result<(), Error> {
+        let pivot_and_weight = |part: Part<'_>| {
+            let pivot = (0..part.pivots()).find(|pivot| part.child(*pivot) == child)?;
+            Some((pivot, part.weight_of(pivot), part.pivots()))
+        };
+        let (_, known) = self.look((id, level), Access::Normal, pivot_and_weight)?;
+        let Some((pivot, weight, pivots)) = known else { return Ok(()) };
+        let own = self.summary(child, level - 1)?;
+        if own.weight != weight {
+            self.set_weight(id, pivot, own.weight)?;
         }
-        let is_light = self.shape.is_too_light(level - 1, child.weight) && content.pivots.len() > 1;
-        let is_heavy = self.shape.is_out_of_balance(level - 1, &child);
+        let is_light = self.shape.is_too_light(level - 1, own.weight) && pivots > 1;
+        let is_heavy = self.shape.is_out_of_balance(level - 1, &own);
         if is_heavy || is_light {
-            return self.rebuild(id, level, pivot, is_heavy);
+            return self.rebuild(id, level, pivot as usize, is_heavy);
         }
         Ok(())
+    }
+
+    fn set_weight(&self, id: PageId, pivot: u32, weight: u32) -> Result<(), Error> {
+        let set = |guard: &OptimisticGuard<'_>| {
+            let section = self.shared.pool.section();
+            part::set_weight(section.lock(guard)?.page(), pivot, weight);
+            Ok(())
+        };
+        loop {
+            match set(&self.fresh(&[id])?[0]) {
+                Ok(()) => return Ok(()),
+                Err(denied) => self.shared.pool.images.recover(denied)?,
+            }
+        }
     }
 
     /// Gives the root a level more or less, if it has to have one.
@@ -103,6 +121,7 @@ impl BeTree {
 
     /// Moves what is in the root's only child into the root, if it has room there.
     fn lower(&self, root: &OptimisticGuard<'_>, content: &Content) -> Result<(), Error> {
+        self.wait_for_room(content.pivots[0].child)?;
         let (below, mut child) = self.load(content.pivots[0].child, content.level - 1, Access::Normal)?;
         if content.buffered_bytes() > 0 || child.page_bytes() > self.shape.filled_bytes() {
             return Ok(());
@@ -169,7 +188,11 @@ impl BeTree {
     /// The fewest children around one that can have equal shares, each close to 1, and how many they become.
     fn window(&self, content: &Content, pivot: usize) -> Result<(Window<'_>, usize), Error> {
         let near = self.shape.tolerance() / 2.0;
-        let load = |number: usize| self.load(content.pivots[number].child, content.level - 1, Access::Normal);
+        let load = |number: usize| {
+            let child = content.pivots[number].child;
+            self.wait_for_room(child)?;
+            self.load(child, content.level - 1, Access::Normal)
+        };
         let mut window = Window { first: pivot, parts: vec![load(pivot)?] };
         loop {
             let sum: f64 = window.parts.iter().map(|(_, child)| self.shares(child)).sum();

@@ -76,6 +76,17 @@ impl Pool {
         }
     }
 
+    /// Has other tasks load pages that the caller is about to read side by side: they wait for memory, as it
+    /// would do itself.
+    pub fn fetch_all(&self, ids: impl Iterator<Item = PageId>, access: Access) {
+        for id in ids.filter(|id| self.pages.is_only_on_device(*id)) {
+            self.send_out(move |pool| {
+                // The caller is told of a failure.
+                let _read = pool.read(id, access);
+            });
+        }
+    }
+
     /// Has other tasks load pages as [`Pool::prefetch`] does, those that lie next to each other together.
     pub fn prefetch_all(&self, mut ids: &[PageId]) {
         while let Some((first, others)) = ids.split_first() {

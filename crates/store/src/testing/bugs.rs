@@ -399,6 +399,10 @@ bugs! {
     RangeEndsInBuffer: "range-ends-in-buffer", BeTree;
     /// A removal of a range that comes to a leaf removes nothing there: removed records come back.
     RangeEndsAboveLeaf: "range-ends-above-leaf", BeTree;
+    /// A part is changed while a task makes room in it: what one of them does is lost.
+    PartChangedByTwo: "part-changed-by-two", BeTree;
+    /// A page does not count what gone messages have left behind: it is full of nothing.
+    LeftBytesNotCounted: "left-bytes-not-counted", BeTree;
     /// The versions of a key are split over two basement nodes: look-ups see one of them.
     VersionsSplitOverBasements: "versions-split-over-basements", BeTree;
     /// The page of a basement node that has become empty is not freed: it leaks.

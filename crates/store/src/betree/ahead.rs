@@ -1,0 +1,99 @@
+//! Room is made ahead: a part that will soon be full flushes its messages while others get theirs. So a flush
+//! hardly waits for the pages below it, and reads of many of them are under way at a time.
+//!
+//! Who may change a part and all below it is the holder of the tree's turn, or a task that it has sent out for
+//! this. Before anybody else touches a part for which a task is under way, it waits for that one's end.
+
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+
+use super::content::Group;
+use super::tree::{BeTree, LEVEL_MIN};
+use crate::Error;
+use crate::header::PageId;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::task::JoinHandle;
+
+/// A part is to have room for this part of itself.
+const ROOM_DIVISOR: u64 = 4;
+
+type Task = JoinHandle<Result<(), Error>>;
+
+/// The parts in which room is being made, or was since they were changed last, and who makes it.
+#[derive(Default)]
+pub(super) struct Ahead {
+    tasks: Mutex<BTreeMap<PageId, Task>>,
+    /// How many of the tasks have not ended.
+    at_work: AtomicUsize,
+}
+
+impl Ahead {
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<PageId, Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BeTree {
+    /// Has room made in a part of which so many bytes are in use, if there will soon be none, and memory for
+    /// it. The caller may change it.
+    pub(super) fn make_room_ahead(&self, id: PageId, level: u16, page_bytes: u64) {
+        let wanted_bytes = self.shape.part_bytes() / ROOM_DIVISOR;
+        if level < LEVEL_MIN || page_bytes + wanted_bytes <= self.shape.filled_bytes() {
+            return;
+        }
+        let Some(own) = self.this.upgrade() else { return };
+        if self.ahead.at_work.load(Ordering::Relaxed) + 1 >= self.children_at_once() {
+            return;
+        }
+        self.ahead.at_work.fetch_add(1, Ordering::Relaxed);
+        let task = self.shared.executor.run_for(move || {
+            let made = own.make_room(id, level, wanted_bytes);
+            own.ahead.at_work.fetch_sub(1, Ordering::Relaxed);
+            made
+        });
+        let before = self.ahead.tasks().insert(id, task);
+        debug_assert!(before.is_none(), "two make room in page {}", id.0);
+    }
+
+    /// Of groups from the largest one on, the first that is on its way to a child in which nobody makes room at
+    /// present, unless that is much smaller than the largest.
+    pub(super) fn fullest_idle<'g>(&self, groups: &'g [Group]) -> Option<&'g Group> {
+        let fullest = groups.first()?;
+        let tasks = self.ahead.tasks();
+        let is_idle = |group: &&Group| tasks.get(&group.child).is_none_or(Task::is_finished);
+        let large = groups.iter().take_while(|group| group.bytes >= fullest.bytes / 2);
+        Some(large.into_iter().find(is_idle).unwrap_or(fullest))
+    }
+
+    /// Waits until nobody makes room in a part any more; whether somebody did.
+    ///
+    /// # Errors
+    /// Of who made it.
+    pub(super) fn wait_for_room(&self, id: PageId) -> Result<bool, Error> {
+        if planted!(PartChangedByTwo) {
+            return Ok(false);
+        }
+        let Some(task) = self.ahead.tasks().remove(&id) else { return Ok(false) };
+        task.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        Ok(true)
+    }
+
+    /// Waits until nobody makes room in any part any more.
+    ///
+    /// # Errors
+    /// Of one of those who made it.
+    pub(super) fn wait_for_all_room(&self) -> Result<(), Error> {
+        let mut made = Ok(());
+        loop {
+            // Those who make room in a part send out others for what is below it.
+            let tasks = std::mem::take(&mut *self.ahead.tasks());
+            if tasks.is_empty() {
+                return made;
+            }
+            for task in tasks.into_values() {
+                made = made.and(task.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+        }
+    }
+}

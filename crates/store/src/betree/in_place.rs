@@ -1,0 +1,198 @@
+//! Messages come to a page and leave it where they are: what stays is neither read nor copied, only the
+//! offsets that lead to it move. What a message was that has gone is left behind until there is too much of
+//! that, or no room beside it: then the page is written anew, still without a look at keys.
+
+use std::ops::Range;
+
+use super::content::Group;
+use super::messages::{Messages, message_bytes};
+use super::part::{self, Left, Part, SLOT_BYTES};
+use crate::index::Version;
+use crate::page::Page;
+
+/// A page that has left behind more than this part of itself is written anew.
+const LEFT_DIVISOR: u32 = 4;
+
+/// Messages in a row that go, and those that come into their place.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// Number of the message before which, or from which on, it takes place.
+    at: u32,
+    gone: u32,
+    come: u32,
+    /// Whether what comes has just as many bytes as what goes, and takes its place.
+    is_replaced: bool,
+}
+
+/// What changes in a page, in the order of keys.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    steps: Vec<Step>,
+    /// Those that come.
+    messages: Messages,
+    /// Bytes of the page that are needed behind its offsets for what comes.
+    entry_bytes: u64,
+    come: u32,
+    gone: u32,
+    /// Bytes that are left behind.
+    left_bytes: u64,
+    /// Bytes of what comes and goes, with their offsets.
+    come_bytes: u64,
+    gone_bytes: u64,
+    may_go: bool,
+}
+
+/// A message of a page that changes.
+#[derive(Clone, Copy)]
+enum Source {
+    /// It was there.
+    Old(u32),
+    /// It comes.
+    New(usize),
+    /// It comes in the place of this one.
+    Replaced(u32, usize),
+}
+
+impl Changes {
+    /// The messages that are on their way to some children go. `None` if the page is damaged, or changes
+    /// meanwhile.
+    pub fn without(page: Part<'_>, groups: &[Group]) -> Option<Self> {
+        let mut changes = Self::default();
+        for group in groups {
+            let mut numbers = group.messages.start as u32..group.messages.end as u32;
+            if numbers.len() > 1 && planted!(MessageStaysAbove) {
+                numbers.start += 1;
+            }
+            changes.replace(page, numbers, &[])?;
+        }
+        Some(changes)
+    }
+
+    /// In the place of some messages of a page come others. `None` as with [`Changes::without`].
+    pub fn replace(
+        &mut self,
+        page: Part<'_>,
+        gone: Range<u32>,
+        come: &[(&[u8], Version, &[u8])],
+    ) -> Option<()> {
+        let gone_bytes = page.messages_bytes(gone.clone())?;
+        let come_bytes: u64 = come.iter().map(|(key, _, value)| message_bytes(key, value)).sum();
+        let is_replaced = gone.len() == 1 && come.len() == 1 && gone_bytes == come_bytes;
+        if !is_replaced {
+            self.entry_bytes += come_bytes - u64::from(SLOT_BYTES) * come.len() as u64;
+            self.left_bytes += gone_bytes - u64::from(SLOT_BYTES) * gone.len() as u64;
+        }
+        self.gone += gone.len() as u32;
+        self.come += come.len() as u32;
+        self.come_bytes += come_bytes;
+        self.gone_bytes += gone_bytes;
+        self.may_go |= come.len() > 1;
+        for (key, version, value) in come {
+            self.may_go |= version.may_go_alone();
+            self.messages.push(key, *version, value);
+        }
+        self.steps.push(Step {
+            at: gone.start,
+            gone: gone.len() as u32,
+            come: come.len() as u32,
+            is_replaced,
+        });
+        Some(())
+    }
+
+    /// Bytes that a page takes once it has changed.
+    pub fn page_bytes(&self, before: Part<'_>) -> u64 {
+        (before.page_bytes() + self.come_bytes).saturating_sub(self.gone_bytes)
+    }
+
+    /// How many messages a page has once it has changed.
+    pub fn count(&self, before: Part<'_>) -> u32 {
+        (before.messages().len() as u32 + self.come).saturating_sub(self.gone)
+    }
+
+    /// Changes a page that nobody else sees, whose messages may come and go
+    /// [in place](Part::is_in_place), and which has [room](Changes::page_bytes) for it.
+    pub fn make(&self, page: Page<'_>) {
+        let part = Part::new(page);
+        let sources = self.sources(part);
+        let left_bytes = u64::from(part.left_bytes()) + self.left_bytes;
+        let more_offsets = u64::from(self.come.saturating_sub(self.gone)) * u64::from(SLOT_BYTES);
+        let is_much = left_bytes > u64::from(page.len_bytes() / LEFT_DIVISOR);
+        if is_much || self.entry_bytes + more_offsets > u64::from(part.unused_bytes()) {
+            return self.write_anew(page, &sources);
+        }
+        let (mut slots, mut entry) = (Vec::with_capacity(sources.len() * SLOT_BYTES as usize), Vec::new());
+        let mut back_start = part.back_start();
+        for source in sources {
+            let (number, own) = match source {
+                Source::Old(number) => {
+                    slots.extend_from_slice(&part.entry(number).to_le_bytes());
+                    continue;
+                }
+                Source::New(number) => (number, None),
+                Source::Replaced(old, number) => (number, Some(part.entry(old))),
+            };
+            entry.clear();
+            self.put(number, &mut entry);
+            let offset = own.unwrap_or_else(|| {
+                back_start -= entry.len() as u32;
+                back_start
+            });
+            page.copy_from(offset, &entry);
+            slots.extend_from_slice(&offset.to_le_bytes());
+        }
+        let left_bytes = if planted!(LeftBytesNotCounted) { part.left_bytes().into() } else { left_bytes };
+        let left = Left { bytes: left_bytes as u32, may_go: self.may_go || part.may_go() };
+        part::set_entries(page, &slots, part.pivots(), back_start, left);
+    }
+
+    /// The page from its pivots and what its messages will be.
+    fn write_anew(&self, page: Page<'_>, sources: &[Source]) {
+        let part = Part::new(page);
+        let pivots = part.pivots();
+        let count = pivots as usize + sources.len();
+        let (mut starts, mut entries) =
+            (Vec::with_capacity(count), Vec::with_capacity(page.len_bytes() as usize));
+        for pivot in 0..pivots {
+            starts.push(entries.len() as u32);
+            part.copy_entry(pivot, false, &mut entries);
+        }
+        for source in sources {
+            starts.push(entries.len() as u32);
+            match source {
+                Source::Old(number) => part.copy_entry(*number, true, &mut entries),
+                Source::New(number) | Source::Replaced(_, number) => self.put(*number, &mut entries),
+            }
+        }
+        let back_start = page.len_bytes() - entries.len() as u32;
+        let slots: Vec<u8> = starts.iter().flat_map(|start| (back_start + start).to_le_bytes()).collect();
+        page.copy_from(back_start, &entries);
+        let left = Left { bytes: 0, may_go: self.may_go || part.may_go() };
+        part::set_entries(page, &slots, 0, back_start, left);
+    }
+
+    /// The messages of the page once it has changed.
+    fn sources(&self, part: Part<'_>) -> Vec<Source> {
+        let old = part.messages();
+        let mut sources = Vec::with_capacity(self.count(part) as usize);
+        let (mut next, mut new) = (old.start, 0);
+        for step in &self.steps {
+            sources.extend((next..step.at).map(Source::Old));
+            if step.is_replaced {
+                sources.push(Source::Replaced(step.at, new));
+            } else {
+                sources.extend((new..new + step.come as usize).map(Source::New));
+            }
+            new += step.come as usize;
+            next = step.at + step.gone;
+        }
+        sources.extend((next..old.end).map(Source::Old));
+        sources
+    }
+
+    fn put(&self, number: usize, into: &mut Vec<u8>) {
+        if let Some((key, version, value)) = self.messages.get(number) {
+            part::put_entry(version.bits(), key, value.len() as u32, value, into);
+        }
+    }
+}
