@@ -39,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     target("image", decode::image, 16 << 10),
     target("image_in_blocks", decode::image_in_blocks, 16 << 10),
     target("node", decode::node, 16 << 10),
+    target("part", decode::part, 17 << 10),
     target("overflow", decode::overflow, 16 << 10),
     target("map", decode::map, 16 << 10),
     target("log_block", decode::log_block, 4096),

@@ -77,7 +77,7 @@ impl<'a> Page<'a> {
     /// Two words as one number.
     #[inline]
     pub fn long(self, offset: u32) -> u64 {
-        u64::from(self.word(offset + 4)) << 32 | u64::from(self.word(offset))
+        u64::from(self.word(offset.saturating_add(4))) << 32 | u64::from(self.word(offset))
     }
 
     /// Changes two words.

@@ -149,8 +149,11 @@ impl BeTree {
         if all.is_empty() {
             return Ok(None);
         }
-        let ids: Vec<PageId> = std::iter::once(id).chain(all.iter().map(|one| one.group.child)).collect();
-        match self.change_leaf(&self.fresh(&ids)?, &all) {
+        let groups: Vec<Group> = all.iter().map(|one| one.group.clone()).collect();
+        let without = |part: Part<'_>| Changes::without(part, &groups);
+        let Some(gone) = self.look((id, LEVEL_MIN), Access::Normal, without)?.1 else { return Ok(None) };
+        let ids: Vec<PageId> = std::iter::once(id).chain(groups.iter().map(|group| group.child)).collect();
+        match self.change_leaf(&self.fresh(&ids)?, &gone, &all) {
             Ok(()) => {
                 let moved_bytes = all.iter().map(|one| one.group.bytes).sum();
                 let changed_bytes = all.iter().map(|one| one.page_bytes).sum();
@@ -166,7 +169,12 @@ impl BeTree {
     }
 
     /// Changes basement nodes and the part that leads to them, as one.
-    fn change_leaf(&self, guards: &[OptimisticGuard<'_>], all: &[Changed<'_>]) -> Result<(), Denied> {
+    fn change_leaf(
+        &self,
+        guards: &[OptimisticGuard<'_>],
+        gone: &Changes,
+        all: &[Changed<'_>],
+    ) -> Result<(), Denied> {
         let Some((guard, below)) = guards.split_first() else { return Ok(()) };
         let section = self.shared.pool.section();
         let upper = section.lock(guard)?;
@@ -174,8 +182,6 @@ impl BeTree {
         for one in below {
             locked.push(section.lock(one)?);
         }
-        let groups: Vec<Group> = all.iter().map(|one| one.group.clone()).collect();
-        let gone = Changes::without(Part::new(upper.page()), &groups).ok_or(Denied::Changed)?;
         all.iter().zip(&locked).for_each(|(one, page)| one.changes.make(page.page()));
         gone.make(upper.page());
         Ok(())

@@ -11,7 +11,7 @@ use crate::index::Version;
 use crate::page::Page;
 
 /// A page that has left behind more than this part of itself is written anew.
-const LEFT_DIVISOR: u32 = 4;
+const LEFT_DIVISOR: u64 = 4;
 
 /// Messages in a row that go, and those that come into their place.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ impl Changes {
             }
             changes.replace(page, numbers, &[])?;
         }
-        Some(changes)
+        changes.is_possible(page).then_some(changes)
     }
 
     /// In the place of some messages of a page come others. `None` as with [`Changes::without`].
@@ -110,15 +110,29 @@ impl Changes {
         (before.messages().len() as u32 + self.come).saturating_sub(self.gone)
     }
 
+    /// Whether the page is not damaged in a way that would matter.
+    pub fn is_possible(&self, page: Part<'_>) -> bool {
+        !self.is_written_anew(page) || page.adds_up()
+    }
+
+    /// Bytes that will be left behind in the page.
+    fn left_bytes(&self, page: Part<'_>) -> u64 {
+        u64::from(page.left_bytes()) + self.left_bytes
+    }
+
+    fn is_written_anew(&self, page: Part<'_>) -> bool {
+        let more_offsets = u64::from(self.come.saturating_sub(self.gone)) * u64::from(SLOT_BYTES);
+        self.left_bytes(page) > page.len_bytes() / LEFT_DIVISOR
+            || self.entry_bytes + more_offsets > u64::from(page.unused_bytes())
+    }
+
     /// Changes a page that nobody else sees, whose messages may come and go
-    /// [in place](Part::is_in_place), and which has [room](Changes::page_bytes) for it.
+    /// [in place](Part::is_in_place), for which that is [possible](Changes::is_possible), and which has
+    /// [room](Changes::page_bytes).
     pub fn make(&self, page: Page<'_>) {
         let part = Part::new(page);
         let sources = self.sources(part);
-        let left_bytes = u64::from(part.left_bytes()) + self.left_bytes;
-        let more_offsets = u64::from(self.come.saturating_sub(self.gone)) * u64::from(SLOT_BYTES);
-        let is_much = left_bytes > u64::from(page.len_bytes() / LEFT_DIVISOR);
-        if is_much || self.entry_bytes + more_offsets > u64::from(part.unused_bytes()) {
+        if self.is_written_anew(part) {
             return self.write_anew(page, &sources);
         }
         let (mut slots, mut entry) = (Vec::with_capacity(sources.len() * SLOT_BYTES as usize), Vec::new());
@@ -141,7 +155,8 @@ impl Changes {
             page.copy_from(offset, &entry);
             slots.extend_from_slice(&offset.to_le_bytes());
         }
-        let left_bytes = if planted!(LeftBytesNotCounted) { part.left_bytes().into() } else { left_bytes };
+        let left_bytes =
+            if planted!(LeftBytesNotCounted) { part.left_bytes().into() } else { self.left_bytes(part) };
         let left = Left { bytes: left_bytes as u32, may_go: self.may_go || part.may_go() };
         part::set_entries(page, &slots, part.pivots(), back_start, left);
     }

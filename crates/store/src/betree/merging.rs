@@ -106,7 +106,7 @@ impl<'a> Merging<'a> {
                 .collect();
             changes.replace(below, olds, &stay)?;
         }
-        guard.is_valid().then_some(changes)
+        (changes.is_possible(below) && guard.is_valid()).then_some(changes)
     }
 
     fn merge(

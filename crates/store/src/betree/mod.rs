@@ -41,9 +41,9 @@ pub use options::BeTreeOptions;
 pub(crate) use options::Decided;
 pub(crate) use tree::BeTree;
 
-/// Everything that look-ups and flushes ask of a page, for tests with pages that nobody has written.
-#[cfg(test)]
-fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
+/// Everything that look-ups and flushes ask of a page, and do with it, for pages that nobody has written.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
     let part = part::Part::new(page);
     let _any =
         (part.level(), part.pivot_of(key), part.pivot_before(None), part.child(part.pivot_before(Some(key))));
@@ -54,8 +54,19 @@ fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
         assert!(value.len() <= page.len_bytes() as usize, "a value that is longer than its page");
         found = part.next_of(number, key);
     }
-    let _any = (part.groups(), part.summary(), part.page_bytes(), part.copied(part.messages()));
-    if let Some(content) = part.content() {
+    let _any = (part.summary(), part.page_bytes(), part.copied(part.messages()));
+    let before = part.content();
+    if let Some(content) = &before {
         let _any = (content.groups(), content.page_bytes());
+    }
+    let Some(groups) = part.groups() else { return };
+    let some = groups.len() / 2;
+    let Some(changes) = in_place::Changes::without(part, &groups[some..]) else { return };
+    changes.make(page);
+    if let Some(before) = before {
+        let (after, count) = (part.content(), groups.get(some).map(|group| group.messages.start));
+        let after = after.map(|after| (after.pivots, after.messages.len()));
+        let first = count.map_or(before.messages.len(), |count| count - part.pivots() as usize);
+        assert_eq!(after, Some((before.pivots, first)), "what stays is as it was");
     }
 }

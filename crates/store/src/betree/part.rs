@@ -159,6 +159,14 @@ impl<'a> Part<'a> {
         numbers.map(of).sum()
     }
 
+    /// Whether its offsets lead to all bytes that are in use and to none twice.
+    pub fn adds_up(self) -> bool {
+        let of = |pivot| Some(u64::from(self.entry_bytes(pivot, false)?) + u64::from(SLOT_BYTES));
+        let pivots: Option<u64> = (0..self.pivots()).map(of).sum();
+        let all = pivots.zip(self.messages_bytes(self.messages()));
+        all.is_some_and(|(pivots, messages)| u64::from(SLOTS) + pivots + messages == self.page_bytes())
+    }
+
     /// Some of its messages; `None` as with [`Part::messages_bytes`].
     pub fn copied(self, numbers: Numbers) -> Option<Messages> {
         let mut messages = Messages::default();
@@ -335,7 +343,9 @@ impl<'a> Part<'a> {
         let mut bytes = Vec::with_capacity(self.0.len_bytes() as usize);
         self.0.copy_to(0, front_end.min(back_start), &mut bytes);
         self.0.copy_to(back_start, at_back, &mut bytes);
-        decode(bytes, front_end, back_start.checked_sub(front_end)?)
+        let content = decode(bytes, front_end, back_start.checked_sub(front_end)?)?;
+        // No two offsets lead to the same bytes.
+        (content.page_bytes() == self.page_bytes()).then_some(content)
     }
 
     /// What tells whether it has room, and whether its node is in balance.

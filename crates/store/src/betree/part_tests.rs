@@ -1,6 +1,10 @@
 //! Pages come back as they were written, and lead look-ups to what is in them.
 
+use std::path::Path;
+
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::content::{Content, Group, Pivot};
 use super::in_place::Changes;
@@ -205,5 +209,28 @@ proptest! {
             page.page().set_word(number as u32 * 4, *word);
         }
         super::go_through(page.page(), &key);
+    }
+}
+
+/// Makes the fuzzer's first inputs: `cargo test -p flashgrain --features testing corpus_of_pages -- --ignored`.
+#[test]
+#[ignore = "writes into the repository"]
+fn corpus_of_pages() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/part");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut runner = TestRunner::deterministic();
+    for number in 0..12 {
+        let mut content = content().new_tree(&mut runner).unwrap().current();
+        if number % 3 > 0 {
+            content.ranges = RangeTombstones::default();
+        }
+        let page = page();
+        match number % 4 {
+            0 => write_as_before(page.page(), &content),
+            _ => write(page.page(), &content),
+        }
+        let mut input = vec![2, 2, 1, 3];
+        page.page().copy_to(0, PAGE_BYTES, &mut input);
+        std::fs::write(folder.join(format!("page-{number:02}")), input).unwrap();
     }
 }

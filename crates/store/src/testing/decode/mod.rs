@@ -8,9 +8,11 @@
 mod blocks;
 mod log;
 mod pages;
+mod parts;
 mod sectors;
 
 pub use blocks::image_in_blocks;
 pub use log::{catalog_entry, log_block, log_record, log_stream, reference};
 pub use pages::{image, map, node, overflow};
+pub use parts::part;
 pub use sectors::{durable_mark, label, superblock};
