@@ -21,6 +21,8 @@ impl BeTree {
     ) -> Result<(), Error> {
         self.clear_memtables(free_overflow)?;
         loop {
+            // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
+            self.shared.pool.images.check()?;
             let level = self.root_level()?;
             let (guard, mut root) = self.load(self.root, level, Access::Normal)?;
             if root.pivots.is_empty() && root.buffered_bytes() == 0 {
@@ -72,7 +74,8 @@ impl BeTree {
                 continue;
             }
             upper.pivots.pop();
-            match self.write_and_free((&above, &upper), &below) {
+            let guards = self.fresh(&[above.id(), below.id()])?;
+            match self.write_and_free((&guards[0], &upper), &guards[1]) {
                 Ok(()) => {
                     let references = overflow_values(&child.messages);
                     return references.iter().try_for_each(|reference| free_overflow(reference));
