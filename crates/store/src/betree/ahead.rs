@@ -1,8 +1,8 @@
 //! Room is made ahead: a part that will soon be full flushes its messages while others get theirs. So a flush
 //! hardly waits for the pages below it, and reads of many of them are under way at a time.
 //!
-//! Who may change a part and all below it is the holder of the tree's turn, or a task that it has sent out for
-//! this. Before anybody else touches a part for which a task is under way, it waits for that one's end.
+//! Who may change a part and all below it is the holder of the tree's turn, or a task that it has sent out
+//! for this. Before anybody else touches a part for which a task is under way, it waits for that one's end.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -56,8 +56,8 @@ impl BeTree {
         debug_assert!(before.is_none(), "two make room in page {}", id.0);
     }
 
-    /// Of groups from the largest one on, the first that is on its way to a child in which nobody makes room at
-    /// present, unless that is much smaller than the largest.
+    /// Of groups from the largest one on, the first that is on its way to a child in which nobody makes room
+    /// at present, unless that is much smaller than the largest.
     pub(super) fn fullest_idle<'g>(&self, groups: &'g [Group]) -> Option<&'g Group> {
         let fullest = groups.first()?;
         let tasks = self.ahead.tasks();

@@ -127,8 +127,8 @@ impl BeTree {
         self.shared.pool.fetch_all(groups.iter().map(|group| group.child), Access::Scan);
     }
 
-    /// Flushes what is on its way to those basement nodes that have room for it where they are. `None` if none
-    /// of them has; `false` as with [`BeTree::flush_fullest`].
+    /// Flushes what is on its way to those basement nodes that have room for it where they are. `None` if
+    /// none of them has; `false` as with [`BeTree::flush_fullest`].
     fn flush_in_place(&self, id: PageId, groups: &[Group]) -> Result<Option<bool>, Error> {
         let mut all = Vec::with_capacity(groups.len());
         for group in groups {

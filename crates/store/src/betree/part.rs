@@ -18,12 +18,12 @@
 //! ```
 //!
 //! Keys, values and ends of ranges are filled up to whole words. Offsets are in the order of keys at the
-//! front; what they lead to lies at the back, from its end towards the front as it came. So messages
-//! [come and go in place](super::in_place): only the offsets move. *Left* are the bytes that gone messages
-//! have left behind, and in the highest bit whether some of the page's versions may be unneeded one day. Pages
-//! of format versions before 10 have everything at the front: they are read as they are, and
-//! become as above when they are written next. What a page on a broken drive may have is no panic: counts
-//! and offsets beyond the page give nothing.
+//! front; what they lead to lies at the back, from its end towards the front as it came. So messages [come
+//! and go in place](super::in_place): only the offsets move. *Left* are the bytes that gone messages have
+//! left behind, and in the highest bit whether some of the page's versions may be unneeded one day. Pages of
+//! format versions before 10 have everything at the front: they are read as they are, and become as above
+//! when they are written next. What a page on a broken drive may have is no panic: counts and offsets beyond
+//! the page give nothing.
 
 use std::cmp::Ordering;
 
@@ -420,8 +420,8 @@ pub(super) fn write(page: Page<'_>, content: &Content) {
     page.set_word(BACK_START, back_start);
 }
 
-/// Changes the offsets of a page without removals of ranges, from one on to the last: the offsets are those of
-/// its pivots and then of its messages.
+/// Changes the offsets of a page without removals of ranges, from one on to the last: the offsets are those
+/// of its pivots and then of its messages.
 pub(super) fn set_entries(page: Page<'_>, slots: &[u8], first: u32, back_start: u32, left: Left) {
     let count = first + slots.len() as u32 / SLOT_BYTES;
     page.copy_from(SLOTS + SLOT_BYTES * first, slots);
@@ -447,8 +447,8 @@ pub(super) fn put_entry(number: u64, key: &[u8], other: u32, value: &[u8], into:
     }
 }
 
-/// What the bytes of a page, from its beginning and without so many of them behind its front, have; `None` for
-/// what [`write`] never wrote.
+/// What the bytes of a page, from its beginning and without so many of them behind its front, have; `None`
+/// for what [`write`] never wrote.
 fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<Content> {
     let (words, _) = bytes.as_chunks();
     let word = |at: u32| words.get(at as usize / 4).map(|word| u32::from_le_bytes(*word));

@@ -212,7 +212,8 @@ proptest! {
     }
 }
 
-/// Makes the fuzzer's first inputs: `cargo test -p flashgrain --features testing corpus_of_pages -- --ignored`.
+/// Makes the fuzzer's first inputs: `cargo test -p flashgrain --features testing corpus_of_pages --
+/// --ignored`.
 #[test]
 #[ignore = "writes into the repository"]
 fn corpus_of_pages() {
