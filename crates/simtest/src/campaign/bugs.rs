@@ -120,8 +120,6 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
             vec![lsm(Errors { habits: Some(Habits::many_records()) }, 1), lsm(Errors { habits: None }, 1)]
         }
         Bug::MergesGoOnWhenClosed => vec![lsm(Tokens, 1)],
-        // A replay has to come behind a flush of newer versions, and work behind that.
-        Bug::RangeEndsInBuffer => vec![be_tree(Crash { states_per_life: 60, ..crashes() }, 1)],
         Bug::BackupMissesNewTree => vec![listing()],
         _ => return None,
     };

@@ -181,7 +181,7 @@ impl<'a> Merging<'a> {
                 retention: &retention,
                 removed,
                 // A removal that is replayed comes to a buffer again, over newer versions.
-                is_removed_for_good: planted!(RangeEndsInBuffer),
+                is_removed_for_good: false,
                 is_oldest: is_leaf,
                 bytes_max,
             };

@@ -394,9 +394,6 @@ bugs! {
     TombstoneStopsAbove: "tombstone-stops-above", BeTree;
     /// Overflow values that flushes leave out are not given up: their pages leak.
     LeftOutValueLeaks: "left-out-value-leaks", BeTree;
-    /// Operands over a removal of a range become values in a buffer, although values that are newer than the
-    /// removal lie below it after a replay: these are lost.
-    RangeEndsInBuffer: "range-ends-in-buffer", BeTree;
     /// A removal of a range that comes to a leaf removes nothing there: removed records come back.
     RangeEndsAboveLeaf: "range-ends-above-leaf", BeTree;
     /// A part is changed while a task makes room in it: what one of them does is lost.
