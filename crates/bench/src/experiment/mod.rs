@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flashgrain::{Db, Durability, ErrorKind, Stats};
+use flashgrain_advisor::Drive;
 use flashgrain_profile::Error;
 use flashgrain_report::unit;
 use flashgrain_ssdsim::SimConfig;
@@ -35,6 +36,7 @@ pub use trees::{Structure, TreesOptions, TreesResult, trees};
 use crate::benchmark::Benchmark as _;
 use crate::drive::{Driven, Span, drive};
 use crate::fill::{Filled, Filling, Order, fill};
+use crate::keys::Distribution;
 use crate::listener::Listener;
 use crate::measure::Inside;
 use crate::processor::ProcessorCosts;
@@ -173,6 +175,31 @@ impl Experiment<'_> {
         };
         self.listener.note(&costs.describe());
         Ok(costs)
+    }
+
+    /// What predictions need to know: the drive as its profile has it, and the skew of keys. All that is
+    /// measured beside them has the same processor costs.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] without a profile, or for a distribution that predictions do not know.
+    fn prepare_predictions(&mut self) -> anyhow::Result<(Drive, f64)> {
+        let Some(profile) = &self.options.store.profile else {
+            let wanted = "predictions need the drive's profile: name it with --profile";
+            return Err(Error::Argument(wanted.into()).into());
+        };
+        let drive = Drive::of(profile);
+        let skew = match self.options.distribution {
+            Distribution::Uniform => 0.0,
+            Distribution::Zipf { theta } => theta,
+            Distribution::Latest { .. } => {
+                let wanted = "predictions know uniform and zipf distributions only";
+                return Err(Error::Argument(wanted.into()).into());
+            }
+        };
+        if self.options.simulated().is_some() {
+            self.options.processor = Some(self.processor_costs()?);
+        }
+        Ok((drive, skew))
     }
 
     /// Measures `work` in a place that is there, after so many operations that bring it into its steady

@@ -5,13 +5,11 @@ use std::sync::atomic::Ordering;
 
 use flashgrain_advisor::engine::predicted_store_rate;
 use flashgrain_advisor::workload::{Durability, Operations, Records as AdvisedRecords};
-use flashgrain_advisor::{Drive, Interval, Workload};
-use flashgrain_profile::Error;
+use flashgrain_advisor::{Interval, Workload};
 use flashgrain_report::unit;
 use serde::Serialize;
 
 use super::{Experiment, Operation, operate};
-use crate::keys::Distribution;
 use crate::store::{Options, StoreLocation};
 
 /// All sizes, and how well the predictions did.
@@ -63,24 +61,7 @@ pub fn nodes(
     sizes_bytes: &[u64],
     range_bytes: u64,
 ) -> anyhow::Result<NodesResult> {
-    let Some(profile) = experiment.options.store.profile.clone() else {
-        return Err(
-            Error::Argument("predictions need the drive's profile: name it with --profile".into()).into()
-        );
-    };
-    let drive = Drive::of(&profile);
-    let skew = match experiment.options.distribution {
-        Distribution::Uniform => 0.0,
-        Distribution::Zipf { theta } => theta,
-        Distribution::Latest { .. } => {
-            let wanted = "predictions know uniform and zipf distributions only";
-            return Err(Error::Argument(wanted.into()).into());
-        }
-    };
-    if experiment.options.simulated().is_some() {
-        // All sizes have the same processor costs.
-        experiment.options.processor = Some(experiment.processor_costs()?);
-    }
+    let (drive, skew) = experiment.prepare_predictions()?;
     let record_bytes = experiment.options.records.record_bytes();
     let range_records = u32::try_from(range_bytes / record_bytes.max(1)).unwrap_or(u32::MAX).max(1);
     let asked = [Operation::Lookup, Operation::Range(range_records)];
@@ -196,7 +177,7 @@ impl Point {
         predicted: Interval { low: 0.0, value: 0.0, high: 0.0 },
     };
 
-    /// Of the prediction, as a share of what was measured.
+    /// The prediction's error, as a share of what was measured.
     fn error(&self) -> f64 {
         (self.predicted.value / self.operations_per_s - 1.0).abs()
     }

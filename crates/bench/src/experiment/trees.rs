@@ -15,7 +15,6 @@ use serde::Serialize;
 
 use super::nodes::workload;
 use super::{Experiment, Operation, operate};
-use crate::keys::Distribution;
 use crate::store::{Store, StoreLocation, TREE};
 
 /// A structure of trees.
@@ -105,23 +104,7 @@ const UTILISATION: f64 = 0.55;
 /// # Errors
 /// [`Error::Argument`] without a profile, otherwise errors of the target and the stores.
 pub fn trees(mut experiment: Experiment<'_>, asked: &TreesOptions) -> anyhow::Result<TreesResult> {
-    let Some(profile) = experiment.options.store.profile.clone() else {
-        let wanted = "predictions need the drive's profile: name it with --profile";
-        return Err(Error::Argument(wanted.into()).into());
-    };
-    let drive = Drive::of(&profile);
-    let skew = match experiment.options.distribution {
-        Distribution::Uniform => 0.0,
-        Distribution::Zipf { theta } => theta,
-        Distribution::Latest { .. } => {
-            let wanted = "predictions know uniform and zipf distributions only";
-            return Err(Error::Argument(wanted.into()).into());
-        }
-    };
-    if experiment.options.simulated().is_some() {
-        // All trees have the same processor costs.
-        experiment.options.processor = Some(experiment.processor_costs()?);
-    }
+    let (drive, skew) = experiment.prepare_predictions()?;
     let mut measured = Vec::new();
     for structure in &asked.structures {
         experiment.listener.note(&format!("{structure:?}"));
@@ -246,7 +229,7 @@ impl Structure {
         }
     }
 
-    /// As the advisor knows the tree with this layout.
+    /// The tree with this layout, as the advisor knows it.
     fn predicted(self, layout: &[Decision], declared: LsmWorkload) -> TreeStructure {
         let count = |of: fn(&Setting) -> Option<flashgrain::Count>| {
             let found = layout.iter().find_map(|decision| of(&decision.setting));
@@ -304,7 +287,7 @@ impl Row {
 }
 
 impl Pair {
-    /// Of the prediction, as a share of what was measured.
+    /// The prediction's error, as a share of what was measured.
     fn error(self) -> f64 {
         (self.predicted / self.measured.max(f64::MIN_POSITIVE) - 1.0).abs()
     }
