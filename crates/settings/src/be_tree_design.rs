@@ -43,9 +43,9 @@ const ENTRY_BYTES: f64 = 24.0;
 const PIVOTS_FRACTION_MAX: f64 = 0.375;
 /// Messages of a flush for each basement node that it rewrites.
 const MESSAGES_MIN: f64 = 3.0;
-/// Of a part, so much is filled with pivots and messages.
+/// So much of a part is filled with pivots and messages.
 const FILLED: f64 = 0.875;
-/// Of a basement node, so much is in use after random inserts.
+/// So much of a basement node is in use after random inserts.
 const BASEMENT_FILL: f64 = core::f64::consts::LN_2;
 /// Bytes written for each byte of a new image: the cleaner's, in a store that is 0.55 full.
 const CLEANING: f64 = 1.4;

@@ -156,7 +156,7 @@ fn structures_of_trees_are_measured_beside_what_the_profile_predicts() {
         }
         let written = number(&operations[2]["written_bytes"]["measured"]);
         assert!(written > 0.0, "{tree}");
-        // Not how well: that depends on the profile, and this one was short.
+        // The size of the error depends on the profile, and this one was short.
         assert!(number(&tree["median_error_of_counts"]).is_finite(), "{tree}");
     }
     // The depth experiment has shown what a busy drive transfers in the time of a setup.

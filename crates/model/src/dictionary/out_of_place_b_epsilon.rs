@@ -40,9 +40,9 @@ pub struct OutOfPlaceBEpsilonTree {
 const PART_PER_BASEMENT_MIN: f64 = 4.0;
 /// A part takes at most this part of the memory.
 const PART_MEMORY_DIVISOR: f64 = 8.0;
-/// Of a part, one in so many bytes is left for pivots to come.
+/// One in so many bytes of a part is left for pivots to come.
 const SLACK_DIVISOR: f64 = 8.0;
-/// And at least room for so many of the longest, which have a quarter of a basement node.
+/// A part has at least room for so many of the longest, which have a quarter of a basement node.
 const LONG_PIVOTS: f64 = 2.0;
 /// Pivots take at most this part of a part before its node is divided: three quarters of a half.
 const PIVOTS_FRACTION_MAX: f64 = 0.375;
@@ -54,7 +54,7 @@ const PADDING_BYTES: f64 = 2.0;
 const PAGE_HEADER_BYTES: f64 = 48.0;
 /// Basement nodes that a flush reads side by side at most.
 const BASEMENTS_AT_ONCE: f64 = 32.0;
-/// And at most this part of the memory.
+/// They take at most this part of the memory.
 const BATCH_MEMORY_DIVISOR: f64 = 32.0;
 /// Parts that flushes read at a time.
 const PARTS_AT_ONCE: f64 = 2.0;
@@ -154,7 +154,7 @@ impl OutOfPlaceBEpsilonTree {
             _ => self.fanout,
         };
         let mut flows = Vec::with_capacity(parts.len());
-        // From memtables, in portions.
+        // Memtables give their messages in portions.
         let portion = 0.375 * self.part_bytes(situation) / message_bytes;
         let mut coming = portion.max(1.0);
         for height in (0..parts.len()).rev() {

@@ -59,14 +59,14 @@ fn busy_seconds(points: &[Point]) -> Vec<(f64, f64, f64)> {
     sizes
 }
 
-/// From the smallest and the largest random read of a busy drive: setup and transfer are a line.
+/// The smallest and the largest random read of a busy drive give setup and transfer, which are a line.
 fn busy_half_bandwidth(known: &DecisionInputs<'_>) -> Decision {
     let sizes = busy_seconds(&known.measurements.depth);
     let default = |why: &str| default(Setting::BusyHalfBandwidth(DEFAULT_BUSY_HALF_BANDWIDTH), why);
     let (Some(small), Some(large)) = (sizes.first(), sizes.last()) else {
         return default("depth was not run");
     };
-    // By these factors the two times are moved apart, or together.
+    // These factors move the two times apart, or together.
     let half = |moved: f64| {
         let per_byte = (large.1 * moved - small.1 / moved) / (large.0 - small.0);
         (per_byte > 0.0).then(|| (small.1 / moved / per_byte - small.0).max(small.0 / 2.0))

@@ -12,7 +12,7 @@ use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
 use crate::header::PageId;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::JoinHandle;
 
 /// A part is to have room for this part of itself.
@@ -34,6 +34,22 @@ impl Ahead {
     }
 }
 
+/// A task that makes room. It counts until it has ended, also by a panic.
+struct AtWork(Arc<BeTree>);
+
+impl AtWork {
+    fn begin(tree: &Arc<BeTree>) -> Self {
+        tree.ahead.at_work.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(tree))
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.ahead.at_work.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl BeTree {
     /// Has room made in a part of which so many bytes are in use, if there will soon be none, and memory for
     /// it. The caller may change it.
@@ -46,18 +62,14 @@ impl BeTree {
         if self.ahead.at_work.load(Ordering::Relaxed) + 1 >= self.children_at_once() {
             return;
         }
-        self.ahead.at_work.fetch_add(1, Ordering::Relaxed);
-        let task = self.shared.executor.run_for(move || {
-            let made = own.make_room(id, level, wanted_bytes);
-            own.ahead.at_work.fetch_sub(1, Ordering::Relaxed);
-            made
-        });
+        let at_work = AtWork::begin(&own);
+        let task = self.shared.executor.run_for(move || at_work.0.make_room(id, level, wanted_bytes));
         let before = self.ahead.tasks().insert(id, task);
         debug_assert!(before.is_none(), "two make room in page {}", id.0);
     }
 
-    /// Of groups from the largest one on, the first that is on its way to a child in which nobody makes room
-    /// at present, unless that is much smaller than the largest.
+    /// The first group, from the largest one on, that is on its way to a child in which nobody makes room at
+    /// present, unless it is much smaller than the largest.
     pub(super) fn fullest_idle<'g>(&self, groups: &'g [Group]) -> Option<&'g Group> {
         let fullest = groups.first()?;
         let tasks = self.ahead.tasks();
@@ -69,12 +81,12 @@ impl BeTree {
     /// Waits until nobody makes room in a part any more; whether somebody did.
     ///
     /// # Errors
-    /// Of who made it.
+    /// The errors of who made it.
     pub(super) fn wait_for_room(&self, id: PageId) -> Result<bool, Error> {
+        let Some(task) = self.ahead.tasks().remove(&id) else { return Ok(false) };
         if planted!(PartChangedByTwo) {
             return Ok(false);
         }
-        let Some(task) = self.ahead.tasks().remove(&id) else { return Ok(false) };
         task.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         Ok(true)
     }
@@ -82,7 +94,7 @@ impl BeTree {
     /// Waits until nobody makes room in any part any more.
     ///
     /// # Errors
-    /// Of one of those who made it.
+    /// The error of one of those who made it.
     pub(super) fn wait_for_all_room(&self) -> Result<(), Error> {
         let mut made = Ok(());
         loop {

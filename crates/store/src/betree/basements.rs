@@ -132,9 +132,8 @@ impl BeTree {
     fn flush_in_place(&self, id: PageId, groups: &[Group]) -> Result<Option<bool>, Error> {
         let mut all = Vec::with_capacity(groups.len());
         for group in groups {
-            let numbers = group.messages.start as u32..group.messages.end as u32;
-            let (_, messages) =
-                self.look((id, LEVEL_MIN), Access::Normal, |part| part.copied(numbers.clone()))?;
+            let copied = |part: Part<'_>| part.copied(group.numbers());
+            let (_, messages) = self.look((id, LEVEL_MIN), Access::Normal, copied)?;
             let Some(messages) = messages else { return Ok(None) };
             let (guard, _) = self.look((group.child, 0), Access::Scan, |_| ())?;
             let mut merging = Merging::new(self);

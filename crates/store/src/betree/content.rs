@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::messages::Messages;
-use super::part::{ENTRY_BYTES, SLOT_BYTES, SLOTS};
+use super::part::{ENTRY_BYTES, Numbers, SLOT_BYTES, SLOTS};
 use crate::buffered::{Fragment, RangeTombstones};
 use crate::header::PageId;
 use crate::page::padded;
@@ -39,6 +39,13 @@ pub(super) struct Group {
     /// Their numbers.
     pub messages: Range<usize>,
     pub bytes: u64,
+}
+
+impl Group {
+    /// The numbers of its messages in a page.
+    pub fn numbers(&self) -> Numbers {
+        self.messages.start as u32..self.messages.end as u32
+    }
 }
 
 impl Pivot {

@@ -370,9 +370,8 @@ impl BeTree {
     fn move_in_place(&self, (id, level): (PageId, u16), group: &Group) -> Result<bool, Error> {
         let guards = self.fresh(&[id, group.child])?;
         let upper = Part::new(guards[0].page());
-        let numbers = group.messages.start as u32..group.messages.end as u32;
         let (Some(messages), Some(gone)) =
-            (upper.copied(numbers), Changes::without(upper, std::slice::from_ref(group)))
+            (upper.copied(group.numbers()), Changes::without(upper, std::slice::from_ref(group)))
         else {
             return Ok(false);
         };

@@ -59,7 +59,7 @@ impl Changes {
     pub fn without(page: Part<'_>, groups: &[Group]) -> Option<Self> {
         let mut changes = Self::default();
         for group in groups {
-            let mut numbers = group.messages.start as u32..group.messages.end as u32;
+            let mut numbers = group.numbers();
             if numbers.len() > 1 && planted!(MessageStaysAbove) {
                 numbers.start += 1;
             }
@@ -68,7 +68,7 @@ impl Changes {
         changes.is_possible(page).then_some(changes)
     }
 
-    /// In the place of some messages of a page come others. `None` as with [`Changes::without`].
+    /// Other messages come into the place of some of a page's. `None` as with [`Changes::without`].
     pub fn replace(
         &mut self,
         page: Part<'_>,

@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(numbers(given, learned(4 << 10)).0, 2 << 20);
         let [of_node, of_fanout] = reasons(given, learned(4 << 10)).try_into().unwrap();
         assert!(of_node == "set by hand" && of_fanout.contains("1/α"), "{of_node}, {of_fanout}");
-        // In other surroundings the tree stays as it is.
+        // The tree stays as it is in other surroundings.
         let decided = Decided::of(BeTreeOptions::new(), 0, learned(4 << 10)).unwrap();
         let elsewhere = decided.decisions(2, learned(4 << 10));
         assert_eq!(elsewhere[1].because, "decided when the tree was made");

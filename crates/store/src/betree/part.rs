@@ -39,7 +39,7 @@ const LEVEL: u32 = PAGE_HEADER_BYTES;
 const MESSAGES: u32 = LEVEL + 4;
 const RANGES: u32 = LEVEL + 8;
 const LEFT: u32 = LEVEL + 12;
-/// In the word of [`LEFT`] bytes.
+/// A bit of the word of [`LEFT`] bytes.
 const MAY_GO: u32 = 1 << 31;
 /// Where offsets begin.
 pub(super) const SLOTS: u32 = LEVEL + 16;
@@ -68,7 +68,7 @@ pub(super) struct Summary {
 /// What is behind a page's counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
-    /// Of gone messages.
+    /// Bytes that gone messages have left behind.
     pub bytes: u32,
     /// Whether some of the page's versions may be unneeded one day.
     pub may_go: bool,

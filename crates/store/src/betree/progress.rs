@@ -11,7 +11,7 @@ use crate::log::Timestamp;
 pub(super) struct Progress {
     /// Everything before this key is in pages.
     pub from: Vec<u8>,
-    /// Of the key itself, versions up to this commit are.
+    /// Versions of the key itself up to this commit are there, too.
     up_to: Timestamp,
 }
 
@@ -21,7 +21,7 @@ impl Progress {
         Self { from: key.to_vec(), up_to: Timestamp(0) }
     }
 
-    /// Of the key, versions up to this one have come, too.
+    /// Versions of the key up to this one have come, too.
     pub fn within(key: &[u8], version: Version) -> Self {
         Self { from: key.to_vec(), up_to: version.timestamp() }
     }

@@ -169,7 +169,7 @@ impl BeTreeScan {
     }
 
     fn read_ahead(&self, children: &[PageId], pivot: usize) {
-        // As many as were passed: nobody knows how far the scan goes.
+        // It reads as many as it has passed: nobody knows how far the scan goes.
         let ahead = self.ahead.min(self.passed) as usize;
         if ahead == 0 || self.basement == Some(children[pivot]) {
             return;

@@ -62,7 +62,7 @@ pub(crate) struct BeTree {
     pub(super) operator: Option<Arc<TreeOperator>>,
     pub(super) counters: Counters,
     memtables: RwLock<Memtables>,
-    /// Of the oldest frozen memtable.
+    /// How far the oldest frozen memtable has come.
     progress: Mutex<Progress>,
     pub(super) turns: Turns,
     pub(super) ahead: Ahead,
@@ -190,7 +190,7 @@ impl BeTree {
 
     /// Bytes of the pages that a flush changes in a section, with new ones, more or less.
     pub(super) fn flush_bytes(&self) -> u64 {
-        // As many again have room made ahead.
+        // Room is made ahead in as many again.
         let more_at_once = 2 * (self.children_at_once() as u64 - 1);
         4 * self.shape.part_bytes() + self.leaf_batch_bytes() + more_at_once * self.child_flush_bytes()
     }

@@ -19,7 +19,7 @@ use crate::study::subject::Subject;
 
 /// Sizes of reads: one block to 16 MiB in the paper, here to what the store has some of.
 const READ_BYTES: (u64, u64) = (4 << 10, 16 << 20);
-/// At least so many reads have room beside each other.
+/// Memory has room for at least so many reads beside each other.
 const PLACES_MIN: u64 = 8;
 
 /// Reads of each size.
@@ -36,7 +36,7 @@ pub(super) const UNIT_BYTES: f64 = 4096.0;
 pub(super) struct DriveCosts {
     pub setup_seconds: f64,
     pub transfer_seconds_per_byte: f64,
-    /// Of the line through the reads.
+    /// The error of the line through the reads.
     pub r_squared: Option<f64>,
 }
 

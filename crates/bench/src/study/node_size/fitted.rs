@@ -11,7 +11,7 @@ use crate::study::subject::Measured;
 pub(super) struct Fitted {
     pub setup_seconds: f64,
     pub transfer_seconds_per_byte: f64,
-    /// For blocks of 4 KiB, as in the paper's Table 2.
+    /// Blocks have 4 KiB, as in the paper's Table 2.
     pub alpha: f64,
     /// How far that is from the drive's own α, as a share of that.
     pub alpha_difference: f64,

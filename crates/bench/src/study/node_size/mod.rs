@@ -69,7 +69,7 @@ const SEGMENT_BYTES: u64 = 1 << 20;
 /// and no more than the root of the smallest ones has room for.
 const MEMTABLE_BYTES: u64 = 128 << 10;
 
-/// Of operations that count, one in so many is made before them.
+/// One operation for so many that count is made before them.
 const WARMUP_DIVISOR: u64 = 2;
 
 /// What the study is asked.
