@@ -55,7 +55,8 @@ struct Point {
 /// `range_bytes`.
 ///
 /// # Errors
-/// [`Error::Argument`](flashgrain_profile::Error::Argument) without a profile, otherwise errors of the target and the stores.
+/// [`Error::Argument`](flashgrain_profile::Error::Argument) without a profile, otherwise errors of the
+/// target and the stores.
 pub fn nodes(
     mut experiment: Experiment<'_>,
     sizes_bytes: &[u64],
