@@ -22,6 +22,7 @@
 //!    new one.
 
 mod couples;
+mod fields;
 mod leaks;
 mod ledger;
 mod pairs;

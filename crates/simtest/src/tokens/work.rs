@@ -9,6 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::couples::Couples;
+use super::fields::Field;
 use super::ledger::{Ledger, TASKS_MAX};
 use super::pairs::Pairs;
 use super::token_keys::{Laid, PLACES, TOKENS, TokenKey, TokenTrees, complete, decode, encode};
@@ -55,6 +56,8 @@ pub struct Trees {
     pub couples: Couples,
     /// Records that come one by one and go by ranges.
     pub ashes: Tree,
+    /// Where each task removes ranges of its own records.
+    pub fields: Tree,
     /// Others.
     pub others: Tree,
 }
@@ -70,6 +73,7 @@ impl Trees {
             pairs: Pairs::of(db)?,
             couples: Couples::of(db)?,
             ashes: db.tree("ashes")?,
+            fields: Field::tree_of(db)?,
             others: db.tree("others")?,
         })
     }
@@ -87,7 +91,8 @@ impl Trees {
 
     /// All, with everything in them.
     pub fn all(&self) -> impl Iterator<Item = &Tree> {
-        self.places.trees().iter().chain([self.pairs.tree(), self.couples.tree(), &self.ashes, &self.others])
+        let others = [self.pairs.tree(), self.couples.tree(), &self.ashes, &self.fields, &self.others];
+        self.places.trees().iter().chain(others)
     }
 }
 
@@ -108,6 +113,7 @@ pub struct Work {
     random: Pcg64,
     task: usize,
     kept: Vec<(Snapshot, Laid)>,
+    field: Field,
 }
 
 impl Work {
@@ -115,7 +121,9 @@ impl Work {
     pub fn new(db: &Db, trees: &Trees, ledger: &Arc<Ledger>, seed: u64, task: usize) -> Self {
         let random = Pcg64::seed_from_u64(seed << 8 ^ task as u64);
         let (db, trees, ledger) = (db.clone(), trees.clone(), Arc::clone(ledger));
-        Self { db, trees, ledger, random, task: task % TASKS_MAX, kept: Vec::new() }
+        let task = task % TASKS_MAX;
+        let field = Field::new(&trees.fields, task);
+        Self { db, trees, ledger, random, task, kept: Vec::new(), field }
     }
 
     /// Does it all.
@@ -125,7 +133,7 @@ impl Work {
     pub fn run(mut self, habit: Habit, steps: u32) -> Result<(), Stop> {
         for _ in 0..steps {
             let first = if habit == Habit::Blind { BLIND_FROM } else { 0 };
-            match self.random.random_range(first..20) {
+            match self.random.random_range(first..21) {
                 0..5 => self.move_one()?,
                 5..7 => self.move_range()?,
                 7..9 => self.watch()?,
@@ -140,6 +148,7 @@ impl Work {
                 15..17 => self.trees.couples.change(&self.db, &mut self.random)?,
                 17 => self.burn()?,
                 18 => self.disturb()?,
+                19 => self.field.work(&self.db, &mut self.random)?,
                 _ => self.rest()?,
             }
         }

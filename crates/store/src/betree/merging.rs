@@ -21,8 +21,9 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// See the module.
 pub(super) struct Merging<'a> {
     tree: &'a BeTree,
-    /// `None` while the log is replayed: everything stays.
     horizon: Option<Arc<dyn Horizon>>,
+    /// `None` while the log is replayed: everything stays.
+    retention: Option<Retention>,
     /// References of overflow values that were left out.
     pub gone: Vec<Vec<u8>>,
 }
@@ -50,7 +51,9 @@ impl Flushed {
 
 impl<'a> Merging<'a> {
     pub fn new(tree: &'a BeTree) -> Self {
-        Self { tree, horizon: tree.shared.horizon(), gone: Vec::new() }
+        let horizon = tree.shared.horizon();
+        let retention = horizon.as_deref().map(Retention::new);
+        Self { tree, horizon, retention, gone: Vec::new() }
     }
 
     /// A part whose buffer has what comes besides what it had.
@@ -58,8 +61,7 @@ impl<'a> Merging<'a> {
         let mut ranges = before.ranges;
         ranges.extend(&flushed.ranges);
         let messages = self.merge(flushed, &before.messages, &ranges, false);
-        if let Some(horizon) = self.horizon.as_ref().filter(|_| !ranges.is_empty()) {
-            let retention = Retention::new(horizon.as_ref());
+        if let Some(retention) = &self.retention {
             ranges.retain(|range| retention.needed(range, false));
         }
         Content { ranges, messages, ..before }
@@ -146,6 +148,7 @@ impl<'a> Merging<'a> {
             }
             together(&mut versions, newer.iter(news), before.iter(olds));
             let removed = ranges.of(versions.key());
+            preempt!();
             self.leave_out(&mut versions, removed, is_leaf);
             for held in &versions.all {
                 messages.push(versions.key(), held.version, versions.value(held));
@@ -169,16 +172,15 @@ impl<'a> Merging<'a> {
             }
             removed => removed,
         };
-        let Some(horizon) = self.horizon.clone() else { return };
-        let retention = Retention::new(horizon.as_ref());
+        let Self { tree, retention: Some(retention), gone, .. } = self else { return };
         let is_oldest = is_leaf || planted!(TombstoneStopsAbove);
-        self.take_unneeded(&retention, versions, removed, is_oldest);
+        take_unneeded(retention, versions, (removed, is_oldest), gone);
         if versions.all.iter().any(|held| held.version.is_operands()) {
-            let operator = self.tree.operator.as_deref();
-            let bytes_max = self.tree.shape.value_bytes_max();
+            let operator = tree.operator.as_deref();
+            let bytes_max = tree.shape.value_bytes_max();
             let folding = Folding {
                 operator,
-                retention: &retention,
+                retention,
                 removed,
                 // A removal that is replayed comes to a buffer again, over newer versions.
                 is_removed_for_good: false,
@@ -186,8 +188,8 @@ impl<'a> Merging<'a> {
                 bytes_max,
             };
             let failures = folding.fold(versions);
-            self.tree.counters.operator_failures.fetch_add(failures, Relaxed);
-            self.take_unneeded(&retention, versions, removed, is_leaf);
+            tree.counters.operator_failures.fetch_add(failures, Relaxed);
+            take_unneeded(retention, versions, (removed, is_leaf), gone);
         }
     }
 
@@ -203,18 +205,18 @@ impl<'a> Merging<'a> {
             gone.for_each(|reference| horizon.overflow_is_gone(&reference));
         }
     }
+}
 
-    fn take_unneeded(
-        &mut self,
-        retention: &Retention<'_>,
-        versions: &mut KeyVersions,
-        removed: Option<&Fragment>,
-        is_leaf: bool,
-    ) {
-        for held in retention.take_unneeded(&mut versions.all, removed, is_leaf) {
-            if held.version.is_overflow() {
-                self.gone.push(versions.value(&held).to_vec());
-            }
+/// Takes out of a key's versions those that nobody will see, and notes the overflow values among them.
+fn take_unneeded(
+    retention: &Retention,
+    versions: &mut KeyVersions,
+    (removed, is_oldest): (Option<&Fragment>, bool),
+    gone: &mut Vec<Vec<u8>>,
+) {
+    for held in retention.take_unneeded(&mut versions.all, removed, is_oldest) {
+        if held.version.is_overflow() {
+            gone.push(versions.value(&held).to_vec());
         }
     }
 }

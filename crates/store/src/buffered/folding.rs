@@ -18,7 +18,7 @@ use crate::log::Timestamp;
 /// See the module.
 pub(crate) struct Folding<'a> {
     pub operator: Option<&'a TreeOperator>,
-    pub retention: &'a Retention<'a>,
+    pub retention: &'a Retention,
     /// The removals of ranges that have the key.
     pub removed: Option<&'a Fragment>,
     /// Whether all versions of the key that are elsewhere are older than these removals, or newer than all

@@ -2,26 +2,30 @@
 
 use super::ranges::Fragment;
 use super::versions::{Held, KeyVersions};
-use crate::index::{Horizon, Version};
+use crate::index::{ActiveSnapshots, Horizon, Version};
 use crate::log::Timestamp;
 
-/// What decides that a version may go.
-pub(crate) struct Retention<'a> {
-    horizon: &'a dyn Horizon,
-    /// All commits up to this one can be seen. It was read before snapshots are looked at, so that a
+/// What decides that a version may go: one of these for all versions that are merged, as those that stay and
+/// those that hide them must be judged by the same snapshots. Whether snapshots end meanwhile does not matter.
+pub(crate) struct Retention {
+    /// All commits up to this one can be seen. It was read before snapshots were looked at, so that a
     /// snapshot that comes later sees at least these.
     pub visible: Timestamp,
+    snapshots: ActiveSnapshots,
+    /// No commit up to this one is replayed.
+    replayed_behind: Timestamp,
 }
 
-impl<'a> Retention<'a> {
+impl Retention {
     /// As of now.
-    pub fn new(horizon: &'a dyn Horizon) -> Self {
-        Self { horizon, visible: horizon.visible() }
+    pub fn new(horizon: &dyn Horizon) -> Self {
+        let visible = horizon.visible();
+        Self { visible, snapshots: horizon.snapshots().now(), replayed_behind: horizon.replayed_behind() }
     }
 
     /// Whether a snapshot sees what was committed at the first of these, and replaced at the second.
     fn is_seen(&self, from: Timestamp, until: Timestamp) -> bool {
-        self.horizon.snapshots().any_within(from, until)
+        self.snapshots.any_within(from, until)
     }
 
     /// Takes out of the versions of a key, the newest first, those that nobody will see, and returns them.
@@ -66,7 +70,7 @@ impl<'a> Retention<'a> {
     /// Whether a crash may come after which the log is replayed from this commit or an earlier one. It has
     /// operands where merges have left nothing, and what they were over is gone.
     fn may_be_replayed(&self, timestamp: Timestamp) -> bool {
-        timestamp > self.horizon.replayed_behind()
+        timestamp > self.replayed_behind
     }
 
     /// Whether operands of two commits, the older one first, may become one version, of the newer one.
@@ -157,6 +161,20 @@ mod tests {
         assert_eq!(left_of(&[7, 5], &[6], 20, &[5], false), [7, 5]);
         assert_eq!(left_of(&[7, 5], &[9, 6, 2], 20, &[5, 8], false), [7, 5]);
         assert_eq!(left_of(&[7, 5], &[4], 20, &[], true), [7]);
+    }
+
+    #[test]
+    fn regression_a_snapshot_that_comes_meanwhile_keeps_nothing_whose_removal_went() {
+        let horizon = FixedHorizon::new(20, 20, &[]);
+        let retention = Retention::new(&horizon);
+        let range = Fragment { lower: vec![0], upper: vec![9], removed_at: vec![Timestamp(9)] };
+        assert!(retention.needed(&range, true).is_empty());
+        let taken = horizon.snapshots().take(Timestamp(0), |_| {
+            let mut versions = versions(&[5]);
+            assert_eq!(retention.take_unneeded(&mut versions, Some(&range), true).len(), 1);
+            Ok(Timestamp(20))
+        });
+        taken.unwrap();
     }
 
     #[test]

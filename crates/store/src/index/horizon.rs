@@ -41,7 +41,7 @@ impl FixedHorizon {
         let (visible, replayed_behind) = (Timestamp(visible), Timestamp(replayed_behind));
         let own = Self { visible, replayed_behind, ..Self::default() };
         for timestamp in snapshots {
-            own.snapshots.take(|_| Ok(Timestamp(*timestamp))).unwrap();
+            own.snapshots.take(Timestamp(0), |_| Ok(Timestamp(*timestamp))).unwrap();
         }
         own
     }

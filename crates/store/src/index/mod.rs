@@ -70,7 +70,7 @@ pub(crate) use own_operators::own_operators;
 pub use own_operators::{AddOperator, AppendOperator};
 pub(crate) use piece::{Direction, Fate, Piece, behind, separator};
 pub(crate) use prior::Prior;
-pub(crate) use snapshots::Snapshots;
+pub(crate) use snapshots::{ActiveSnapshots, Snapshots};
 pub(crate) use unmerged::{Base, Unmerged};
 pub(crate) use version::{VERSION_BYTES, Version};
 

@@ -29,26 +29,40 @@ pub(crate) struct Snapshots {
     unkept: AtomicU64,
 }
 
-#[derive(Default)]
-struct ActiveSnapshots {
-    coming: usize,
+/// The snapshots at one time.
+#[derive(Clone, Default)]
+pub(crate) struct ActiveSnapshots {
+    /// Those that are being taken: what was visible when they announced themselves. They will see at least
+    /// that.
+    coming: Vec<u64>,
+    /// How many there are of each timestamp.
     active: BTreeMap<u64, usize>,
 }
 
+impl ActiveSnapshots {
+    /// Whether a snapshot in use, or one that is coming, may be in `from..until`.
+    pub fn any_within(&self, from: Timestamp, until: Timestamp) -> bool {
+        let may_be_before = |visible: &u64| *visible < until.0 || planted!(SnapshotsLookedAtAgain);
+        self.coming.iter().any(may_be_before)
+            || self.active.range(from.0..until.0.max(from.0)).next().is_some()
+    }
+}
+
 impl Snapshots {
-    /// Takes a snapshot of everything that was committed before. `visible` waits until a commit is visible,
-    /// and returns the last visible one.
+    /// Takes a snapshot of everything that was committed before, of which `announced` is visible. `visible`
+    /// waits until a commit is visible, and returns the last visible one.
     ///
     /// # Errors
     /// Those of `visible`: a commit that failed while it was applied never becomes visible, and it may have
     /// replaced versions without keeping them.
     pub fn take(
         &self,
+        announced: Timestamp,
         visible: impl FnOnce(Timestamp) -> Result<Timestamp, Error>,
     ) -> Result<Timestamp, Error> {
         {
             let mut state = self.state();
-            state.coming += 1;
+            state.coming.push(announced.0);
             self.note(&state);
         }
         preempt!();
@@ -56,7 +70,9 @@ impl Snapshots {
         let taken = visible(unkept);
         preempt!();
         let mut state = self.state();
-        state.coming -= 1;
+        if let Some(own) = state.coming.iter().position(|other| *other == announced.0) {
+            state.coming.swap_remove(own);
+        }
         if let Ok(timestamp) = taken {
             *state.active.entry(timestamp.0).or_default() += 1;
         }
@@ -107,10 +123,14 @@ impl Snapshots {
         state.active.range(timestamp.0..).next().map(|(oldest, _)| Timestamp(*oldest))
     }
 
-    /// Whether a snapshot in use, or one that is coming, may be in `from..until`.
+    /// See [`ActiveSnapshots::any_within`].
     pub fn any_within(&self, from: Timestamp, until: Timestamp) -> bool {
-        let state = self.state();
-        state.coming > 0 || state.active.range(from.0..until.0.max(from.0)).next().is_some()
+        self.state().any_within(from, until)
+    }
+
+    /// Those that there are now.
+    pub fn now(&self) -> ActiveSnapshots {
+        self.state().clone()
     }
 
     fn state(&self) -> MutexGuard<'_, ActiveSnapshots> {
@@ -118,7 +138,7 @@ impl Snapshots {
     }
 
     fn note(&self, state: &ActiveSnapshots) {
-        let newest = if state.coming > 0 {
+        let newest = if !state.coming.is_empty() {
             u64::MAX
         } else {
             state.active.last_key_value().map_or(0, |(newest, _)| (*newest).max(1))
@@ -132,15 +152,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_that_is_coming_may_be_anywhere() {
+    fn a_snapshot_that_is_coming_may_be_anywhere_behind_what_it_was_announced_with() {
         let snapshots = Snapshots::default();
         let within = || snapshots.any_within(Timestamp(5), Timestamp(7));
         assert!(!within());
-        snapshots.state().coming = 1;
-        assert!(within(), "old versions must not be given up before it is known what it sees");
-        snapshots.state().coming = 0;
+        for (announced, is_within) in [(3, true), (6, true), (7, false)] {
+            let taken = snapshots.take(Timestamp(announced), |_| {
+                assert_eq!(within(), is_within, "a snapshot of {announced} or later");
+                Ok(Timestamp(8))
+            });
+            assert!(!within() && snapshots.give_back(taken.unwrap()));
+        }
         for (timestamp, is_within) in [(4, false), (5, true), (6, true), (7, false)] {
-            snapshots.state().active.insert(timestamp, 1);
+            snapshots.take(Timestamp(0), |_| Ok(Timestamp(timestamp))).unwrap();
             assert_eq!(within(), is_within, "a snapshot of {timestamp}");
             assert!(snapshots.give_back(Timestamp(timestamp)));
         }

@@ -16,7 +16,7 @@ pub(super) fn prepare(levels: &Levels) {
 }
 
 /// The next job that only drops tables. It does not wait.
-pub(super) fn pick(levels: &Levels, busy: &Busy, retention: &Retention<'_>) -> Option<Job> {
+pub(super) fn pick(levels: &Levels, busy: &Busy, retention: &Retention) -> Option<Job> {
     levels.runs().enumerate().find_map(|(place, run)| {
         let ranges = run.iter().filter_map(|table| table.known_range_tombstones());
         ranges.flat_map(RangeTombstones::fragments).find_map(|range| {

@@ -13,10 +13,12 @@ use super::table_cursor::Reading;
 use super::tree::Lsm;
 use crate::Error;
 use crate::buffered::{
-    Cursor, Folding, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Retention, Turn,
+    Cursor, Folding, Fragment, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Retention,
+    Turn,
 };
 use crate::header::PageId;
-use crate::index::{Direction, Horizon};
+use crate::index::Direction;
+use crate::log::Timestamp;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
@@ -319,11 +321,12 @@ impl Lsm {
         let Making { ranges, older, to, table, below, goes_on } = *making;
         let (mut output, mut keys, mut unspent_bytes) = (Output::default(), 0_usize, 0);
         let horizon = self.shared.horizon();
+        let retention = horizon.as_deref().map(Retention::new);
         // What they remove may go in any case. Each range is in the table with the key before its cut.
-        let mut left = match &horizon {
-            Some(horizon) => needed(horizon.as_ref(), ranges, older),
-            None => ranges.clone(),
-        };
+        let mut left = ranges.clone();
+        if let Some(retention) = &retention {
+            left.retain(|range| needed(retention, range, older));
+        }
         let new_writer = || TableWriter::new(&self.shared.segments.owned, table);
         let (mut writer, mut versions) = (new_writer(), KeyVersions::default());
         let mut below =
@@ -333,8 +336,10 @@ impl Lsm {
                 break;
             }
             unspent_bytes += versions.bytes() as u64;
-            if let Some(horizon) = &horizon {
-                self.leave_out(horizon.as_ref(), &mut versions, ranges, older, &mut output.gone);
+            preempt!();
+            let again = horizon.as_deref().filter(|_| planted!(SnapshotsLookedAtAgain)).map(Retention::new);
+            if let Some(retention) = again.as_ref().or(retention.as_ref()) {
+                self.leave_out(retention, &mut versions, ranges, older, &mut output.gone);
             }
             // Between keys: the versions of one are in one table.
             let overlaps_much = below.ends_before(versions.key());
@@ -452,15 +457,10 @@ fn written_bytes(made: &[Made]) -> u64 {
     made.iter().map(|made| made.summary.bytes).sum()
 }
 
-/// The removals of ranges that somebody needs.
-fn needed(horizon: &dyn Horizon, ranges: &RangeTombstones, older: &[Run]) -> RangeTombstones {
-    let retention = Retention::new(horizon);
-    let mut left = ranges.clone();
-    left.retain(|range| {
-        let is_oldest = !older.iter().any(|run| !overlapping(run, range.interval()).is_empty());
-        retention.needed(range, is_oldest || planted!(RangeTombstoneDroppedOverOlder))
-    });
-    left
+/// The removals of a range that somebody needs.
+fn needed(retention: &Retention, range: &Fragment, older: &[Run]) -> Vec<Timestamp> {
+    let is_oldest = !older.iter().any(|run| !overlapping(run, range.interval()).is_empty());
+    retention.needed(range, is_oldest || planted!(RangeTombstoneDroppedOverOlder))
 }
 
 impl Lsm {
@@ -468,7 +468,7 @@ impl Lsm {
     /// overflow values among them go into `gone`.
     fn leave_out(
         &self,
-        horizon: &dyn Horizon,
+        retention: &Retention,
         versions: &mut KeyVersions,
         ranges: &RangeTombstones,
         older: &[Run],
@@ -484,7 +484,6 @@ impl Lsm {
             run.get(first).is_some_and(|table| table.covers(versions.key()))
         };
         let is_oldest = !older.iter().any(covers) || planted!(TombstoneDroppedOverOlder);
-        let retention = Retention::new(horizon);
         let mut take_unneeded = |versions: &mut KeyVersions| {
             for held in retention.take_unneeded(&mut versions.all, removed, is_oldest) {
                 if held.version.is_overflow() {
@@ -496,14 +495,8 @@ impl Lsm {
         if versions.all.iter().any(|held| held.version.is_operands()) {
             let bytes_max = self.options.block_bytes() / 4;
             let operator = self.operator.as_deref();
-            let folding = Folding {
-                operator,
-                retention: &retention,
-                removed,
-                is_removed_for_good: true,
-                is_oldest,
-                bytes_max,
-            };
+            let folding =
+                Folding { operator, retention, removed, is_removed_for_good: true, is_oldest, bytes_max };
             let failures = folding.fold(versions);
             self.counters.operator_failures.fetch_add(failures, Ordering::Relaxed);
             take_unneeded(versions);

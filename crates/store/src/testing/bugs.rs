@@ -291,6 +291,9 @@ bugs! {
     TombstoneDroppedOverOlder: "tombstone-dropped-over-older", Lsm;
     /// A merge drops a version that a snapshot sees.
     VersionDroppedUnderSnapshot: "version-dropped-under-snapshot", Lsm;
+    /// A merge looks at the snapshots for each version anew, and takes one that is coming to be anywhere: it
+    /// keeps what it has left out the removal of.
+    SnapshotsLookedAtAgain: "snapshots-looked-at-again", Lsm;
     /// A flushed memtable becomes the oldest run, not the newest one: old values come back.
     NewRunBehindOlder: "new-run-behind-older", Lsm;
     /// A memtable is forgotten when its flush begins: until the end of it records are missing.

@@ -43,7 +43,7 @@ impl Transactions {
     /// # Errors
     /// [`Error::Poisoned`] if a commit failed while it was applied.
     pub fn snapshot(self: &Arc<Self>) -> Result<Snapshot, Error> {
-        let timestamp = self.snapshots.take(|unkept| {
+        let timestamp = self.snapshots.take(self.visible.get(), |unkept| {
             self.visible.wait(unkept, &self.poison)?;
             Ok(self.visible.get())
         })?;

@@ -7,6 +7,7 @@ mod bad_input;
 mod basics;
 mod blocks;
 mod bulk;
+mod clearing;
 mod compact;
 mod contention;
 mod dropped;
