@@ -9,10 +9,10 @@ use super::work::durability;
 use crate::world::Stop;
 
 /// Places of a field.
-const PLACES: u16 = 400;
+const PLACES: u16 = 200;
 
 /// The most places that are sown at once.
-const SOWN: u16 = 120;
+const SOWN: u16 = 60;
 
 const VALUE_BYTES: usize = 40;
 

@@ -16,9 +16,11 @@
 //!    a part (`couples`).
 //! 4. *Ashes.* Records are inserted by all and removed by one task each, by ranges; the removals say how many
 //!    records they removed. The difference must be the number of records left.
-//! 5. *Streams.* Some values come piece by piece, some of them are given up. A crash in the middle of one
+//! 5. *Fields.* What a task has cleared of its own field by a range stays empty until it sows there again
+//!    (`fields`).
+//! 6. *Streams.* Some values come piece by piece, some of them are given up. A crash in the middle of one
 //!    leaves nothing of it, however many checkpoints fell into it (`streams`).
-//! 6. *Leaks.* When all is removed, no page without an owner is left, and the store has as many pages as a
+//! 7. *Leaks.* When all is removed, no page without an owner is left, and the store has as many pages as a
 //!    new one.
 
 mod couples;

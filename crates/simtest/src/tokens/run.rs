@@ -51,7 +51,7 @@ enum End {
 /// The first broken invariant.
 pub fn simulated(seed: u64) -> Result<(), String> {
     let mut random = Pcg64::seed_from_u64(seed ^ STREAM);
-    let shape = Shape { segments: segments_for(44), ..Shape::draw(&mut random) };
+    let shape = Shape { segments: segments_for(64), ..Shape::draw(&mut random) };
     let device = drive(shape.bytes(), seed);
     let _preempted = preempt(random.random(), PREEMPTED_ONE_IN);
     let ledger = Arc::new(Ledger::default());

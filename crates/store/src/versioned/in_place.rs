@@ -8,6 +8,7 @@ use super::ordered_map::OrderedMap;
 use super::scan::VisibleRecords;
 use crate::Error;
 use crate::btree::Change;
+use crate::buffered::Turns;
 use crate::header::PageId;
 use crate::index::{
     Census, Commit, Direction, Found, Index, LeafHint, Limits, May, Newest, OperationCounts, Piece, Prior,
@@ -31,12 +32,14 @@ pub(crate) struct InPlace<M> {
     map: Arc<M>,
     history: Arc<History>,
     counts: OperationCounts,
+    /// Scans sweep tombstones without a lock of the store.
+    sweeps: Arc<Turns>,
 }
 
 impl<M> InPlace<M> {
     /// The tree with this number, of which the map has the newest versions.
     pub fn new(id: TreeId, map: Arc<M>, history: Arc<History>) -> Self {
-        Self { id, map, history, counts: OperationCounts::default() }
+        Self { id, map, history, counts: OperationCounts::default(), sweeps: Arc::default() }
     }
 }
 
@@ -295,7 +298,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
         self.counts.scan();
         let pieces = Arc::clone(&self.map).scan(direction, lower, upper, ahead);
         let (map, history) = (Arc::clone(&self.map), Arc::clone(&self.history));
-        Box::new(VisibleRecords::new(self.id, map, history, pieces, at))
+        Box::new(VisibleRecords::new(self.id, map, history, (pieces, at), Arc::clone(&self.sweeps)))
     }
 
     fn limits(&self) -> Limits {
@@ -313,6 +316,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
     }
 
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
+        let _turn = self.sweeps.take();
         let mut damage = None;
         let census = self.map.walk(page, &mut |key, value| match Version::split(value) {
             Some((version, rest)) => record(key, version, rest),

@@ -6,6 +6,7 @@ use super::history::History;
 use super::ordered_map::{OrderedMap, Pieces};
 use crate::Error;
 use crate::btree::Change;
+use crate::buffered::Turns;
 use crate::index::{Fate, Piece, Steps, TreeId, Version};
 use crate::log::Timestamp;
 
@@ -16,20 +17,21 @@ pub(super) struct VisibleRecords<M> {
     history: Arc<History>,
     pieces: Box<dyn Pieces>,
     at: Timestamp,
+    sweeps: Arc<Turns>,
     /// Keys of tombstones that an earlier run of the store has left.
     leftovers: Vec<(Vec<u8>, Version)>,
 }
 
 impl<M: OrderedMap> VisibleRecords<M> {
-    /// Of the records that `pieces` gives.
+    /// Of the records that `pieces` gives. Who sweeps has the turn of `sweeps`.
     pub fn new(
         id: TreeId,
         map: Arc<M>,
         history: Arc<History>,
-        pieces: Box<dyn Pieces>,
-        at: Timestamp,
+        (pieces, at): (Box<dyn Pieces>, Timestamp),
+        sweeps: Arc<Turns>,
     ) -> Self {
-        Self { id, map, history, pieces, at, leftovers: Vec::new() }
+        Self { id, map, history, pieces, at, sweeps, leftovers: Vec::new() }
     }
 
     /// Decides whether the snapshot sees a record of the map, an older version of it, or none.
@@ -51,7 +53,13 @@ impl<M: OrderedMap> VisibleRecords<M> {
     /// Takes leftover tombstones out of the map: their history ended with the run of the store that made
     /// them.
     fn sweep(&mut self) {
-        for (key, tombstone) in std::mem::take(&mut self.leftovers) {
+        let leftovers = std::mem::take(&mut self.leftovers);
+        if leftovers.is_empty() {
+            return;
+        }
+        // Somebody else sweeps, or walks the tree, which must not change meanwhile.
+        let Some(_turn) = self.sweeps.try_take() else { return };
+        for (key, tombstone) in leftovers {
             if self.history.check().is_err() {
                 return;
             }
