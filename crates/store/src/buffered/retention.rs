@@ -6,7 +6,8 @@ use crate::index::{ActiveSnapshots, Horizon, Version};
 use crate::log::Timestamp;
 
 /// What decides that a version may go: one of these for all versions that are merged, as those that stay and
-/// those that hide them must be judged by the same snapshots. Whether snapshots end meanwhile does not matter.
+/// those that hide them must be judged by the same snapshots. That some of these end meanwhile keeps more
+/// than is needed.
 pub(crate) struct Retention {
     /// All commits up to this one can be seen. It was read before snapshots were looked at, so that a
     /// snapshot that comes later sees at least these.
