@@ -41,6 +41,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 if [[ -z $report ]]; then
     report=$scratch/report.html
-    cargo run --quiet --package flashgrain_report --example report -- "$report" >/dev/null
+    # As the tests of the workspace have built it, if they have.
+    cargo build --quiet --workspace --example report
+    "${CARGO_TARGET_DIR:-target}/debug/examples/report" "$report" >/dev/null
 fi
 python3 scripts/check_report.py --browser "$browser" --user-data "$scratch/chromium" "${arguments[@]}" "$report"

@@ -119,7 +119,8 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
         Bug::FrozenMemtableNotReplayed | Bug::OperandsJoinedAcrossSnapshot | Bug::ReadErrorEndsTable => {
             vec![lsm(Errors { habits: Some(Habits::many_records()) }, 1), lsm(Errors { habits: None }, 1)]
         }
-        Bug::MergesGoOnWhenClosed => vec![lsm(Tokens, 1)],
+        Bug::MergesGoOnWhenClosed | Bug::SnapshotsLookedAtAgain => vec![lsm(Tokens, 1)],
+        Bug::NewestMemtableFlushedFirst => vec![lsm(Counting, 1)],
         Bug::BackupMissesNewTree => vec![listing()],
         _ => return None,
     };
