@@ -56,8 +56,8 @@ const PAGE_HEADER_BYTES: f64 = 48.0;
 const BASEMENTS_AT_ONCE: f64 = 32.0;
 /// They take at most this part of the memory.
 const BATCH_MEMORY_DIVISOR: f64 = 32.0;
-/// Parts that flushes read at a time.
-const PARTS_AT_ONCE: f64 = 2.0;
+/// Parts that flushes read side by side.
+const PARTS_AT_ONCE: f64 = 16.0;
 /// Bytes that a range query asks for ahead at most.
 const READ_AHEAD_BYTES: f64 = 524_288.0;
 
