@@ -20,7 +20,7 @@ const VALUE_BYTES: usize = 40;
 pub struct Field {
     tree: Tree,
     task: usize,
-    /// Where nothing is.
+    /// The places, from the first up to but without the second, where nothing may be.
     cleared: Option<[u16; 2]>,
 }
 
@@ -33,7 +33,7 @@ impl Field {
         db.tree("fields")
     }
 
-    /// That of a task, of which nothing is known yet.
+    /// The field of a task. Nothing is known of what lies there.
     pub fn new(tree: &Tree, task: usize) -> Self {
         Self { tree: tree.clone(), task, cleared: None }
     }
@@ -43,10 +43,10 @@ impl Field {
         [self.task as u8, high, low]
     }
 
-    /// Looks whether what was cleared is, sows a part of the field, and clears it and more.
+    /// Checks that what was cleared is still empty, sows a part of the field, and clears that part and more.
     ///
     /// # Errors
-    /// The store's; something that was removed is there.
+    /// The store's; a record that was removed is there.
     pub fn work(&mut self, db: &Db, random: &mut Pcg64) -> Result<(), Stop> {
         self.look()?;
         self.cleared = None;

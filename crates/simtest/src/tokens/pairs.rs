@@ -69,7 +69,7 @@ impl Pairs {
         &self.tree
     }
 
-    /// In a new store: all pairs are at 0.
+    /// Puts all pairs of a new store at 0.
     ///
     /// # Errors
     /// As [`Tree::insert`].

@@ -21,7 +21,7 @@ use crate::world::{Shape, drive, segments_for, small};
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x746f_6b65_6e73;
 
-/// Of the points at which a task may lose its processor, one in so many.
+/// A task loses its processor at one of so many points where it may.
 const PREEMPTED_ONE_IN: u32 = 30;
 
 /// CPU costs in some lives.

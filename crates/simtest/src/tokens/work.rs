@@ -78,7 +78,7 @@ impl Trees {
         })
     }
 
-    /// In a new store: lays all tokens and pairs.
+    /// Lays all tokens and pairs in a new store.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -117,7 +117,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Of a task, of those that are told apart by `task`.
+    /// The work of a task, of those that are told apart by `task`.
     pub fn new(db: &Db, trees: &Trees, ledger: &Arc<Ledger>, seed: u64, task: usize) -> Self {
         let random = Pcg64::seed_from_u64(seed << 8 ^ task as u64);
         let (db, trees, ledger) = (db.clone(), trees.clone(), Arc::clone(ledger));

@@ -22,7 +22,7 @@ use crate::sync::Arc;
 
 /// Basement nodes that are changed in one section, at most.
 const BASEMENTS_PER_SECTION: u64 = 32;
-/// And at most this part of the cache.
+/// They have at most this part of the cache.
 const CACHE_DIVISOR: u64 = 32;
 /// A new basement node is filled up to this part, unless keys come in order.
 const FILLED_TENTHS: u64 = 9;

@@ -21,7 +21,7 @@ const FANOUT_MAX: u32 = 1024;
 /// A memtable has at most this part of the cache and of the log.
 const MEMTABLE_DIVISOR_MIN: u64 = 4;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
-/// On a small device a memtable has at most this part of it.
+/// A memtable has at most this part of a small device.
 const DEVICE_DIVISOR: u64 = 128;
 
 /// How a Bε-tree is kept, as far as one wants to say. Fixed when the tree is created.
@@ -132,7 +132,7 @@ impl Decided {
         }
     }
 
-    /// As options.
+    /// The numbers as options.
     pub fn given(self) -> BeTreeOptions {
         BeTreeOptions {
             node_bytes: Some(self.node_bytes),
@@ -188,7 +188,7 @@ impl Decided {
         decisions
     }
 
-    /// For the catalog.
+    /// The bytes that the catalog has.
     pub fn encode(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [self.node_bytes, self.fanout.into(), self.memtable_bytes, self.given_bits] {
@@ -197,7 +197,7 @@ impl Decided {
         bytes
     }
 
-    /// From the catalog; `None` for what was never written.
+    /// The numbers that the catalog has as bytes; `None` for what was never written.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut number = || varint::take(&mut bytes);
         let decided = Self {

@@ -372,7 +372,7 @@ impl<'a> Part<'a> {
         self.content().map(|content| content.ranges)
     }
 
-    /// Of the kind that leads to a page of this level.
+    /// Whether it is a page of this level, and of the level's kind.
     pub fn is_of_level(self, level: u16) -> bool {
         self.level() == level && Header::of(self.0).kind == kind_of(level) as u8
     }
@@ -459,7 +459,7 @@ fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<Content> 
     if u64::from(SLOTS) + slots * u64::from(SLOT_BYTES) > length {
         return None;
     }
-    // Of an entry: its number, key, and what is behind that.
+    // An entry's number, its key, and what is behind that.
     let entry = |number: u32, has_value: bool| {
         let offset = word(SLOTS + SLOT_BYTES * number)?;
         if !offset.is_multiple_of(4) {

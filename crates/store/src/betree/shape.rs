@@ -9,7 +9,7 @@ use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
 const CACHE_DIVISOR: u64 = 8;
 /// A part has at least so many times the bytes of a basement node; in the smallest caches half as many.
 const PART_PER_BASEMENT_MIN: u64 = 4;
-/// Of a part, one in so many bytes is left for pivots that come when children are split.
+/// One in so many bytes of a part is left for pivots that come when children are split.
 const SLACK_DIVISOR: u64 = 8;
 
 /// See the module.
@@ -29,7 +29,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// With what was decided when the tree was made, in this room.
+    /// The shape that follows from what was decided when the tree was made, in this room.
     pub fn new(decided: Decided, basement_class: usize, room: Room) -> Self {
         let basement_bytes = class_bytes(basement_class);
         let part_bytes = (decided.node_bytes / u64::from(decided.fanout))

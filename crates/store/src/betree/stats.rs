@@ -57,7 +57,7 @@ impl Counters {
         self.of(level).rebuilds.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// With what there is on each level at present.
+    /// The counts, with what there is on each level at present.
     pub fn stats(&self, fills: &[Fill], memtables: u64) -> BeTreeStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let level = |(level, fill): (usize, &Fill)| {

@@ -71,7 +71,7 @@ pub(crate) struct Memtable {
     taken: AtomicU32,
     /// First node of each level.
     heads: [AtomicU32; LEVELS],
-    /// Of the first commit in it; the largest number: there is none. Both grow together.
+    /// The first commit in it; the largest number: there is none. Both grow together.
     first_lsn: AtomicU64,
     first_timestamp: AtomicU64,
     /// They are replaced as a whole.

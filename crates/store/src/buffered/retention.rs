@@ -18,7 +18,7 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// As of now.
+    /// What holds now.
     pub fn new(horizon: &dyn Horizon) -> Self {
         let visible = horizon.visible();
         Self { visible, snapshots: horizon.snapshots().now(), replayed_behind: horizon.replayed_behind() }
@@ -38,7 +38,7 @@ impl Retention {
         removed: Option<&Fragment>,
         is_oldest: bool,
     ) -> Vec<Held> {
-        // Of the next newer one that is not made of operands, which go with this one.
+        // The next newer one that is not made of operands, which go with this one.
         let mut newer: Option<Timestamp> = None;
         let gone = versions.extract_if(.., |own| {
             let timestamp = own.version.timestamp();

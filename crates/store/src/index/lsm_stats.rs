@@ -14,7 +14,7 @@ pub struct LsmLevelStats {
     pub bytes: u64,
     /// Versions in them.
     pub records: u64,
-    /// Of these, removals.
+    /// Removals among these.
     pub tombstones: u64,
     /// Removals of ranges of keys. One counts in each table that it is in.
     pub range_tombstones: u64,

@@ -20,9 +20,9 @@ pub(crate) fn separator(before: &[u8], mut behind: Vec<u8>) -> Vec<u8> {
 /// Direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From small keys to large ones.
+    /// The scan goes from small keys to large ones.
     Forward,
-    /// From large keys to small ones.
+    /// The scan goes from large keys to small ones.
     Backward,
 }
 
@@ -41,7 +41,7 @@ impl Direction {
 #[derive(Default)]
 pub(crate) struct Piece {
     bytes: Vec<u8>,
-    /// Of each record the offsets of its key, of its value, and of the value's end.
+    /// The offsets of each record's key, of its value, and of the value's end.
     places: Vec<[u32; 3]>,
 }
 

@@ -28,17 +28,17 @@ const OPERANDS: u64 = 4;
 pub(crate) struct Version(u64);
 
 impl Version {
-    /// Of a value that a commit has put.
+    /// The version of a value that a commit has put.
     pub fn put(timestamp: Timestamp) -> Self {
         Self(timestamp.0 << FLAGS_BITS)
     }
 
-    /// Of a value in overflow pages.
+    /// The version of a value in overflow pages.
     pub fn overflow(timestamp: Timestamp) -> Self {
         Self(timestamp.0 << FLAGS_BITS | OVERFLOW)
     }
 
-    /// Of a record that a commit has removed.
+    /// The version of a record that a commit has removed.
     pub fn tombstone(timestamp: Timestamp) -> Self {
         Self(timestamp.0 << FLAGS_BITS | TOMBSTONE)
     }
@@ -53,7 +53,7 @@ impl Version {
         Self(timestamp.0 << FLAGS_BITS | OPERANDS | TOMBSTONE)
     }
 
-    /// From the first bytes of a value.
+    /// The version that the first bytes of a value have.
     pub fn from_bits(bits: u64) -> Self {
         Self(bits)
     }

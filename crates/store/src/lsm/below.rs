@@ -15,7 +15,7 @@ pub(super) struct Below {
 }
 
 impl Below {
-    /// Of this run a table overlaps about so many bytes at most.
+    /// A table overlaps about so many bytes of this run at most.
     pub fn new(run: Run, bytes_max: u64) -> Self {
         Self { run, next: 0, bytes: 0, bytes_max }
     }

@@ -14,7 +14,7 @@ use super::block::Content;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LsmCompression {
-    /// Not at all.
+    /// Blocks are not compressed.
     #[default]
     None,
     /// LZ4: fast.

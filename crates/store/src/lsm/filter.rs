@@ -37,7 +37,7 @@ struct Row {
 }
 
 impl Row {
-    /// Of a key's hash, in a system of so many rows.
+    /// The equation of a key's hash, in a system of so many rows.
     fn of(hash: u64, seed: u8, rows: u64, result_bits: u32) -> Self {
         let mixed = mix(hash ^ u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let starts = rows - WIDTH + 1;

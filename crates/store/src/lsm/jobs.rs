@@ -62,7 +62,7 @@ impl Jobs {
         levels: impl FnOnce() -> Arc<Levels>,
     ) -> Option<(Job, Ticket, Arc<Levels>)> {
         let mut state = self.state();
-        // Under the lock, with which nobody may wait: the tables of a job that has ended are in them.
+        // The lock is held, with which nobody may wait: the tables of a job that has ended are in them.
         let levels = levels();
         let dropping =
             horizon.and_then(|horizon| hidden::pick(&levels, &state.busy, &Retention::new(horizon)));
@@ -87,7 +87,7 @@ impl Jobs {
         pick: impl FnOnce(&Levels, &Busy) -> Option<Job>,
     ) -> Option<(Job, Ticket, Arc<Levels>)> {
         let mut state = self.state();
-        // Under the lock, as in `begin`.
+        // The lock is held, as in `begin`.
         let levels = levels();
         let job = pick(&levels, &state.busy)?;
         let ticket = state.busy.begin(&job);

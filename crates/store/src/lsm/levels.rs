@@ -189,7 +189,7 @@ impl Levels {
         Self { loads: self.loads.clone(), ..Self::new(levels) }
     }
 
-    /// As bytes.
+    /// The levels as bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         varint::put(self.levels.len() as u64, &mut bytes);

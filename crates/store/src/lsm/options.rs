@@ -14,7 +14,7 @@ use super::throttling::{Controller, LsmThrottling};
 use crate::buffered::Room;
 use crate::{Error, varint};
 
-/// On a small device a memtable has at most this part of it: a merge of level 0 needs room for itself beside
+/// A memtable has at most this part of a small device: a merge of level 0 needs room for itself beside
 /// what it merges, several memtables.
 const DEVICE_DIVISOR: u64 = 128;
 
@@ -295,7 +295,7 @@ impl Decided {
         Err(Error::Options(problem))
     }
 
-    /// As options.
+    /// The numbers as options.
     pub fn given(self) -> LsmOptions {
         let policy = self.policy;
         LsmOptions {
@@ -366,7 +366,7 @@ impl Decided {
         decisions
     }
 
-    /// For the catalog.
+    /// The bytes that the catalog has.
     pub fn encode(self) -> Vec<u8> {
         let mut bytes = self.policy.encode();
         let throttling = LsmThrottling::ALL.iter().position(|other| *other == self.throttling);
@@ -393,7 +393,7 @@ impl Decided {
         bytes
     }
 
-    /// From the catalog; `None` for what was never written.
+    /// The numbers that the catalog has as bytes; `None` for what was never written.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let policy = PolicyOptions::take(&mut bytes)?;
         let mut number = || varint::take(&mut bytes);

@@ -112,7 +112,7 @@ impl Counters {
         new(reads, &self.reads_before) > new(writes, &self.writes_before)
     }
 
-    /// With what there is at present.
+    /// The counts, with what there is at present.
     pub fn stats(&self, memtables: usize, levels: &Levels, debt: Debt) -> LsmStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let of_level = |level: usize| {

@@ -49,7 +49,7 @@ const CODEC_BYTES: usize = 1;
 /// Most bytes of the last entry of a top, but for long keys, and of headers.
 const END_BYTES: usize = 128;
 
-/// At the end of a block at most this part of one is left empty.
+/// At most this part of a block is left empty at its end.
 const PADDING_DIVISOR: u64 = 16;
 
 /// How tables are made.
@@ -118,7 +118,7 @@ pub(super) struct TableWriter<'a> {
     data: BlockBuilder,
     compressor: Compressor,
     last_version: Version,
-    /// Of the partition that is being made.
+    /// Fence pointers of the partition that is being made.
     fences: BlockBuilder,
     hashes: Vec<u64>,
     top: BlockBuilder,
@@ -215,7 +215,7 @@ impl<'a> TableWriter<'a> {
         let fence = if planted!(FenceHasNoVersion) { Version::from_bits(0) } else { self.last_version };
         self.fences.push(&self.summary.last_key, fence, &value);
         let filter_bytes = filter::bytes_max(self.hashes.len(), self.options.filter_bits_per_key);
-        // With as much as the next data block will add.
+        // The next data block will add as much again.
         let bytes = LENGTH_BYTES + filter_bytes + self.fences.len_bytes();
         if bytes + bytes / self.blocks_in_partition() >= self.block_room() {
             self.finish_partition()?;
@@ -639,7 +639,7 @@ impl Table {
 #[derive(Default)]
 pub(super) struct Entries {
     keys: Vec<u8>,
-    /// Of each record the end of its key, and the rest of it.
+    /// The end of each record's key, and the rest of the record.
     records: Vec<(usize, Record)>,
 }
 

@@ -292,7 +292,7 @@ bugs! {
     /// A merge drops a version that a snapshot sees.
     VersionDroppedUnderSnapshot: "version-dropped-under-snapshot", Lsm;
     /// A merge looks at the snapshots for each version anew, and takes one that is coming to be anywhere: it
-    /// keeps what it has left out the removal of.
+    /// keeps a version whose removal it has left out.
     SnapshotsLookedAtAgain: "snapshots-looked-at-again", Lsm;
     /// A flushed memtable becomes the oldest run, not the newest one: old values come back.
     NewRunBehindOlder: "new-run-behind-older", Lsm;

@@ -32,7 +32,7 @@ pub(crate) struct InPlace<M> {
     map: Arc<M>,
     history: Arc<History>,
     counts: OperationCounts,
-    /// Scans sweep tombstones without a lock of the store.
+    /// Scans sweep tombstones without a lock of the store. Whoever sweeps or walks the tree has this turn.
     sweeps: Arc<Turns>,
 }
 

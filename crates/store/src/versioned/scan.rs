@@ -17,13 +17,14 @@ pub(super) struct VisibleRecords<M> {
     history: Arc<History>,
     pieces: Box<dyn Pieces>,
     at: Timestamp,
+    /// Whoever sweeps has its turn.
     sweeps: Arc<Turns>,
     /// Keys of tombstones that an earlier run of the store has left.
     leftovers: Vec<(Vec<u8>, Version)>,
 }
 
 impl<M: OrderedMap> VisibleRecords<M> {
-    /// Of the records that `pieces` gives. Who sweeps has the turn of `sweeps`.
+    /// A scan of the records that `pieces` gives.
     pub fn new(
         id: TreeId,
         map: Arc<M>,

@@ -36,7 +36,7 @@ pub(super) const UNIT_BYTES: f64 = 4096.0;
 pub(super) struct DriveCosts {
     pub setup_seconds: f64,
     pub transfer_seconds_per_byte: f64,
-    /// The error of the line through the reads.
+    /// How well the line fits the reads.
     pub r_squared: Option<f64>,
 }
 

@@ -53,7 +53,7 @@ const LEVELS_MAX: usize = 48;
 const STOP_RUNS_MAX: u32 = 100 * LEVEL_ZERO_RUNS_MAX;
 
 impl PolicyOptions {
-    /// With the rest as usual.
+    /// Such options, with the rest as usual.
     #[cfg(test)]
     pub fn of(layout: LsmLayout, fanout: u32, level_zero_runs: u32, table_bytes: u64) -> Self {
         let (slowdown_runs, stop_runs) = (2 * level_zero_runs, 5 * level_zero_runs);
@@ -98,7 +98,7 @@ impl PolicyOptions {
         Err(Error::Options(problem))
     }
 
-    /// As at most 40 bytes.
+    /// The options as at most 40 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let layout = LsmLayout::ALL.iter().position(|other| *other == self.layout).unwrap_or_default();
         let mut bytes = Vec::new();
