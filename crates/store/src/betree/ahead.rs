@@ -18,7 +18,21 @@ use crate::task::JoinHandle;
 /// A part is to have room for this part of itself.
 const ROOM_DIVISOR: u64 = 4;
 
-type Task = JoinHandle<Result<(), Error>>;
+/// Somebody who makes room in a part, and the part's level.
+struct Task {
+    level: u16,
+    handle: JoinHandle<Result<(), Error>>,
+}
+
+impl Task {
+    fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.handle.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
 
 /// The parts in which room is being made, or was since they were changed last, and who makes it.
 #[derive(Default)]
@@ -31,6 +45,14 @@ pub(super) struct Ahead {
 impl Ahead {
     fn tasks(&self) -> MutexGuard<'_, BTreeMap<PageId, Task>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out the one whose part is highest.
+    fn take_highest(&self) -> Option<Task> {
+        let mut tasks = self.tasks();
+        let order = |task: &Task| if planted!(RoomAwaitedFromBelow) { !task.level } else { task.level };
+        let highest = *tasks.iter().max_by_key(|(_, task)| order(task))?.0;
+        tasks.remove(&highest)
     }
 }
 
@@ -63,8 +85,8 @@ impl BeTree {
             return;
         }
         let at_work = AtWork::begin(&own);
-        let task = self.shared.executor.run_for(move || at_work.0.make_room(id, level, wanted_bytes));
-        let before = self.ahead.tasks().insert(id, task);
+        let handle = self.shared.executor.run_for(move || at_work.0.make_room(id, level, wanted_bytes));
+        let before = self.ahead.tasks().insert(id, Task { level, handle });
         debug_assert!(before.is_none(), "two make room in page {}", id.0);
     }
 
@@ -87,25 +109,19 @@ impl BeTree {
         if planted!(PartChangedByTwo) {
             return Ok(false);
         }
-        task.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        Ok(true)
+        task.end().map(|()| true)
     }
 
-    /// Waits until nobody makes room in any part any more.
+    /// Waits until nobody makes room in any part any more, from the highest parts down: who makes room in one
+    /// sends out others for what is below it, and looks for them before it goes there itself.
     ///
     /// # Errors
     /// The error of one of those who made it.
     pub(super) fn wait_for_all_room(&self) -> Result<(), Error> {
         let mut made = Ok(());
-        loop {
-            // Those who make room in a part send out others for what is below it.
-            let tasks = std::mem::take(&mut *self.ahead.tasks());
-            if tasks.is_empty() {
-                return made;
-            }
-            for task in tasks.into_values() {
-                made = made.and(task.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            }
+        while let Some(highest) = self.ahead.take_highest() {
+            made = made.and(highest.end());
         }
+        made
     }
 }

@@ -55,6 +55,7 @@ const LEAST_PERCENT: [(IndexKind, u64); 3] =
 fn few_records_are_changed_on_a_small_device_for_ever() {
     for kind in [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree] {
         let _kind = trees_of(kind);
+        println!("{kind:?}");
         few_records_are_changed();
     }
 }
@@ -109,6 +110,7 @@ fn fill(tree: &Tree, model: &mut Model, from: u32, length: usize) -> Error {
 fn a_full_store_reads_removes_and_takes_more_again() {
     for (kind, least_percent) in LEAST_PERCENT {
         let _kind = trees_of(kind);
+        println!("{kind:?}");
         a_full_store_takes_more_again(least_percent);
     }
 }
