@@ -207,7 +207,7 @@ impl Factory {
             IndexKind::Lsm => self.shared.lsm_decisions(plan.lsm, class_bytes(plan.class.into()) as usize),
             IndexKind::BeTree => {
                 let decided = betree::Decided::of(plan.be_tree, plan.class.into(), self.shared.room)?;
-                Ok(decided.decisions(plan.class.into(), self.shared.room))
+                Ok(decided.decisions_of_new(plan.class.into(), self.shared.room))
             }
             _ => Ok(Vec::new()),
         }
@@ -276,7 +276,7 @@ impl Factory {
             }
             IndexKind::BeTree => {
                 let numbers = (be_tree_decided(id, parameters)?, form.class);
-                let index: Arc<dyn Index> = BeTree::open(id, &self.shared, root, numbers, operator);
+                let index: Arc<dyn Index> = BeTree::open(id, &self.shared, root, numbers, operator)?;
                 self.all.add(id, &index);
                 index
             }

@@ -1,15 +1,17 @@
 //! Another campaign, with trees of another kind.
 
+use std::fmt;
+
 use flashgrain::IndexKind;
 use flashgrain::testing::trees_of;
 
 use super::counts::Counts;
 use super::failure::Failure;
 use super::run::Campaign;
-use crate::world::{Habits, LsmTrees};
+use crate::world::{BeTrees, Habits, LsmTrees};
 
-/// Plays a campaign with trees of a kind: see [`TreesOf`](flashgrain::testing::TreesOf). How LSM-trees are
-/// kept, and how long the segments of their stores are, is drawn from the seed.
+/// Plays a campaign with trees of a kind: see [`TreesOf`](flashgrain::testing::TreesOf). How LSM-trees
+/// and Bε-trees are kept, and how long the segments of stores with LSM-trees are, is drawn from the seed.
 pub struct OfKind {
     /// Kind of the trees that the campaign makes.
     pub kind: IndexKind,
@@ -39,13 +41,25 @@ impl Campaign for OfKind {
     }
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
-        if self.kind != IndexKind::Lsm {
-            let _kind = trees_of(self.kind);
-            return self.campaign.play(seed, goes_on);
+        let play = |trees: &dyn fmt::Display| {
+            let played = self.campaign.play(seed, goes_on);
+            played.map_err(|failure| Failure { case: format!("{trees}, {}", failure.case), ..failure })
+        };
+        match self.kind {
+            IndexKind::Lsm => {
+                let trees = LsmTrees::draw(seed);
+                let _made = trees.make();
+                play(&trees)
+            }
+            IndexKind::BeTree => {
+                let trees = BeTrees::draw(seed);
+                let _made = trees.make();
+                play(&trees)
+            }
+            kind => {
+                let _kind = trees_of(kind);
+                self.campaign.play(seed, goes_on)
+            }
         }
-        let trees = LsmTrees::draw(seed);
-        let _made = trees.make();
-        let played = self.campaign.play(seed, goes_on);
-        played.map_err(|failure| Failure { case: format!("{trees}, {}", failure.case), ..failure })
     }
 }

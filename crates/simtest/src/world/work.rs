@@ -268,7 +268,8 @@ impl Work {
     fn tree(&mut self, name: String) -> Result<Tree, Error> {
         let factor = [1, 2][self.random.random_range(0..2)];
         // The smallest cache has no room for larger nodes.
-        let factor = if factor * blocks_of_trees() > BLOCKS_MAX { 1 } else { factor };
+        let is_large = factor * blocks_of_trees() > BLOCKS_MAX || kind_of_trees() == IndexKind::BeTree;
+        let factor = if is_large { 1 } else { factor };
         let options = TreeOptions::new().node_bytes(4096 * factor);
         let options = if keeps_versions() { options.merge_operator(AppendOperator::NAME) } else { options };
         if let Ok(tree) = self.db.existing_tree(&name) {

@@ -11,48 +11,29 @@ use super::content::Group;
 use super::tree::{BeTree, LEVEL_MIN};
 use crate::Error;
 use crate::header::PageId;
+use crate::index::is_eager;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::JoinHandle;
 
 /// A part is to have room for this part of itself.
 const ROOM_DIVISOR: u64 = 4;
+/// In tests of little data.
+const EAGER_ROOM_DIVISOR: u64 = 2;
 
-/// Somebody who makes room in a part, and the part's level.
-struct Task {
-    level: u16,
-    handle: JoinHandle<Result<(), Error>>,
-}
+type Task = JoinHandle<Result<(), Error>>;
 
-impl Task {
-    fn is_finished(&self) -> bool {
-        self.handle.is_finished()
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.handle.join().unwrap_or_else(|panic| resume_unwind(panic))
-    }
-}
-
-/// The parts in which room is being made, or was since they were changed last, and who makes it.
+/// The parts in which room is being made, or was since they were changed last, by level, and who makes it.
 #[derive(Default)]
 pub(super) struct Ahead {
-    tasks: Mutex<BTreeMap<PageId, Task>>,
+    tasks: Mutex<BTreeMap<(u16, PageId), Task>>,
     /// How many of the tasks have not ended.
     at_work: AtomicUsize,
 }
 
 impl Ahead {
-    fn tasks(&self) -> MutexGuard<'_, BTreeMap<PageId, Task>> {
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<(u16, PageId), Task>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes out the one whose part is highest.
-    fn take_highest(&self) -> Option<Task> {
-        let mut tasks = self.tasks();
-        let order = |task: &Task| if planted!(RoomAwaitedFromBelow) { !task.level } else { task.level };
-        let highest = *tasks.iter().max_by_key(|(_, task)| order(task))?.0;
-        tasks.remove(&highest)
     }
 }
 
@@ -76,7 +57,8 @@ impl BeTree {
     /// Has room made in a part of which so many bytes are in use, if there will soon be none, and memory for
     /// it. The caller may change it.
     pub(super) fn make_room_ahead(&self, id: PageId, level: u16, page_bytes: u64) {
-        let wanted_bytes = self.shape.part_bytes() / ROOM_DIVISOR;
+        let divisor = if is_eager() { EAGER_ROOM_DIVISOR } else { ROOM_DIVISOR };
+        let wanted_bytes = self.shape.part_bytes() / divisor;
         if level < LEVEL_MIN || page_bytes + wanted_bytes <= self.shape.filled_bytes() {
             return;
         }
@@ -85,17 +67,17 @@ impl BeTree {
             return;
         }
         let at_work = AtWork::begin(&own);
-        let handle = self.shared.executor.run_for(move || at_work.0.make_room(id, level, wanted_bytes));
-        let before = self.ahead.tasks().insert(id, Task { level, handle });
+        let task = self.shared.executor.run_for(move || at_work.0.make_room(id, level, wanted_bytes));
+        let before = self.ahead.tasks().insert((level, id), task);
         debug_assert!(before.is_none(), "two make room in page {}", id.0);
     }
 
-    /// The first group, from the largest one on, that is on its way to a child in which nobody makes room at
-    /// present, unless it is much smaller than the largest.
-    pub(super) fn fullest_idle<'g>(&self, groups: &'g [Group]) -> Option<&'g Group> {
+    /// The first group, from the largest one on, that is on its way to a child, of this level, in which
+    /// nobody makes room at present, unless it is much smaller than the largest.
+    pub(super) fn fullest_idle<'g>(&self, level: u16, groups: &'g [Group]) -> Option<&'g Group> {
         let fullest = groups.first()?;
         let tasks = self.ahead.tasks();
-        let is_idle = |group: &&Group| tasks.get(&group.child).is_none_or(Task::is_finished);
+        let is_idle = |group: &&Group| tasks.get(&(level, group.child)).is_none_or(Task::is_finished);
         let large = groups.iter().take_while(|group| group.bytes >= fullest.bytes / 2);
         Some(large.into_iter().find(is_idle).unwrap_or(fullest))
     }
@@ -104,12 +86,12 @@ impl BeTree {
     ///
     /// # Errors
     /// The errors of who made it.
-    pub(super) fn wait_for_room(&self, id: PageId) -> Result<bool, Error> {
-        let Some(task) = self.ahead.tasks().remove(&id) else { return Ok(false) };
+    pub(super) fn wait_for_room(&self, id: PageId, level: u16) -> Result<bool, Error> {
+        let Some(task) = self.ahead.tasks().remove(&(level, id)) else { return Ok(false) };
         if planted!(PartChangedByTwo) {
             return Ok(false);
         }
-        task.end().map(|()| true)
+        end(task).map(|()| true)
     }
 
     /// Waits until nobody makes room in any part any more, from the highest parts down: who makes room in one
@@ -119,9 +101,14 @@ impl BeTree {
     /// The error of one of those who made it.
     pub(super) fn wait_for_all_room(&self) -> Result<(), Error> {
         let mut made = Ok(());
-        while let Some(highest) = self.ahead.take_highest() {
-            made = made.and(highest.end());
+        loop {
+            let highest = self.ahead.tasks().pop_last();
+            let Some((_, task)) = highest else { return made };
+            made = made.and(end(task));
         }
-        made
     }
+}
+
+fn end(task: Task) -> Result<(), Error> {
+    task.join().unwrap_or_else(|panic| resume_unwind(panic))
 }

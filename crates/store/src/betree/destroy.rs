@@ -126,7 +126,7 @@ impl BeTree {
             let (_, content) = self.load(id, level, Access::Normal)?;
             let place = content.pivots.partition_point(|pivot| pivot.key < key);
             let Some(pivot) = content.pivots.get(place) else { break };
-            self.wait_for_room(pivot.child)?;
+            self.wait_for_room(pivot.child, level - 1)?;
             self.empty(pivot.child, level - 1)?;
             self.balance(id, level, pivot.child)?;
             from = Some(behind(&pivot.key));

@@ -345,8 +345,8 @@ impl BeTree {
             None => self.load(id, level, Access::Normal)?.1.groups(),
         };
         groups.sort_by_key(|group| Reverse(group.bytes));
-        let Some(fullest) = self.fullest_idle(&groups) else { return Ok(()) };
-        if self.wait_for_room(fullest.child)? {
+        let Some(fullest) = self.fullest_idle(level - 1, &groups) else { return Ok(()) };
+        if self.wait_for_room(fullest.child, level - 1)? {
             return self.balance(id, level, fullest.child);
         }
         if level - 1 == LEVEL_MIN {
@@ -427,7 +427,7 @@ impl BeTree {
         let large = groups.iter().filter(|group| group.bytes >= least_bytes);
         let large: Vec<&Group> = large.take(self.children_at_once()).collect();
         for group in &large {
-            self.wait_for_room(group.child)?;
+            self.wait_for_room(group.child, below)?;
         }
         let mut others = Vec::new();
         for (number, group) in large.iter().enumerate() {

@@ -169,7 +169,7 @@ impl Index for BeTree {
     }
 
     fn decisions(&self) -> Vec<Decision> {
-        self.decided.decisions(self.shape.basement_class, self.shared.room)
+        self.decided.decisions(&self.shape, self.shared.room)
     }
 
     fn operations(&self) -> TreeOperations {

@@ -11,7 +11,7 @@ use crate::class::class_bytes;
 use crate::{Error, varint};
 
 /// Bounds of B.
-const NODE_BYTES_MIN: u64 = 32 << 10;
+const NODE_BYTES_MIN: u64 = 8 << 10;
 const NODE_BYTES_MAX: u64 = 64 << 20;
 
 /// Bounds of F.
@@ -40,7 +40,7 @@ impl BeTreeOptions {
         Self::default()
     }
 
-    /// B: bytes of a node, all its parts together, and of a leaf; from 32 KiB to 64 MiB. Unless given it
+    /// B: bytes of a node, all its parts together, and of a leaf; from 8 KiB to 64 MiB. Unless given it
     /// follows from the drive's profile, and without one it is 1 MiB.
     pub fn node_bytes(mut self, bytes: u64) -> Self {
         self.node_bytes = Some(bytes);
@@ -159,11 +159,15 @@ impl Decided {
         })
     }
 
-    /// The numbers that a tree works with in this room, each with its reason.
-    pub fn decisions(&self, basement_class: usize, room: Room) -> Vec<Decision> {
-        let shape = Shape::new(*self, basement_class, room);
+    /// The numbers that a new tree works with in this room, each with its reason.
+    pub fn decisions_of_new(&self, basement_class: usize, room: Room) -> Vec<Decision> {
+        self.decisions(&Shape::new(*self, basement_class, room), room)
+    }
+
+    /// The numbers that a tree of this shape works with in this room, each with its reason.
+    pub(super) fn decisions(&self, shape: &Shape, room: Room) -> Vec<Decision> {
         let part = bytes_text(shape.part_bytes());
-        let (of_node, of_fanout) = match self.of_drive(basement_class, room) {
+        let (of_node, of_fanout) = match self.of_drive(shape.basement_class, room) {
             Some(because) => (because.clone(), because),
             None => (
                 format!("default: {} parts of {part}, each read on its own", self.fanout),
@@ -256,7 +260,7 @@ mod tests {
 
     fn reasons(given: BeTreeOptions, room: Room) -> Vec<String> {
         let decided = Decided::of(given, 0, room).unwrap();
-        decided.decisions(0, room).into_iter().take(2).map(|decision| decision.because).collect()
+        decided.decisions_of_new(0, room).into_iter().take(2).map(|decision| decision.because).collect()
     }
 
     #[test]
@@ -283,7 +287,7 @@ mod tests {
         assert!(of_node == "set by hand" && of_fanout.contains("1/α"), "{of_node}, {of_fanout}");
         // The tree stays as it is in other surroundings.
         let decided = Decided::of(BeTreeOptions::new(), 0, learned(4 << 10)).unwrap();
-        let elsewhere = decided.decisions(2, learned(4 << 10));
+        let elsewhere = decided.decisions_of_new(2, learned(4 << 10));
         assert_eq!(elsewhere[1].because, "decided when the tree was made");
     }
 

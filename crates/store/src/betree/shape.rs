@@ -2,11 +2,14 @@
 
 use super::options::Decided;
 use super::part::Summary;
+use crate::Error;
 use crate::buffered::Room;
 use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
 
-/// A page may take this part of the cache.
-const CACHE_DIVISOR: u64 = 8;
+/// A new tree's parts take at most this part of the cache, and those of any tree this one: a flush needs
+/// several at a time, beside memtables.
+const CACHE_DIVISOR: u64 = 16;
+const CACHE_DIVISOR_MIN: u64 = 8;
 /// A part has at least so many times the bytes of a basement node; in the smallest caches half as many.
 const PART_PER_BASEMENT_MIN: u64 = 4;
 /// One in so many bytes of a part is left for pivots that come when children are split.
@@ -29,7 +32,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape that follows from what was decided when the tree was made, in this room.
+    /// The shape of a tree that is made in this room.
     pub fn new(decided: Decided, basement_class: usize, room: Room) -> Self {
         let basement_bytes = class_bytes(basement_class);
         let part_bytes = (decided.node_bytes / u64::from(decided.fanout))
@@ -46,6 +49,21 @@ impl Shape {
             memtable_bytes: decided.memtable_bytes_in(room),
             class_max: (room.unit_bytes / PAGE_BYTES_MIN).max(1).ilog2().min(CLASSES as u32 - 1) as usize,
         }
+    }
+
+    /// The shape of a tree whose parts have this size class since it was made, perhaps with another cache.
+    ///
+    /// # Errors
+    /// [`Error::Options`]: the cache has no room for them.
+    pub fn with_parts(self, part_class: usize, room: Room) -> Result<Self, Error> {
+        let (part_bytes, cache_bytes) = (class_bytes(part_class), room.cache_bytes);
+        if part_bytes > cache_bytes / CACHE_DIVISOR_MIN {
+            return Err(Error::Options(format!(
+                "a cache of {cache_bytes} bytes: a Bε-tree of this store has parts of {part_bytes} bytes, which need at least {}",
+                part_bytes * CACHE_DIVISOR_MIN
+            )));
+        }
+        Ok(Self { part_class, ..self })
     }
 
     pub fn basement_bytes(&self) -> u64 {

@@ -95,20 +95,30 @@ impl BeTree {
     }
 
     /// The tree with this number, and this root.
+    ///
+    /// # Errors
+    /// As [`Shape::with_parts`].
     pub fn open(
         id: TreeId,
         shared: &Arc<Shared>,
         root: PageId,
         (decided, basement_class): (Decided, usize),
         operator: Option<Arc<TreeOperator>>,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, Error> {
+        let room = shared.room;
+        let shape = Shape::new(decided, basement_class, room);
+        // The root's part has been there from the beginning.
+        let shape = match shared.pool.pages.class_of(root) {
+            Some(class) => shape.with_parts(class, room)?,
+            None => shape,
+        };
         let tree = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             id,
             shared: Arc::clone(shared),
             root,
             decided,
-            shape: Shape::new(decided, basement_class, shared.room),
+            shape,
             operator,
             counters: Counters::default(),
             memtables: RwLock::new(Memtables::none()),
@@ -122,7 +132,7 @@ impl BeTree {
             claim: shared.segments.owned.claim(),
         });
         tree.shared.flush_room.raise(tree.flush_bytes());
-        tree
+        Ok(tree)
     }
 
     /// Claims the room that flushes need, now that memtables have changed.

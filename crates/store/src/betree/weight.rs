@@ -21,6 +21,10 @@ use crate::pool::{Access, Denied, OptimisticGuard, Reserved};
 /// A node's pivots take this part of what its part has for them.
 const PIVOTS_FILL_MAX: f64 = 0.75;
 
+/// A rebuilding has at most this part of the cache, but at least memory for so many parts.
+const CACHE_DIVISOR: u64 = 8;
+const PARTS_MIN: u64 = 3;
+
 /// Children of a node that are rebuilt.
 struct Window<'a> {
     first: usize,
@@ -121,7 +125,7 @@ impl BeTree {
 
     /// Moves what is in the root's only child into the root, if it has room there.
     fn lower(&self, root: &OptimisticGuard<'_>, content: &Content) -> Result<(), Error> {
-        self.wait_for_room(content.pivots[0].child)?;
+        self.wait_for_room(content.pivots[0].child, content.level - 1)?;
         let (below, mut child) = self.load(content.pivots[0].child, content.level - 1, Access::Normal)?;
         if content.buffered_bytes() > 0 || child.page_bytes() > self.shape.filled_bytes() {
             return Ok(());
@@ -137,7 +141,11 @@ impl BeTree {
     /// they would not become fewer, or would have little room left: a flush would rebuild them for ever.
     fn rebuild(&self, id: PageId, level: u16, pivot: usize, is_heavy: bool) -> Result<(), Error> {
         let (_, mut content) = self.load(id, level, Access::Normal)?;
-        let (mut window, mut count) = self.window(&content, pivot)?;
+        let (mut window, count) = self.window(&content, pivot, is_heavy)?;
+        // One new node at a time: a small cache has no memory for more. What is still too heavy is rebuilt
+        // next.
+        let most = window.parts.len() + 1;
+        let mut count = count.min(most);
         let mut all = Content { level: level - 1, ..Content::default() };
         for (place, (_, child)) in window.parts.iter().enumerate() {
             let mut pivots = child.pivots.clone();
@@ -150,7 +158,7 @@ impl BeTree {
         }
         let mut nodes = self.divided(&all, count);
         // Children are not cut in two: so few nodes may not be able to have equal shares.
-        while nodes.iter().any(|node| self.is_out_of_balance(node)) && count < all.pivots.len() {
+        while nodes.iter().any(|node| self.is_out_of_balance(node)) && count < all.pivots.len().min(most) {
             count += 1;
             nodes = self.divided(&all, count);
         }
@@ -185,12 +193,20 @@ impl BeTree {
         }
     }
 
+    /// Children that are rebuilt together, at most: there is memory for their parts, their parent's and, if
+    /// one of them is too heavy, a new one. That is no limit but in caches of a few pages.
+    fn rebuilt_max(&self, is_heavy: bool) -> usize {
+        let budget_bytes = self.shared.pool.pages.budget_bytes();
+        let parts = (budget_bytes / CACHE_DIVISOR / self.shape.part_bytes()).max(PARTS_MIN);
+        parts as usize - 1 - usize::from(is_heavy)
+    }
+
     /// The fewest children around one that can have equal shares, each close to 1, and how many they become.
-    fn window(&self, content: &Content, pivot: usize) -> Result<(Window<'_>, usize), Error> {
+    fn window(&self, content: &Content, pivot: usize, is_heavy: bool) -> Result<(Window<'_>, usize), Error> {
         let near = self.shape.tolerance() / 2.0;
         let load = |number: usize| {
             let child = content.pivots[number].child;
-            self.wait_for_room(child)?;
+            self.wait_for_room(child, content.level - 1)?;
             self.load(child, content.level - 1, Access::Normal)
         };
         let mut window = Window { first: pivot, parts: vec![load(pivot)?] };
@@ -199,7 +215,7 @@ impl BeTree {
             // Where there are no more children than these, at least none is too heavy any more.
             let count = sum.round().max((sum / (1.0 + self.shape.tolerance())).ceil()).max(1.0);
             let is_near = (sum / count - 1.0).abs() <= near;
-            let is_all = window.parts.len() == content.pivots.len();
+            let is_all = window.parts.len() >= content.pivots.len().min(self.rebuilt_max(is_heavy));
             if is_near || is_all {
                 return Ok((window, count as usize));
             }

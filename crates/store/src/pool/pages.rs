@@ -146,6 +146,15 @@ impl Pages {
         })
     }
 
+    /// The size class of a page; `None` if there is no such page.
+    pub fn class_of(&self, id: PageId) -> Option<usize> {
+        match self.table.entry(id)?.load().location() {
+            PageLocation::Nowhere => None,
+            PageLocation::Device(location) | PageLocation::Loading(location) => Some(location.class()),
+            PageLocation::Memory(frame) => Some(frame.class()),
+        }
+    }
+
     /// Whether it is not even being read.
     #[inline]
     pub fn is_only_on_device(&self, id: PageId) -> bool {

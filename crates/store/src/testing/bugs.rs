@@ -401,9 +401,6 @@ bugs! {
     RangeEndsAboveLeaf: "range-ends-above-leaf", BeTree;
     /// A part is changed while a task makes room in it: what one of them does is lost.
     PartChangedByTwo: "part-changed-by-two", BeTree;
-    /// The end of a flush waits first for who makes room in the lowest parts: others no longer know of them,
-    /// and change these parts, too.
-    RoomAwaitedFromBelow: "room-awaited-from-below", BeTree;
     /// A page does not count what gone messages have left behind: it is full of nothing.
     LeftBytesNotCounted: "left-bytes-not-counted", BeTree;
     /// The versions of a key are split over two basement nodes: look-ups see one of them.

@@ -9,9 +9,9 @@ use crate::{BeTreeOptions, IndexKind, LsmOptions, TreeOptions};
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     kind: IndexKind,
-    /// Of LSM-trees.
     lsm: LsmOptions,
-    /// Whether these begin jobs however little is due.
+    be_tree: BeTreeOptions,
+    /// See [`are_jobs_eager`].
     eager_jobs: bool,
     /// Blocks of the nodes of B+-trees, if these are not read whole.
     blocks: Option<u32>,
@@ -19,7 +19,12 @@ struct Kept {
 
 impl Kept {
     fn of(kind: IndexKind) -> Self {
-        Self { kind, lsm: LsmOptions::new(), eager_jobs: false, blocks: None }
+        let be_tree = match kind {
+            // Many nodes with few records.
+            IndexKind::BeTree => BeTreeOptions::new().node_bytes(32 << 10).fanout(4),
+            _ => BeTreeOptions::new(),
+        };
+        Self { kind, lsm: LsmOptions::new(), be_tree, eager_jobs: false, blocks: None }
     }
 }
 
@@ -61,8 +66,14 @@ pub fn lsm_trees_of(options: LsmOptions, eager_jobs: bool) -> TreesOf {
     TreesOf(KEPT.replace(Kept { lsm: options, eager_jobs, ..Kept::of(IndexKind::Lsm) }))
 }
 
-/// Whether LSM-trees begin jobs however little is due, and write loads as tables however few records they
-/// have.
+/// Bε-trees with these numbers: see [`TreesOf`]. With `eager_jobs` room is made ahead though there is much
+/// left.
+pub fn be_trees_of(options: BeTreeOptions, eager_jobs: bool) -> TreesOf {
+    TreesOf(KEPT.replace(Kept { be_tree: options, eager_jobs, ..Kept::of(IndexKind::BeTree) }))
+}
+
+/// Whether trees begin jobs however little is due, and LSM-trees write loads as tables however few records
+/// they have.
 pub(crate) fn are_jobs_eager() -> bool {
     KEPT.get().eager_jobs
 }
@@ -79,17 +90,9 @@ pub fn blocks_of_trees() -> u32 {
 
 /// The options of trees that are made without any.
 pub(crate) fn options_of_trees() -> TreeOptions {
-    let Kept { kind, lsm, blocks, .. } = KEPT.get();
+    let Kept { kind, lsm, be_tree, blocks, .. } = KEPT.get();
     let blocks = blocks.map(NodeBlocks::Of);
-    TreeOptions { kind, lsm, be_tree: be_tree_of(kind), node_bytes: None, blocks, operator: None }
-}
-
-/// A Bε-tree that has many nodes with few records.
-fn be_tree_of(kind: IndexKind) -> BeTreeOptions {
-    match kind {
-        IndexKind::BeTree => BeTreeOptions::new().node_bytes(32 << 10).fanout(4),
-        _ => BeTreeOptions::new(),
-    }
+    TreeOptions { kind, lsm, be_tree, node_bytes: None, blocks, operator: None }
 }
 
 impl Drop for TreesOf {

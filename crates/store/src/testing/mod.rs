@@ -13,7 +13,9 @@ mod superblock;
 mod trouble;
 
 pub use bugs::{Bug, Finder, Planted};
-pub use kind::{TreesOf, blocks_of_trees, kind_of_trees, lsm_trees_of, trees_in_blocks, trees_of};
+pub use kind::{
+    TreesOf, be_trees_of, blocks_of_trees, kind_of_trees, lsm_trees_of, trees_in_blocks, trees_of,
+};
 pub(crate) use kind::{are_jobs_eager, options_of_trees};
 pub(crate) use observe::tell_committed;
 pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};

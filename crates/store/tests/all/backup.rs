@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flashgrain::{Builder, Db, Durability, Error, ErrorKind, Readable, Simulated, TreeOptions};
+use flashgrain::testing::trees_of;
+use flashgrain::{Builder, Db, Durability, Error, ErrorKind, IndexKind, Readable, Simulated, TreeOptions};
 use flashgrain_device::{Device, MemoryDevice};
 use flashgrain_ssdsim::SimDevice;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, Repeat, Trigger};
@@ -77,6 +78,14 @@ fn audit(db: &Db) -> usize {
 
 #[test]
 fn a_copy_is_of_one_moment_while_others_write_and_drop_trees() {
+    for kind in [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree] {
+        println!("{kind:?}");
+        copy_while_others_write(kind);
+    }
+}
+
+fn copy_while_others_write(kind: IndexKind) {
+    let _kind = trees_of(kind);
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let db = Db::builder().path(folder.path().join("source")).cache_bytes(4 << 20).create().unwrap();
     open_accounts(&db);
@@ -92,6 +101,7 @@ fn a_copy_is_of_one_moment_while_others_write_and_drop_trees() {
             }
         });
         scope.spawn(move || {
+            let _kind = trees_of(kind);
             for round in 0_u32.. {
                 if ended.load(Ordering::Relaxed) {
                     break;

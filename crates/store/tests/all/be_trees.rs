@@ -1,0 +1,135 @@
+//! Bε-trees: caches of other sizes than the one that a tree was made with, loads beside commits.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flashgrain::{
+    BeTreeOptions, Builder, Bytes, Db, Durability, ErrorKind, IndexKind, Setting, Tree, TreeOptions,
+};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64;
+use tempfile::TempDir;
+
+use super::bad_input::folder;
+
+const SEED: u64 = 1;
+
+/// Keys of the first half of these are loaded, the others are committed beside that.
+const LOADED: u32 = 60_000;
+
+fn options(node_bytes: u64, fanout: u32) -> TreeOptions {
+    TreeOptions::new()
+        .kind(IndexKind::BeTree)
+        .be_tree(BeTreeOptions::new().node_bytes(node_bytes).fanout(fanout))
+}
+
+fn on(folder: &TempDir, cache_bytes: u64) -> Builder {
+    Db::builder().path(folder.path()).cache_bytes(cache_bytes).workers(2)
+}
+
+fn part_bytes(tree: &Tree) -> u64 {
+    let part = tree.layout().into_iter().find_map(|decision| match decision.setting {
+        Setting::NodePart(Bytes(bytes)) => Some(bytes),
+        _ => None,
+    });
+    part.unwrap()
+}
+
+/// Records that are changed in no order.
+fn change(tree: &Tree, model: &mut BTreeMap<u32, Vec<u8>>, random: &mut Pcg64, steps: u32) {
+    for step in 0..steps {
+        let key = random.random_range(0..20_000);
+        if step % 5 == 4 {
+            tree.remove(u32::to_be_bytes(key)).unwrap();
+            model.remove(&key);
+        } else {
+            let value = vec![step as u8; random.random_range(0..300)];
+            tree.insert(u32::to_be_bytes(key), &value).unwrap();
+            model.insert(key, value);
+        }
+    }
+}
+
+fn assert_same(tree: &Tree, model: &BTreeMap<u32, Vec<u8>>) {
+    let mut count = 0;
+    for (record, (key, value)) in tree.iter().unwrap().zip(model) {
+        let (found_key, found) = record.unwrap();
+        assert!(found_key == key.to_be_bytes() && found == *value, "seed {SEED}: key {key}");
+        count += 1;
+    }
+    assert!(count == model.len() && tree.iter().unwrap().count() == count, "seed {SEED}: {count} records");
+}
+
+#[test]
+fn the_parts_of_a_tree_stay_as_they_were_made_in_caches_of_any_size() {
+    let (folder, mut random) = (folder(), Pcg64::seed_from_u64(SEED));
+    let mut model = BTreeMap::new();
+    let db = on(&folder, 1 << 20).create().unwrap();
+    let tree = db.tree_with("t", &options(1 << 20, 4)).unwrap();
+    // What the smallest cache has room for.
+    assert_eq!(part_bytes(&tree), 64 << 10);
+    change(&tree, &mut model, &mut random, 20_000);
+    drop(tree);
+    db.close().unwrap();
+    for cache_mebibytes in [16, 1, 64] {
+        let db = on(&folder, cache_mebibytes << 20).open().unwrap();
+        let tree = db.existing_tree("t").unwrap();
+        assert_eq!(part_bytes(&tree), 64 << 10);
+        assert_same(&tree, &model);
+        change(&tree, &mut model, &mut random, 20_000);
+        assert_same(&tree, &model);
+        db.check().unwrap();
+        drop(tree);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_cache_that_has_no_room_for_the_parts_of_a_tree_is_refused() {
+    let folder = folder();
+    let db = on(&folder, 64 << 20).create().unwrap();
+    let tree = db.tree_with("t", &options(2 << 20, 8)).unwrap();
+    assert_eq!(part_bytes(&tree), 256 << 10);
+    tree.insert("a", "b").unwrap();
+    drop(tree);
+    db.close().unwrap();
+    let error = on(&folder, 1 << 20).open().unwrap_err();
+    assert!(error.kind() == ErrorKind::Argument && error.to_string().contains("2097152"), "{error}");
+    let db = on(&folder, 2 << 20).open().unwrap();
+    assert_eq!(db.existing_tree("t").unwrap().get("a").unwrap().unwrap(), b"b");
+    db.close().unwrap();
+}
+
+#[test]
+fn records_are_loaded_beside_commits() {
+    let (folder, ended) = (folder(), AtomicBool::new(false));
+    let db = on(&folder, 4 << 20).create().unwrap();
+    let tree = db.tree_with("t", &options(64 << 10, 4)).unwrap();
+    let committed = std::thread::scope(|scope| {
+        let committing = scope.spawn(|| {
+            let (mut random, mut model) = (Pcg64::seed_from_u64(SEED), BTreeMap::new());
+            while !ended.load(Ordering::Relaxed) || model.is_empty() {
+                let key = LOADED + random.random_range(0..LOADED);
+                let mut batch = db.batch().durability(Durability::None);
+                batch.insert(&tree, key.to_be_bytes(), key.to_le_bytes()).unwrap();
+                batch.commit().unwrap();
+                model.insert(key, key.to_le_bytes().to_vec());
+            }
+            model
+        });
+        for _ in 0..2 {
+            let records = (0..LOADED).map(|key| (key.to_be_bytes(), [key as u8; 40]));
+            assert_eq!(tree.load(records).unwrap(), u64::from(LOADED));
+        }
+        ended.store(true, Ordering::Relaxed);
+        committing.join().unwrap()
+    });
+    let mut model: BTreeMap<u32, Vec<u8>> = (0..LOADED).map(|key| (key, vec![key as u8; 40])).collect();
+    model.extend(committed);
+    assert_same(&tree, &model);
+    drop(tree);
+    db.close().unwrap();
+    let db = on(&folder, 4 << 20).open().unwrap();
+    assert_same(&db.existing_tree("t").unwrap(), &model);
+    db.check().unwrap();
+}
