@@ -1,13 +1,25 @@
-/* Berkeley DB: a B-tree with a cache of its own above the kernel's page cache (Debian builds it without direct I/O), locks on pages, and deadlocks that are found and broken. */
+/* Berkeley DB: a B-tree with a cache of its own above the kernel's page cache (Debian builds it without direct I/O), locks on pages, and deadlocks that are found and broken.
+ *
+ * Instead of what is chosen for a store it takes "bare": no log, no transactions, and its files around the kernel's page cache; and for a table "page_bytes=N". */
+#define _GNU_SOURCE
 #include "peer.h"
 
 #include <db.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PAGE_BYTES 4096
+/* Requests that go around the page cache have places, lengths and memory that are multiples of this. */
+#define DIRECT_BYTES 4096
+/* More descriptors than a store has. */
+#define FILES_MAX 4096
 #define LOG_BUFFER_BYTES (4u << 20)
 #define LOG_FILE_BYTES (128u << 20)
 #define CHECKPOINT_SECONDS 60
@@ -19,6 +31,8 @@
 
 struct store {
     DB_ENV *env;
+    /* See the beginning. */
+    int is_bare;
     uint32_t tables;
     pthread_t upkeep;
     int upkeep_runs;
@@ -46,6 +60,93 @@ static const char *version(void) {
 
 static int broken(int code, const char *what, char *error) {
     return peer_broken(error, "Berkeley DB: %s: %s", what, db_strerror(code));
+}
+
+/* Whether this thread is opening a bare store. */
+static __thread int opens_bare;
+
+/* Of files, by their descriptors: those of bare stores, whose requests at an offset go around the page cache. Berkeley DB has others when it makes a file, without an offset. */
+enum { CACHED, BARE, DIRECT };
+static atomic_uchar file_kinds[FILES_MAX];
+
+/* Berkeley DB opens a file. */
+static int open_file(const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    int file = open(path, flags, mode);
+    if (file >= 0 && file < FILES_MAX)
+        file_kinds[file] = opens_bare ? BARE : CACHED;
+    return file;
+}
+
+/* Whether a request goes around the page cache, where the file system can. */
+static int is_direct(int file) {
+    if (file < 0 || file >= FILES_MAX || file_kinds[file] == CACHED)
+        return 0;
+    if (file_kinds[file] == BARE)
+        file_kinds[file] = fcntl(file, F_SETFL, fcntl(file, F_GETFL) | O_DIRECT) ? CACHED : DIRECT;
+    return file_kinds[file] == DIRECT;
+}
+
+/* Memory of this thread for requests that go around the page cache. */
+static void *direct_buffer(size_t bytes) {
+    static __thread void *buffer;
+    static __thread size_t capacity;
+    if (bytes > capacity) {
+        free(buffer);
+        capacity = 0;
+        if (posix_memalign(&buffer, DIRECT_BYTES, bytes)) {
+            buffer = NULL;
+            return NULL;
+        }
+        capacity = bytes;
+    }
+    return buffer;
+}
+
+static ssize_t read_file(int file, void *into, size_t bytes, off_t at) {
+    if (!is_direct(file))
+        return pread(file, into, bytes, at);
+    off_t start = at / DIRECT_BYTES * DIRECT_BYTES;
+    size_t before = (size_t)(at - start);
+    size_t whole = (before + bytes + DIRECT_BYTES - 1) / DIRECT_BYTES * DIRECT_BYTES;
+    char *buffer = direct_buffer(whole);
+    if (!buffer) {
+        errno = ENOMEM;
+        return -1;
+    }
+    ssize_t done = pread(file, buffer, whole, start);
+    if (done < 0)
+        return done;
+    size_t there = (size_t)done > before ? (size_t)done - before : 0;
+    there = there < bytes ? there : bytes;
+    memcpy(into, buffer + before, there);
+    return (ssize_t)there;
+}
+
+static ssize_t write_file(int file, const void *from, size_t bytes, off_t at) {
+    if (!is_direct(file))
+        return pwrite(file, from, bytes, at);
+    if (at % DIRECT_BYTES || bytes % DIRECT_BYTES) {
+        errno = EINVAL;
+        return -1;
+    }
+    void *buffer = direct_buffer(bytes);
+    if (!buffer) {
+        errno = ENOMEM;
+        return -1;
+    }
+    memcpy(buffer, from, bytes);
+    return pwrite(file, buffer, bytes, at);
+}
+
+/* Berkeley DB's requests pass here from now on, in all of this process. */
+static void pass_requests(void) {
+    db_env_set_func_open(open_file);
+    db_env_set_func_pread(read_file);
+    db_env_set_func_pwrite(write_file);
 }
 
 /* Berkeley DB leaves checkpoints to its users. */
@@ -125,11 +226,14 @@ static int open_env(struct store *store, const struct peer_setup *setup, uint64_
         code = env->set_flags(env, setup->durability == PEER_BUFFERED ? DB_TXN_WRITE_NOSYNC : DB_TXN_NOSYNC, 1);
     if (code)
         return code;
+    if (store->is_bare)
+        return env->open(env, setup->dir, DB_CREATE | DB_INIT_MPOOL | DB_THREAD | DB_PRIVATE, 0644);
     uint32_t flags = DB_CREATE | DB_INIT_MPOOL | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK | DB_THREAD | DB_PRIVATE | DB_RECOVER;
     return env->open(env, setup->dir, flags, 0644);
 }
 
-static int open_tables(struct store *store, const struct peer_setup *setup) {
+static int open_tables(struct store *store, const struct peer_setup *setup, uint32_t page_bytes) {
+    uint32_t flags = DB_CREATE | DB_THREAD | (store->is_bare ? 0 : DB_AUTO_COMMIT);
     for (uint32_t table = 0; table < setup->tables; table++) {
         char file[256];
         snprintf(file, sizeof file, "%s.db", setup->table_names[table]);
@@ -137,8 +241,8 @@ static int open_tables(struct store *store, const struct peer_setup *setup) {
         DB *db = store->db[table];
         if (code)
             return code;
-        if ((code = db->set_pagesize(db, PAGE_BYTES)) ||
-            (code = db->open(db, NULL, file, NULL, DB_BTREE, DB_CREATE | DB_THREAD | DB_AUTO_COMMIT, 0644)))
+        if ((code = db->set_pagesize(db, page_bytes)) ||
+            (code = db->open(db, NULL, file, NULL, DB_BTREE, flags, 0644)))
             return code;
     }
     return 0;
@@ -154,16 +258,31 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
     if (!store)
         return peer_broken(error, "Berkeley DB: out of memory");
     store->tables = setup->tables;
+    uint32_t page_bytes = PAGE_BYTES;
+    store->is_bare = setup->settings && !strcmp(setup->settings, "bare");
+    int is_known = !setup->settings || store->is_bare;
+    if (setup->table_settings)
+        is_known = is_known && sscanf(setup->table_settings, "page_bytes=%u", &page_bytes) == 1;
+    if (!is_known) {
+        free(store);
+        return peer_broken(error, "Berkeley DB: unknown settings: expected \"bare\" for the store and \"page_bytes=N\" for tables");
+    }
     pthread_mutex_init(&store->ending, NULL);
     pthread_cond_init(&store->ended, NULL);
     /* Its own cache needs no system calls, so it gets the most; the page cache would hold the same pages again. */
-    uint64_t cache_bytes = setup->cache_bytes / 4 * 3;
+    uint64_t cache_bytes = store->is_bare ? setup->cache_bytes : setup->cache_bytes / 4 * 3;
     if (cache_bytes < CACHE_ENLARGED_BYTES)
         cache_bytes = cache_bytes / 5 * 4;
+    /* Who has no bare stores has no requests that pass here. */
+    static pthread_once_t has_bare = PTHREAD_ONCE_INIT;
+    if (store->is_bare)
+        pthread_once(&has_bare, pass_requests);
+    opens_bare = store->is_bare;
     int code = open_env(store, setup, cache_bytes);
     if (!code)
-        code = open_tables(store, setup);
-    if (!code) {
+        code = open_tables(store, setup, page_bytes);
+    opens_bare = 0;
+    if (!code && !store->is_bare) {
         code = pthread_create(&store->upkeep, NULL, upkeep, store);
         store->upkeep_runs = !code;
     }
@@ -173,7 +292,12 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
     }
     peer_say(settings, settings_bytes, "memory: cache %llu bytes, log buffer %u bytes, the rest for the page cache", (unsigned long long)cache_bytes,
              LOG_BUFFER_BYTES);
-    peer_say(settings, settings_bytes, "pages: B-tree, %d bytes", PAGE_BYTES);
+    peer_say(settings, settings_bytes, "pages: B-tree, %u bytes", page_bytes);
+    if (store->is_bare) {
+        peer_say(settings, settings_bytes, "commits: no log, no transactions; files around the page cache");
+        *out = store;
+        return PEER_OK;
+    }
     peer_say(settings, settings_bytes, "commits: %s", commits[setup->durability]);
     peer_say(settings, settings_bytes, "checkpoint: every %d s or %u KiB of log; %d %% of the cache kept clean", CHECKPOINT_SECONDS,
              CHECKPOINT_LOG_KIB, CLEAN_PERCENT);
@@ -184,7 +308,7 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
 
 static int store_settle(void *at, char *error) {
     struct store *store = at;
-    int code = store->env->txn_checkpoint(store->env, 0, 0, DB_FORCE);
+    int code = store->is_bare ? store->env->memp_sync(store->env, NULL) : store->env->txn_checkpoint(store->env, 0, 0, DB_FORCE);
     return code ? broken(code, "checkpoint", error) : PEER_OK;
 }
 
@@ -382,6 +506,8 @@ static int begin(void *at, int reading, char *error) {
     struct session *session = at;
     (void)reading;
     DB_ENV *env = session->store->env;
+    if (session->store->is_bare)
+        return PEER_OK;
     /* Locks, for readers too: with DB_MULTIVERSION and DB_TXN_SNAPSHOT every change copies its page, which made single puts and gets ten times slower here. */
     int code = env->txn_begin(env, NULL, &session->txn, 0);
     return code ? broken(code, "begin", error) : PEER_OK;
@@ -389,6 +515,8 @@ static int begin(void *at, int reading, char *error) {
 
 static int commit(void *at, char *error) {
     struct session *session = at;
+    if (session->store->is_bare)
+        return PEER_OK;
     int code = session->txn->commit(session->txn, 0);
     session->txn = NULL;
     if (is_conflict(code))

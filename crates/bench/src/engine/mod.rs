@@ -47,7 +47,8 @@ pub struct Setup {
     pub cores: usize,
     /// Tables by name; a [`Table`] is an index into this.
     pub tables: &'static [&'static str],
-    /// Settings instead of those that the benchmarks choose for the engine; only WiredTiger takes them.
+    /// Settings instead of those that the benchmarks choose for the engine; only WiredTiger and Berkeley DB
+    /// take them.
     pub settings: Option<Settings>,
 }
 

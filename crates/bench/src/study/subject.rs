@@ -86,18 +86,32 @@ impl Measured {
         f64::from(self.clients) * 1e6 / self.per_s
     }
 
-    fn of(clients: u32, driven: &Driven<Stats>) -> Self {
-        let operations = driven.tally.operations().max(1) as f64;
-        let each = |of: fn(&Stats) -> u64| (of(&driven.after) - of(&driven.before)) as f64 / operations;
+    /// Operations in so much time, for which the device got so many requests to read, bytes of these,
+    /// requests to write, and bytes of these.
+    pub(super) fn new(clients: u32, tally: &Tally, elapsed: Duration, requests: [u64; 4]) -> Self {
+        let operations = tally.operations().max(1) as f64;
+        let [reads_each, read_bytes_each, writes_each, written_bytes_each] =
+            requests.map(|count| count as f64 / operations);
         Self {
             clients,
-            per_s: operations / driven.elapsed.as_secs_f64(),
-            times: Times::of(&driven.tally.latency_ns()),
-            reads_each: each(|stats| stats.device.reads),
-            read_bytes_each: each(|stats| stats.device.read_bytes),
-            writes_each: each(|stats| stats.device.writes),
-            written_bytes_each: each(|stats| stats.device.written_bytes),
+            per_s: operations / elapsed.as_secs_f64(),
+            times: Times::of(&tally.latency_ns()),
+            reads_each,
+            read_bytes_each,
+            writes_each,
+            written_bytes_each,
         }
+    }
+
+    fn of(clients: u32, driven: &Driven<Stats>) -> Self {
+        let (before, after) = (&driven.before.device, &driven.after.device);
+        let requests = [
+            after.reads - before.reads,
+            after.read_bytes - before.read_bytes,
+            after.writes - before.writes,
+            after.written_bytes - before.written_bytes,
+        ];
+        Self::new(clients, &driven.tally, driven.elapsed, requests)
     }
 }
 
@@ -160,6 +174,25 @@ pub struct Watched {
     pub slices: Vec<Slice>,
 }
 
+/// For the clients of a task.
+pub(super) fn span(seed: u64, task: &Task) -> Span {
+    Span { operations_max: Some(task.operations), ..endless(seed, task.clients, task.stream) }
+}
+
+/// For clients with a stream of picks of their own, which never end.
+fn endless(seed: u64, clients: u32, stream: u64) -> Span {
+    Span {
+        clients: clients as usize,
+        warmup: Duration::ZERO,
+        length: LONG,
+        operations_max: None,
+        written_bytes_max: None,
+        rate_per_s: None,
+        sample_every: 1,
+        seed: seed ^ stream << 32,
+    }
+}
+
 impl Subject {
     /// Has clients work slice by slice, and measures them. A slice ends once the operations have ended that
     /// are under way; these last ones do not count.
@@ -210,23 +243,9 @@ impl Subject {
         number: u32,
         interrupt: &AtomicBool,
     ) -> anyhow::Result<Driven<Stats>> {
-        let span = Span { length: watch.slice, ..self.span(watch.clients, u64::from(number + 1)) };
+        let span = Span { length: watch.slice, ..endless(self.seed, watch.clients, u64::from(number + 1)) };
         let mix = (watch.mix)(number.saturating_sub(watch.warmup));
         self.drive(mix, &span, interrupt)
-    }
-
-    /// For clients with a stream of picks of their own, which never end.
-    fn span(&self, clients: u32, stream: u64) -> Span {
-        Span {
-            clients: clients as usize,
-            warmup: Duration::ZERO,
-            length: LONG,
-            operations_max: None,
-            written_bytes_max: None,
-            rate_per_s: None,
-            sample_every: 1,
-            seed: self.seed ^ stream << 32,
-        }
     }
 
     fn drive(&mut self, mix: Mix, span: &Span, interrupt: &AtomicBool) -> anyhow::Result<Driven<Stats>> {
@@ -292,8 +311,7 @@ impl Subject {
     /// # Errors
     /// Those of the store; [`Error::Interrupted`].
     pub fn run(&mut self, task: Task, interrupt: &AtomicBool) -> anyhow::Result<Measured> {
-        let span = Span { operations_max: Some(task.operations), ..self.span(task.clients, task.stream) };
-        let driven = self.drive(task.mix, &span, interrupt)?;
+        let driven = self.drive(task.mix, &span(self.seed, &task), interrupt)?;
         Ok(Measured::of(task.clients, &driven))
     }
 
@@ -304,8 +322,7 @@ impl Subject {
     /// Those of the store; [`Error::Interrupted`].
     pub fn run_and_write(&mut self, task: Task, interrupt: &AtomicBool) -> anyhow::Result<Measured> {
         let began = self.now();
-        let span = Span { operations_max: Some(task.operations), ..self.span(task.clients, task.stream) };
-        let mut driven = self.drive(task.mix, &span, interrupt)?;
+        let mut driven = self.drive(task.mix, &span(self.seed, &task), interrupt)?;
         self.checkpoint()?;
         driven.elapsed = self.now().since(began).into();
         driven.after = self.store.stats();

@@ -1,6 +1,8 @@
 //! The interface of the benchmarks, tested with every engine that is compiled in.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+#[cfg(feature = "berkeleydb")]
+mod berkeley_db;
 mod conflicts;
 mod panics;
 mod refusals;

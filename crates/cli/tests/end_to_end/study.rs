@@ -126,6 +126,11 @@ fn the_study_of_node_sizes_has_both_trees_and_the_line() {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }
     assert_eq!(page.matches("<svg viewBox").count(), 2);
+    // On a directory there is Berkeley DB beside them, or how to get it.
+    let few = ["study", "node-size", "--records=2000", "--inserts=200", "--look-ups=200", "--quiet"];
+    let assert = flashgrain().args(few).arg("--node-bytes=4KiB,32KiB").arg(folder.path()).assert().success();
+    let text = stdout(&assert);
+    assert!(text.contains("Berkeley DB 5.") || text.contains("--features berkeleydb"), "{text}");
     let study = |argument: &str, text: &str| {
         fails(flashgrain().args(["study", "node-size", argument]), 2, &[text]);
     };

@@ -39,6 +39,7 @@ fn of_tree(drive: &OnDrive, tree: Tree) -> Figure {
     let kind = match tree {
         Tree::BPlus => "b-plus",
         Tree::BEpsilon => "b-epsilon",
+        Tree::BerkeleyDb => "berkeley-db",
     };
     let place = drive.target.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let caption = "Dashed in the colour of what was measured: predicted by the affine model with the drive's own costs.";

@@ -14,6 +14,7 @@
 //! loaded tree is. With them the model predicts both trees. The line through the look-ups of the loaded
 //! B+-trees has another α, which should be the same.
 
+mod berkeley_db;
 mod drive_costs;
 mod figures;
 mod fitted;
@@ -32,6 +33,7 @@ use self::fitted::{Fitted, LookUp};
 use self::prediction::{Predicted, Prediction, State};
 use super::subject::{Measured, Subject, Task};
 use super::{LogPlace, Setup, Sheet};
+use crate::engine::EngineName;
 use crate::fill::Order;
 use crate::listener::Listener;
 use crate::processor::ProcessorCosts;
@@ -46,6 +48,9 @@ const VALUE_BYTES: usize = 100;
 pub const B_PLUS_NODE_BYTES: (u64, u64) = (4 << 10, 64 << 10);
 /// The same.
 pub const B_EPSILON_NODE_BYTES: (u64, u64) = (32 << 10, 4 << 20);
+
+/// Pages of Berkeley DB.
+const BERKELEY_DB_PAGE_BYTES: (u64, u64) = (512, 64 << 10);
 
 /// Sizes of basement nodes that a store takes.
 const BASEMENT_BYTES: (u64, u64) = (4 << 10, 64 << 10);
@@ -71,6 +76,9 @@ const MEMTABLE_BYTES: u64 = 128 << 10;
 
 /// One operation for so many that count is made before them.
 const WARMUP_DIVISOR: u64 = 2;
+
+const INSERT: Mix = Mix { insert: 1.0, ..Mix::NOTHING };
+const LOOK_UP: Mix = Mix { read: 1.0, ..Mix::NOTHING };
 
 /// What the study is asked.
 #[derive(Clone, Debug)]
@@ -103,15 +111,18 @@ pub struct Options {
 enum Tree {
     BPlus,
     BEpsilon,
+    /// On directories, where it was built in.
+    BerkeleyDb,
 }
 
 impl Tree {
-    const ALL: [Self; 2] = [Self::BPlus, Self::BEpsilon];
+    const ALL: [Self; 3] = [Self::BPlus, Self::BerkeleyDb, Self::BEpsilon];
 
     fn name(self) -> &'static str {
         match self {
             Self::BPlus => "B+-tree",
             Self::BEpsilon => "Bε-tree",
+            Self::BerkeleyDb => "Berkeley DB",
         }
     }
 
@@ -119,13 +130,14 @@ impl Tree {
         let (least, most) = match self {
             Self::BPlus => B_PLUS_NODE_BYTES,
             Self::BEpsilon => B_EPSILON_NODE_BYTES,
+            Self::BerkeleyDb => BERKELEY_DB_PAGE_BYTES,
         };
         (least..=most).contains(&node_bytes)
     }
 
     fn options(self, node_bytes: u64, options: &Options) -> TreeOptions {
         match self {
-            Self::BPlus => TreeOptions::new().node_bytes(node_bytes as u32),
+            Self::BPlus | Self::BerkeleyDb => TreeOptions::new().node_bytes(node_bytes as u32),
             Self::BEpsilon => {
                 let (least, most) = BASEMENT_BYTES;
                 let share = node_bytes / u64::from(options.fanout * options.basement_divisor);
@@ -153,8 +165,8 @@ struct Point {
     tree: Tree,
     node_bytes: u64,
     layout: Vec<Decision>,
-    /// Its pages at the end, and how full they are.
-    check: Check,
+    /// Its pages at the end, and how full they are; of this store's trees.
+    check: Option<Check>,
     be_tree: Option<BeTreeStats>,
     /// Look-ups before the first insert, of B+-trees only: the buffers of a Bε-tree have no messages then.
     loaded: Option<Operations>,
@@ -167,6 +179,9 @@ struct Point {
 #[derive(Debug, Serialize)]
 struct OnDrive {
     target: String,
+    is_directory: bool,
+    /// F of the Bε-trees.
+    fanout: u32,
     costs: DriveCosts,
     points: Vec<Point>,
     /// The line through the look-ups of the loaded B+-trees.
@@ -176,6 +191,8 @@ struct OnDrive {
     line: Vec<(u64, f64)>,
     /// The line through the look-ups of the grown ones.
     fitted_grown: Option<Fitted>,
+    /// The line through the look-ups of loaded ones of Berkeley DB.
+    fitted_berkeley_db: Option<Fitted>,
 }
 
 /// All trees.
@@ -241,13 +258,16 @@ impl Options {
         sizes
     }
 
-    /// The trees with their sizes, in the order in which they are made.
-    fn trees(&self) -> Vec<(Tree, u64)> {
+    /// The trees on a target with their sizes, in the order in which they are made.
+    fn trees(&self, target: &Path) -> Vec<(Tree, u64)> {
         let of = |tree: Tree| {
             let sizes = self.sizes().into_iter().filter(move |bytes| tree.can_have(*bytes));
             sizes.map(move |bytes| (tree, bytes))
         };
-        Tree::ALL.into_iter().flat_map(of).collect()
+        let is_there = |tree: &Tree| {
+            *tree != Tree::BerkeleyDb || (target.is_dir() && EngineName::BerkeleyDb.is_compiled_in())
+        };
+        Tree::ALL.into_iter().filter(is_there).flat_map(of).collect()
     }
 }
 
@@ -282,7 +302,7 @@ fn on_drive(
 ) -> anyhow::Result<OnDrive> {
     let costs = drive_costs::measure(options, target, listener, interrupt)?;
     let prediction = Prediction { options, costs };
-    let trees = options.trees();
+    let trees = options.trees(target);
     let mut points = Vec::new();
     for (number, (tree, node_bytes)) in trees.iter().enumerate() {
         let place = format!("{}, tree {} of {}", target.display(), number + 1, trees.len());
@@ -290,15 +310,23 @@ fn on_drive(
             let node = unit::bytes(*node_bytes as f64);
             listener.note(&format!("{place}, {} with nodes of {node}: {what}", tree.name()));
         };
-        points.push(measure(&prediction, target, (*tree, *node_bytes), &note, interrupt)?);
+        points.push(match tree {
+            Tree::BerkeleyDb => berkeley_db::measure(&prediction, target, *node_bytes, &note, interrupt)?,
+            tree => measure(&prediction, target, (*tree, *node_bytes), &note, interrupt)?,
+        });
     }
-    let fitted = |operations: fn(&Point) -> Option<&Operations>| {
-        let of_b_plus = points.iter().filter(|point| point.tree == Tree::BPlus).filter_map(operations);
-        let look_ups: Vec<LookUp> = of_b_plus.map(|one| LookUp::of(&one.measured)).collect();
+    let through = |tree: Tree, operations: fn(&Point) -> Option<&Operations>| {
+        let of_tree = points.iter().filter(|point| point.tree == tree).filter_map(operations);
+        let look_ups: Vec<LookUp> = of_tree.map(|one| LookUp::of(&one.measured)).collect();
         Fitted::through(&look_ups, costs)
     };
-    let (fitted, fitted_grown) = (fitted(|point| point.loaded.as_ref()), fitted(|point| Some(&point.grown)));
-    let counted = |bytes: u64| points.iter().find(|point| point.node_bytes == bytes)?.loaded.as_ref();
+    let fitted = through(Tree::BPlus, |point| point.loaded.as_ref());
+    let fitted_grown = through(Tree::BPlus, |point| Some(&point.grown));
+    let fitted_berkeley_db = through(Tree::BerkeleyDb, |point| point.loaded.as_ref());
+    let counted = |bytes: u64| {
+        let is_it = |point: &&Point| point.tree == Tree::BPlus && point.node_bytes == bytes;
+        points.iter().find(is_it)?.loaded.as_ref()
+    };
     let at = |bytes: u64| {
         let look_up = match counted(bytes) {
             Some(loaded) => LookUp::of(&loaded.measured),
@@ -307,7 +335,17 @@ fn on_drive(
         Some((bytes, fitted?.us(&look_up)))
     };
     let line = options.sizes().into_iter().filter_map(at).collect();
-    Ok(OnDrive { target: target.display().to_string(), costs, points, fitted, line, fitted_grown })
+    Ok(OnDrive {
+        target: target.display().to_string(),
+        is_directory: target.is_dir(),
+        fanout: options.fanout,
+        costs,
+        points,
+        fitted,
+        line,
+        fitted_grown,
+        fitted_berkeley_db,
+    })
 }
 
 /// One tree, from empty to removed.
@@ -318,8 +356,6 @@ fn measure(
     note: &dyn Fn(&str),
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Point> {
-    const INSERT: Mix = Mix { insert: 1.0, ..Mix::NOTHING };
-    const LOOK_UP: Mix = Mix { read: 1.0, ..Mix::NOTHING };
     let options = prediction.options;
     let make = tree.options(node_bytes, options);
     let mut stream = 0;
@@ -345,7 +381,7 @@ fn measure(
                 predicted: prediction.b_plus_look_up(node_bytes, State::Loaded),
             })
         })?),
-        Tree::BEpsilon => None,
+        Tree::BEpsilon | Tree::BerkeleyDb => None,
     };
     Subject::with(&options.setup(target, make, State::Grown), |subject| {
         load(subject)?;
@@ -355,7 +391,7 @@ fn measure(
         Ok(Point {
             tree,
             node_bytes,
-            check: subject.check()?,
+            check: Some(subject.check()?),
             be_tree: subject.be_tree_stats()?,
             loaded,
             inserts: Operations {

@@ -77,7 +77,7 @@ impl Prediction<'_> {
 
     fn built(&self, tree: Tree, node_bytes: u64, layout: &[Decision]) -> Box<dyn Design> {
         match tree {
-            Tree::BPlus => Box::new(self.b_plus(node_bytes, State::Grown)),
+            Tree::BPlus | Tree::BerkeleyDb => Box::new(self.b_plus(node_bytes, State::Grown)),
             Tree::BEpsilon => Box::new(self.b_epsilon(node_bytes, layout)),
         }
     }

@@ -1,14 +1,18 @@
 //! Tables, and what is to be said of them.
 
+use flashgrain::BeTreeLevelStats;
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
 
 use super::drive_costs::UNIT_BYTES;
 use super::fitted::Fitted;
 use super::{
-    B_EPSILON_NODE_BYTES, B_PLUS_NODE_BYTES, NodeSizeResult, OnDrive, Operations, Point, Tree, figures,
+    B_EPSILON_NODE_BYTES, B_PLUS_NODE_BYTES, BERKELEY_DB_PAGE_BYTES, NodeSizeResult, OnDrive, Operations,
+    Point, Tree, figures,
 };
+use crate::engine::EngineName;
 use crate::study::sheet::{Part, Sheet};
+use crate::study::subject::Measured;
 
 /// Sizes of nodes over which the Bε-tree should cost the same.
 const LARGE_BYTES: (u64, u64) = (256 << 10, 4 << 20);
@@ -28,7 +32,7 @@ fn size(bytes: u64) -> String {
 
 fn conditions(result: &NodeSizeResult) -> Vec<String> {
     let records = result.records;
-    vec![
+    let mut conditions = vec![
         format!(
             "{} records of {} + {} bytes, {} in all, and {} of memory, {:.1} % of that (16 GiB and 25 % in the paper); one client; seed {}.",
             unit::count(records.count as f64),
@@ -53,7 +57,27 @@ fn conditions(result: &NodeSizeResult) -> Vec<String> {
         ),
         "The log is in memory, and not waited for. Inserts include the checkpoint that writes what they changed.".into(),
         format!("On simulated drives times are virtual: {}.", result.costs.describe()),
-    ]
+    ];
+    conditions.extend(berkeley_db(&result.drives));
+    conditions
+}
+
+/// Of directories: Berkeley DB does not work on simulated drives.
+fn berkeley_db(drives: &[OnDrive]) -> Option<String> {
+    let mut on_directories = drives.iter().filter(|drive| drive.is_directory).peekable();
+    on_directories.peek()?;
+    let has = |drive: &OnDrive| of_tree(drive, Tree::BerkeleyDb).next().is_some();
+    Some(match (on_directories.any(has), EngineName::BerkeleyDb.version()) {
+        (_, None) => "Berkeley DB is not beside them, as this program was built without it: `scripts/install-peers.sh`, then `cargo build --release -p flashgrain_cli --features berkeleydb`.".into(),
+        (false, _) => format!(
+            "Berkeley DB is not beside them: its pages have at most {}.",
+            size(BERKELEY_DB_PAGE_BYTES.1)
+        ),
+        (true, Some(version)) => format!(
+            "Berkeley DB {version} has the same memory, no log and no transactions, pages up to {}, and its files around the kernel's page cache; in brackets what the model says of this store's B+-trees. Its requests are those of the whole device, which others may use.",
+            size(BERKELEY_DB_PAGE_BYTES.1)
+        ),
+    })
 }
 
 fn on_drive(number: usize, drive: &OnDrive) -> Part {
@@ -70,6 +94,10 @@ fn on_drive(number: usize, drive: &OnDrive) -> Part {
             (
                 "Requests to read and bytes written for each operation; predicted in brackets".into(),
                 accesses(drive),
+            ),
+            (
+                "Bytes of a part of the Bε-tree, of which a look-up reads one on each level".into(),
+                parts(drive),
             ),
         ],
         figures: figures::both(drive),
@@ -102,7 +130,11 @@ fn lines(drive: &OnDrive) -> Vec<String> {
         return Vec::new();
     }
     let grown = "grown B+-trees, whose pages lie elsewhere with each size of nodes,";
-    vec![line("loaded B+-trees", drive.fitted), line(grown, drive.fitted_grown)]
+    let mut lines = vec![line("loaded B+-trees", drive.fitted), line(grown, drive.fitted_grown)];
+    if drive.fitted_berkeley_db.is_some() {
+        lines.push(line("loaded trees of Berkeley DB", drive.fitted_berkeley_db));
+    }
+    lines
 }
 
 /// How many times as much the dearest costs as the cheapest.
@@ -191,6 +223,35 @@ fn accesses(drive: &OnDrive) -> Table {
         let written = |bytes: f64| unit::bytes(bytes.round());
         format!("{reads}, {} ({})", written(measured.written_bytes_each), written(predicted.written_bytes))
     })
+}
+
+/// In the mean over all levels of parts, as they are behind all inserts.
+fn parts(drive: &OnDrive) -> Table {
+    let mut columns = vec![("nodes", Kind::Label)];
+    columns.extend(
+        ["B/F", "page", "its messages", "its pivots", "a read in the mean"]
+            .map(|title| (title, Kind::Number)),
+    );
+    let mut table = Table::new(&columns);
+    for point in of_tree(drive, Tree::BEpsilon) {
+        let Some(stats) = &point.be_tree else { continue };
+        let parts = stats.levels.get(1..).unwrap_or_default();
+        let sum = |of: fn(&BeTreeLevelStats) -> u64| parts.iter().map(of).sum::<u64>() as f64;
+        let pages = sum(|level| level.pages).max(1.0);
+        let mean = |of: fn(&BeTreeLevelStats) -> u64| unit::bytes((sum(of) / pages).round());
+        let Measured { reads_each, read_bytes_each, .. } = point.grown.measured;
+        let read = (reads_each > 0.0).then(|| unit::bytes((read_bytes_each / reads_each).round()));
+        let cells = [
+            size(point.node_bytes),
+            size(point.node_bytes / u64::from(drive.fanout)),
+            mean(|level| level.page_bytes),
+            mean(|level| level.buffered_bytes),
+            mean(|level| level.pivot_bytes),
+            read.unwrap_or_else(|| "–".into()),
+        ];
+        table.push(cells.map(Cell::from));
+    }
+    table
 }
 
 fn optima(drive: &OnDrive) -> Table {
