@@ -50,7 +50,7 @@ const BASEMENT_FILL: f64 = core::f64::consts::LN_2;
 /// Bytes written for each byte of a new image: the cleaner's, in a store that is 0.55 full.
 const CLEANING: f64 = 1.4;
 /// A part takes at most this part of the memory.
-const CACHE_DIVISOR: u64 = 8;
+const CACHE_DIVISOR: u64 = 16;
 /// A part has at least so many times the bytes of a basement node.
 const PART_PER_BASEMENT_MIN: u64 = 4;
 /// The part of a setup that asking a part takes where nothing is read.

@@ -39,7 +39,7 @@ pub struct OutOfPlaceBEpsilonTree {
 /// A part has at least so many times the bytes of a basement node; in the smallest caches half as many.
 const PART_PER_BASEMENT_MIN: f64 = 4.0;
 /// A part takes at most this part of the memory.
-const PART_MEMORY_DIVISOR: f64 = 8.0;
+const PART_MEMORY_DIVISOR: f64 = 16.0;
 /// One in so many bytes of a part is left for pivots to come.
 const SLACK_DIVISOR: f64 = 8.0;
 /// A part has at least room for so many of the longest, which have a quarter of a basement node.

@@ -48,7 +48,8 @@ impl BeTreeOptions {
     }
 
     /// F: the children of a node, from 2 to 1024. B/F are the bytes of a part, which a query reads on each
-    /// level; a power of two of these is taken. Unless given it follows as B does; without a profile it
+    /// level; a power of two of these is taken, and at most a sixteenth of the cache. Caches of later
+    /// openings must have room for eight of them. Unless given it follows as B does; without a profile it
     /// is 8.
     pub fn fanout(mut self, fanout: u32) -> Self {
         self.fanout = Some(fanout);

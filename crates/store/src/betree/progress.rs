@@ -36,3 +36,29 @@ impl Progress {
         version.timestamp() <= self.up_to && key == self.from
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(progress: &Progress, key: &[u8], timestamp: u64) -> bool {
+        progress.has(key, Version::put(Timestamp(timestamp)))
+    }
+
+    #[test]
+    fn of_a_key_within_which_a_flush_has_ended_the_older_versions_have_come() {
+        let within = Progress::within(b"b", Version::tombstone(Timestamp(7)));
+        assert!(has(&within, b"b", 6) && has(&within, b"b", 7) && !has(&within, b"b", 8));
+        // Others from there on have not, however old they are.
+        assert!(!has(&within, b"ba", 1));
+        assert_eq!(within.start(), Bound::Included(&b"b"[..]));
+    }
+
+    #[test]
+    fn nothing_has_come_from_a_border_between_keys_on() {
+        for progress in [Progress::default(), Progress::at(b"b")] {
+            let from = progress.from.clone();
+            assert!(!has(&progress, &from, 1) && progress.start() == Bound::Included(&from[..]));
+        }
+    }
+}
