@@ -1,7 +1,7 @@
 //! Berkeley DB, the B-tree that the paper measured: with the same memory, without log and transactions, and
 //! around the kernel's page cache, which would have all of its files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(super) fn measure(
     done
 }
 
-fn remove(directory: &PathBuf) -> anyhow::Result<()> {
+fn remove(directory: &Path) -> anyhow::Result<()> {
     match std::fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("remove {}", directory.display()))
