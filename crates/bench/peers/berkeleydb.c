@@ -1,6 +1,6 @@
 /* Berkeley DB: a B-tree with a cache of its own above the kernel's page cache (Debian builds it without direct I/O), locks on pages, and deadlocks that are found and broken.
  *
- * Instead of what is chosen for a store it takes "bare": no log, no transactions, and its files around the kernel's page cache; and for a table "page_bytes=N". */
+ * Instead of what is chosen for a store it takes "bare": no log, no transactions, one client, and its files around the kernel's page cache; and for a table "page_bytes=N". */
 #define _GNU_SOURCE
 #include "peer.h"
 
@@ -11,7 +11,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +30,7 @@
 
 struct store {
     DB_ENV *env;
-    /* See the beginning. */
+    /* Whether it has what the beginning of this file says. */
     int is_bare;
     uint32_t tables;
     pthread_t upkeep;
@@ -65,7 +64,7 @@ static int broken(int code, const char *what, char *error) {
 /* Whether this thread is opening a bare store. */
 static __thread int opens_bare;
 
-/* Of files, by their descriptors: those of bare stores, whose requests at an offset go around the page cache. Berkeley DB has others when it makes a file, without an offset. */
+/* Kinds of files, by their descriptors. Requests of bare stores go around the page cache, but for those without an offset, which Berkeley DB has when it makes a file. */
 enum { CACHED, BARE, DIRECT };
 static atomic_uchar file_kinds[FILES_MAX];
 
@@ -267,6 +266,10 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
         free(store);
         return peer_broken(error, "Berkeley DB: unknown settings: expected \"bare\" for the store and \"page_bytes=N\" for tables");
     }
+    if (store->is_bare && setup->clients_max > 1) {
+        free(store);
+        return peer_broken(error, "Berkeley DB: a bare store has no locks: it takes one client");
+    }
     pthread_mutex_init(&store->ending, NULL);
     pthread_cond_init(&store->ended, NULL);
     /* Its own cache needs no system calls, so it gets the most; the page cache would hold the same pages again. */
@@ -290,14 +293,15 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
         store_free(store);
         return broken(code, setup->dir, error);
     }
-    peer_say(settings, settings_bytes, "memory: cache %llu bytes, log buffer %u bytes, the rest for the page cache", (unsigned long long)cache_bytes,
-             LOG_BUFFER_BYTES);
     peer_say(settings, settings_bytes, "pages: B-tree, %u bytes", page_bytes);
     if (store->is_bare) {
+        peer_say(settings, settings_bytes, "memory: cache %llu bytes", (unsigned long long)cache_bytes);
         peer_say(settings, settings_bytes, "commits: no log, no transactions; files around the page cache");
         *out = store;
         return PEER_OK;
     }
+    peer_say(settings, settings_bytes, "memory: cache %llu bytes, log buffer %u bytes, the rest for the page cache", (unsigned long long)cache_bytes,
+             LOG_BUFFER_BYTES);
     peer_say(settings, settings_bytes, "commits: %s", commits[setup->durability]);
     peer_say(settings, settings_bytes, "checkpoint: every %d s or %u KiB of log; %d %% of the cache kept clean", CHECKPOINT_SECONDS,
              CHECKPOINT_LOG_KIB, CLEAN_PERCENT);

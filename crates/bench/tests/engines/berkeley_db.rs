@@ -5,7 +5,8 @@ use flashgrain_bench::engine::{Direction, Durability, Engine, EngineName, Settin
 use super::{Record, ask, records, scratch, setup};
 
 fn bare(setup: Setup, table: &str) -> Setup {
-    Setup { settings: Some(Settings { store: "bare".into(), table: table.into() }), ..setup }
+    let settings = Some(Settings { store: "bare".into(), table: table.into() });
+    Setup { clients_max: 1, settings, ..setup }
 }
 
 fn all(engine: &dyn Engine) -> Vec<Record> {
@@ -52,7 +53,10 @@ fn settings_that_it_does_not_know_are_refused() {
         let error = EngineName::BerkeleyDb.open(&setup).err().unwrap();
         assert!(format!("{error:#}").contains("unknown settings"), "{error:#}");
     }
-    // Its own message.
+    let several = Setup { clients_max: 2, ..bare(usual(), "page_bytes=4096") };
+    let error = EngineName::BerkeleyDb.open(&several).err().unwrap();
+    assert!(format!("{error:#}").contains("one client"), "{error:#}");
+    // This one is Berkeley DB's own message.
     let error = EngineName::BerkeleyDb.open(&bare(usual(), "page_bytes=5000")).err().unwrap();
     assert!(format!("{error:#}").contains("Invalid argument"), "{error:#}");
 }

@@ -3,7 +3,6 @@
 mod be_trees;
 mod history;
 mod look;
-
 mod lsm_trees;
 mod store;
 mod work;

@@ -18,7 +18,7 @@ use crate::task::JoinHandle;
 
 /// A part is to have room for this part of itself.
 const ROOM_DIVISOR: u64 = 4;
-/// In tests of little data.
+/// Tests of little data have room made for this part.
 const EAGER_ROOM_DIVISOR: u64 = 2;
 
 type Task = JoinHandle<Result<(), Error>>;

@@ -20,7 +20,7 @@ use crate::records::Records;
 use crate::study::subject::{Measured, Task, span};
 use crate::workload::{Mix, OnRecords, TABLES, Workload};
 
-/// Below the target.
+/// Its files are in this folder of the target.
 const FOLDER: &str = "berkeley-db";
 
 /// A store that is open, and its records by now.

@@ -49,7 +49,7 @@ pub const B_PLUS_NODE_BYTES: (u64, u64) = (4 << 10, 64 << 10);
 /// The same.
 pub const B_EPSILON_NODE_BYTES: (u64, u64) = (32 << 10, 4 << 20);
 
-/// Pages of Berkeley DB.
+/// Sizes of pages that Berkeley DB takes.
 const BERKELEY_DB_PAGE_BYTES: (u64, u64) = (512, 64 << 10);
 
 /// Sizes of basement nodes that a store takes.
@@ -180,8 +180,6 @@ struct Point {
 struct OnDrive {
     target: String,
     is_directory: bool,
-    /// F of the Bε-trees.
-    fanout: u32,
     costs: DriveCosts,
     points: Vec<Point>,
     /// The line through the look-ups of the loaded B+-trees.
@@ -338,7 +336,6 @@ fn on_drive(
     Ok(OnDrive {
         target: target.display().to_string(),
         is_directory: target.is_dir(),
-        fanout: options.fanout,
         costs,
         points,
         fitted,

@@ -18,7 +18,8 @@ use crate::study::subject::Measured;
 const LARGE_BYTES: (u64, u64) = (256 << 10, 4 << 20);
 
 pub(super) fn of(result: &NodeSizeResult) -> Sheet {
-    let drives = result.drives.iter().enumerate().map(|(number, drive)| on_drive(number, drive));
+    let drives =
+        result.drives.iter().enumerate().map(|(number, drive)| on_drive(number, drive, result.fanout));
     Sheet {
         title: "The size of nodes of B+-trees and Bε-trees, as in section 7 of the dictionaries paper".into(),
         conditions: conditions(result),
@@ -62,7 +63,7 @@ fn conditions(result: &NodeSizeResult) -> Vec<String> {
     conditions
 }
 
-/// Of directories: Berkeley DB does not work on simulated drives.
+/// What there is to say of Berkeley DB, which works on directories only.
 fn berkeley_db(drives: &[OnDrive]) -> Option<String> {
     let mut on_directories = drives.iter().filter(|drive| drive.is_directory).peekable();
     on_directories.peek()?;
@@ -80,7 +81,7 @@ fn berkeley_db(drives: &[OnDrive]) -> Option<String> {
     })
 }
 
-fn on_drive(number: usize, drive: &OnDrive) -> Part {
+fn on_drive(number: usize, drive: &OnDrive, fanout: u32) -> Part {
     let mut text = vec![own_costs(drive)];
     text.extend(lines(drive));
     text.extend(sensitivity(drive));
@@ -97,7 +98,7 @@ fn on_drive(number: usize, drive: &OnDrive) -> Part {
             ),
             (
                 "Bytes of a part of the Bε-tree, of which a look-up reads one on each level".into(),
-                parts(drive),
+                parts(drive, fanout),
             ),
         ],
         figures: figures::both(drive),
@@ -225,8 +226,8 @@ fn accesses(drive: &OnDrive) -> Table {
     })
 }
 
-/// In the mean over all levels of parts, as they are behind all inserts.
-fn parts(drive: &OnDrive) -> Table {
+/// Parts as they are behind all inserts, in the mean over all levels of them.
+fn parts(drive: &OnDrive, fanout: u32) -> Table {
     let mut columns = vec![("nodes", Kind::Label)];
     columns.extend(
         ["B/F", "page", "its messages", "its pivots", "a read in the mean"]
@@ -243,7 +244,7 @@ fn parts(drive: &OnDrive) -> Table {
         let read = (reads_each > 0.0).then(|| unit::bytes((read_bytes_each / reads_each).round()));
         let cells = [
             size(point.node_bytes),
-            size(point.node_bytes / u64::from(drive.fanout)),
+            size(point.node_bytes / u64::from(fanout)),
             mean(|level| level.page_bytes),
             mean(|level| level.buffered_bytes),
             mean(|level| level.pivot_bytes),
