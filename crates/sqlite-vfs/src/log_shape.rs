@@ -1,8 +1,9 @@
 //! What is known of how the log of a layout with aligned frames is laid out.
 //!
-//! Whoever writes the header of an empty log states first what its frames are like, and everybody else looks
-//! at that. The statement stays until the log is removed, also when SQLite empties the log: connections that
-//! know it go on without looking.
+//! The connection that writes the header of an empty log states first what its frames are like, and all others
+//! look at that. The statement stays until the log is removed, also when SQLite empties the log: connections that
+//! know it go on without looking. Only a header with pages of another size replaces it: the database has left the
+//! mode of the log in between, for which SQLite makes sure that no other connection has the log open.
 
 use flashgrain_layout::header::{self, HEADER_BYTES, Statement};
 use flashgrain_layout::{AlignedFrames, Error, LOG_HEADER_AT, LOG_HEADER_BYTES, Place};
@@ -33,14 +34,36 @@ impl LogShape {
     }
 }
 
+/// Whether a file has the statement of a log and nothing else.
+pub(crate) fn is_empty(length_bytes: u64, beginning: &[u8]) -> bool {
+    match LogShape::of_file(length_bytes, beginning) {
+        Ok(LogShape::Stated(statement)) => logical_length(statement, length_bytes) == 0,
+        Ok(LogShape::Undecided) | Err(_) => false,
+    }
+}
+
 /// What is to be stated of a log with this header, on stripes of `stripe_bytes`, if pages have room for the
 /// headers of frames.
 pub(crate) fn statement(log_header: &[u8], stripe_bytes: u64, has_room: bool) -> Statement {
-    let page_bytes = log_header.get(8..12).and_then(|bytes| bytes.first_chunk()).copied();
-    page_bytes
+    page_bytes_of(log_header)
         .filter(|_| has_room)
-        .and_then(|bytes| AlignedFrames::new(u32::from_be_bytes(bytes).into(), stripe_bytes).ok())
+        .and_then(|bytes| AlignedFrames::new(bytes, stripe_bytes).ok())
         .map_or(Statement::Unaligned, Statement::Aligned)
+}
+
+/// Whether an empty log with this statement may begin with this header.
+pub(crate) fn is_for(statement: Statement, log_header: &[u8]) -> bool {
+    match statement {
+        Statement::Unaligned => true,
+        Statement::Aligned(frames) => {
+            page_bytes_of(log_header).is_some_and(|bytes| bytes == frames.page_bytes())
+        }
+    }
+}
+
+/// The size of pages in the log's header.
+fn page_bytes_of(log_header: &[u8]) -> Option<u64> {
+    Some(u32::from_be_bytes(*log_header.get(8..)?.first_chunk()?).into())
 }
 
 /// Whether a write of this range is that of the log's header.
@@ -105,6 +128,17 @@ mod tests {
         assert_eq!(statement(&log_header, 4096, true), aligned());
         assert_eq!(statement(&log_header, 4096, false), Statement::Unaligned);
         assert_eq!(statement(&[0; 32], 4096, true), Statement::Unaligned, "no such pages");
+    }
+
+    #[test]
+    fn frames_of_one_size_are_not_those_of_another() {
+        let mut log_header = [0; 32];
+        for (page_bytes, is_so) in [(65_536_u32, true), (4096, false)] {
+            log_header[8..12].copy_from_slice(&page_bytes.to_be_bytes());
+            assert_eq!(is_for(aligned(), &log_header), is_so);
+            assert!(is_for(Statement::Unaligned, &log_header));
+        }
+        assert!(!is_for(aligned(), &[]));
     }
 
     #[test]

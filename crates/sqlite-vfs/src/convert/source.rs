@@ -1,7 +1,7 @@
 //! A database that is read as a file.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use flashgrain_layout::Layout;
 use flashgrain_layout::header::{self, HEADER_BYTES};
 
 use super::error::{Error, io_error};
-use crate::names;
+use crate::{log_shape, names};
 
 /// How each SQLite database begins.
 pub(super) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -24,6 +24,14 @@ pub(super) struct Source {
     metadata: Metadata,
     pub layout: Option<Layout>,
     beginning: [u8; HEADER_OF_DATABASE_BYTES],
+}
+
+/// Length of a file, and its first bytes.
+fn beginning_of(path: &Path) -> io::Result<(u64, Vec<u8>)> {
+    let file = File::open(path)?;
+    let mut beginning = Vec::new();
+    (&file).take(header::ENCODED_BYTES as u64).read_to_end(&mut beginning)?;
+    Ok((file.metadata()?.len(), beginning))
 }
 
 impl Source {
@@ -105,17 +113,18 @@ impl Source {
     }
 
     /// Journals that would be rolled back and logs with content. A journal that begins with a zero is one
-    /// that SQLite has kept after a commit.
+    /// that SQLite has kept after a commit, and a log may have a statement alone.
     pub fn beside(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for path in names::beside(&self.path, self.layout.is_some()) {
-            let mut first = [0];
-            let read = match File::open(&path) {
-                Ok(mut file) => file.read(&mut first).map_err(io_error(&path))?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            let (bytes, beginning) = match beginning_of(&path) {
+                Ok(found) => found,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(io_error(&path)(error)),
             };
-            if read > 0 && first != [0] {
+            let has_statements = self.layout.is_some_and(|layout| layout.log_stripe_bytes().is_some());
+            let is_empty = has_statements && log_shape::is_empty(bytes, &beginning);
+            if beginning.first().is_some_and(|first| *first != 0) && !is_empty {
                 found.push(path);
             }
         }

@@ -35,12 +35,14 @@ pub(super) const ACCESS_READ: c_int = 2;
 pub(super) const SHM_LOCK: c_int = 2;
 pub(super) const SHM_EXCLUSIVE: c_int = 8;
 pub(super) const LOCK_NONE: c_int = 0;
+pub(super) const LOCK_EXCLUSIVE: c_int = 4;
 pub(super) const SYNC_NORMAL: c_int = 2;
 
 pub(super) const FCNTL_SIZE_HINT: c_int = 5;
 pub(super) const FCNTL_FILE_POINTER: c_int = 7;
 pub(super) const FCNTL_VFSNAME: c_int = 12;
 pub(super) const FCNTL_PRAGMA: c_int = 14;
+pub(super) const FCNTL_SYNC: c_int = 21;
 pub(super) const FCNTL_RESERVE_BYTES: c_int = 38;
 
 /// Promises that a write of an aligned block is atomic, and that several writes are.

@@ -1,13 +1,14 @@
 //! The methods of our files: those that move bytes go to where the layout says, all others to the VFS behind.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use flashgrain_layout::Layout;
 
 use super::abi::{
-    FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_VFSNAME, File, Functions, IOCAP_ATOMIC, IOCAP_SUBPAGE_READ, IOERR,
-    IOERR_DATA, IOERR_SHORT_READ, IOERR_WRITE, IoMethods, LOCK_NONE, NOMEM, OK, SYNC_NORMAL,
+    FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_SYNC, FCNTL_VFSNAME, File, Functions, IOCAP_ATOMIC,
+    IOCAP_SUBPAGE_READ, IOERR, IOERR_SHORT_READ, IoMethods, LOCK_EXCLUSIVE, LOCK_NONE, NOMEM, OK,
+    SYNC_NORMAL,
 };
 use super::lower::{Lower, call};
 use crate::names::Names;
@@ -17,12 +18,6 @@ use crate::split::Split;
 
 /// Where SQLite's header says how many bytes of each page are reserved.
 const RESERVED_AT: c_int = 20;
-
-/// The pragma that says which layout a database has.
-const LAYOUT_PRAGMA: &CStr = c"flashgrain_layout";
-
-/// The pragma that says whether pages are compared with their checksums, and has them be so or not.
-const CHECKSUMS_PRAGMA: &CStr = c"flashgrain_checksums";
 
 /// What SQLite takes for a file of ours. The file of the VFS behind follows it in the same memory.
 #[repr(C)]
@@ -40,6 +35,8 @@ pub(super) struct State {
     /// How its writes are split, if they are.
     pub split: Option<Split>,
     pub sums: PageSums,
+    /// How far it is locked, as SQLite counts.
+    pub level: c_int,
 }
 
 /// Which files are ours.
@@ -97,7 +94,7 @@ unsafe fn halves<'a>(file: *mut File) -> (&'a mut State, Lower) {
 
 impl State {
     /// The shape, after another look if the file was empty so far.
-    fn looked(&mut self, lower: Lower) -> Result<Shape, c_int> {
+    pub(super) fn looked(&mut self, lower: Lower) -> Result<Shape, c_int> {
         if let Shape::Undecided(wish) = self.shape {
             let shape = lower.shape(wish, &self.functions)?;
             if !matches!(shape, Shape::Undecided(_)) {
@@ -129,6 +126,34 @@ impl State {
 }
 
 impl State {
+    /// Length of the database.
+    pub(super) fn size(&mut self, lower: Lower) -> Result<i64, c_int> {
+        let shape = self.looked(lower)?;
+        if matches!(shape, Shape::Undecided(_)) {
+            return Ok(0);
+        }
+        let waiting = self.split.as_ref().map_or(0, |split| split.end() as i64);
+        Ok((lower.size()?.max(waiting) - shape.shift_bytes()).max(0))
+    }
+
+    /// Writes bytes to a place in the file.
+    ///
+    /// # Safety
+    /// The buffer has `bytes` bytes.
+    pub(super) unsafe fn write_at(
+        &mut self,
+        lower: Lower,
+        buffer: *const c_void,
+        bytes: c_int,
+        at: i64,
+    ) -> c_int {
+        if self.split.is_some() && matches!(self.shape, Shape::Laid(_)) {
+            // SAFETY: as the caller promises.
+            return unsafe { self.write_split(lower, buffer, bytes, at) };
+        }
+        call!(lower, write, buffer, bytes, at)
+    }
+
     /// Writes the pieces of split writes that wait, behind a sync with `is_sync`.
     fn settle(&mut self, lower: Lower, is_sync: bool) -> Result<(), c_int> {
         let Some(split) = self.split.as_mut().filter(|split| !split.is_empty()) else { return Ok(()) };
@@ -180,28 +205,6 @@ impl State {
     }
 }
 
-impl State {
-    /// The layout, if pages have checksums.
-    fn with_checksums(&self) -> Option<Layout> {
-        self.shape.layout().filter(Layout::has_checksums)
-    }
-
-    /// Takes the checksum off a page that was read.
-    ///
-    /// # Safety
-    /// The buffer has so many bytes, which were read.
-    unsafe fn open_page(&mut self, buffer: *mut c_void, bytes: c_int, offset: i64) -> Result<(), c_int> {
-        let (length, offset) =
-            (usize::try_from(bytes).map_err(|_| IOERR)?, u64::try_from(offset).map_err(|_| IOERR)?);
-        // SAFETY: as the caller promises.
-        let page = unsafe { std::slice::from_raw_parts_mut(buffer.cast(), length) };
-        self.sums.opened(page, offset).map_err(|why| {
-            self.functions.tell(IOERR_DATA, &why);
-            IOERR_DATA
-        })
-    }
-}
-
 /// The layout of an open database, if the file is one of ours.
 ///
 /// # Safety
@@ -215,7 +218,7 @@ pub(super) unsafe fn layout(file: *mut File) -> Option<Layout> {
 }
 
 /// The place of a logical offset.
-fn physical(shape: Shape, offset: i64) -> Result<i64, c_int> {
+pub(super) fn physical(shape: Shape, offset: i64) -> Result<i64, c_int> {
     offset.checked_add(shape.shift_bytes()).ok_or(IOERR)
 }
 
@@ -232,6 +235,8 @@ macro_rules! check {
 unsafe extern "C" fn close(file: *mut File) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
+    // What cannot get checksums belongs to a transaction that has failed, and has its journal.
+    let _ = state.settle_pages(lower);
     let settled = state.settle(lower, false);
     let code = settled.err().unwrap_or(OK).max(call!(lower, close));
     // SAFETY: `install` has made this box, and nobody uses the file any more.
@@ -265,7 +270,7 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
     };
     if matches!(code, OK | IOERR_SHORT_READ) && state.with_checksums().is_some() {
         // SAFETY: as above; what is behind the end of the file is zero.
-        check!(unsafe { state.open_page(buffer, bytes, offset) });
+        check!(unsafe { state.open_page(lower, buffer, bytes, offset) });
     }
     code
 }
@@ -274,7 +279,13 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
 ///
 /// # Safety
 /// The buffer has so many bytes, which were read.
-unsafe fn overlay(split: &Split, buffer: *mut c_void, bytes: c_int, at: i64, code: c_int) -> c_int {
+pub(super) unsafe fn overlay(
+    split: &Split,
+    buffer: *mut c_void,
+    bytes: c_int,
+    at: i64,
+    code: c_int,
+) -> c_int {
     if code != OK && code != IOERR_SHORT_READ {
         return code;
     }
@@ -292,24 +303,10 @@ unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int,
     // SAFETY: the buffer has so many bytes.
     unsafe { state.note_reserved(buffer, bytes, offset) };
     let at = check!(physical(shape, offset));
-    let mut buffer = buffer;
-    if let Some(layout) = state.with_checksums() {
-        let (length, offset) = (usize::try_from(bytes).unwrap_or(0), u64::try_from(offset).unwrap_or(0));
-        // SAFETY: as above.
-        let page = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), length) };
-        match state.sums.sealed(page, offset, layout) {
-            Ok(sealed) => buffer = sealed.as_ptr().cast(),
-            Err(why) => {
-                state.functions.tell(IOERR_WRITE, why);
-                return IOERR_WRITE;
-            }
-        }
-    }
-    if state.split.is_some() && matches!(shape, Shape::Laid(_)) {
-        // SAFETY: as above; a page with its checksum is as long.
-        return unsafe { state.write_split(lower, buffer, bytes, at) };
-    }
-    call!(lower, write, buffer, bytes, at)
+    // SAFETY: as above.
+    let buffer = check!(unsafe { state.seal_page(lower, buffer, bytes, offset) });
+    // SAFETY: as above; a page with its checksum is as long.
+    unsafe { state.write_at(lower, buffer, bytes, at) }
 }
 
 unsafe extern "C" fn truncate(file: *mut File, size: i64) -> c_int {
@@ -317,20 +314,17 @@ unsafe extern "C" fn truncate(file: *mut File, size: i64) -> c_int {
     let (state, lower) = unsafe { halves(file) };
     check!(state.settle(lower, true));
     let shape = check!(if size > 0 { state.decided(lower) } else { state.looked(lower) });
-    call!(lower, truncate, check!(physical(shape, size)))
+    let code = call!(lower, truncate, check!(physical(shape, size)));
+    if code == OK {
+        state.sums.cut(u64::try_from(size).unwrap_or(0));
+    }
+    code
 }
 
 unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
-    let shape = check!(state.looked(lower));
-    let logical = match shape {
-        Shape::Undecided(_) => 0,
-        Shape::Plain | Shape::Laid(_) => {
-            let waiting = state.split.as_ref().map_or(0, |split| split.end() as i64);
-            (check!(lower.size()).max(waiting) - shape.shift_bytes()).max(0)
-        }
-    };
+    let logical = check!(state.size(lower));
     // SAFETY: a place for the result.
     unsafe { *size = logical };
     OK
@@ -348,6 +342,9 @@ unsafe extern "C" fn lock(file: *mut File, level: c_int) -> c_int {
             return code;
         }
     }
+    if code == OK {
+        state.level = state.level.max(level);
+    }
     code
 }
 
@@ -364,6 +361,11 @@ unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *
             // SAFETY: the argument of this operation.
             let mut hint = check!(physical(shape, unsafe { *argument.cast::<i64>() }));
             call!(lower, file_control, operation, std::ptr::from_mut(&mut hint).cast())
+        }
+        // All of a transaction is written, and its journal is still there. With `synchronous = off`, no sync follows.
+        FCNTL_SYNC => {
+            check!(state.settle_pages(lower));
+            call!(lower, file_control, operation, argument)
         }
         FCNTL_VFSNAME => {
             let code = call!(lower, file_control, operation, argument);
@@ -383,47 +385,6 @@ unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *
             if text.is_null() { NOMEM } else { OK }
         }
         _ => call!(lower, file_control, operation, argument),
-    }
-}
-
-impl State {
-    /// The answer to a pragma of ours; `None` to others.
-    ///
-    /// # Safety
-    /// The arguments are those of `SQLITE_FCNTL_PRAGMA`: places for the answer, of the name, and of the
-    /// value.
-    unsafe fn pragma(
-        &mut self,
-        lower: Lower,
-        arguments: *const *const c_char,
-    ) -> Option<Result<String, c_int>> {
-        // SAFETY: as the caller promises; the name is a C string, and the value is one if it is there.
-        let (name, value) = unsafe {
-            let (name, value) = (CStr::from_ptr(*arguments.add(1)), *arguments.add(2));
-            (name, (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy()))
-        };
-        let is = |ours: &CStr| name.to_bytes().eq_ignore_ascii_case(ours.to_bytes());
-        if !is(LAYOUT_PRAGMA) && !is(CHECKSUMS_PRAGMA) {
-            return None;
-        }
-        let layout = match self.looked(lower) {
-            Ok(shape) => shape.layout(),
-            Err(code) => return Some(Err(code)),
-        };
-        if is(LAYOUT_PRAGMA) {
-            return Some(Ok(layout.map_or("plain".into(), |layout| layout.to_string())));
-        }
-        match value.as_deref().map(str::to_ascii_lowercase).as_deref() {
-            Some("on" | "1" | "true" | "yes") => self.sums.are_checked = true,
-            Some("off" | "0" | "false" | "no") => self.sums.are_checked = false,
-            _ => {}
-        }
-        let word = match layout.filter(Layout::has_checksums) {
-            None => "none",
-            Some(_) if self.sums.are_checked => "on",
-            Some(_) => "off",
-        };
-        Some(Ok(word.into()))
     }
 }
 
@@ -484,6 +445,7 @@ macro_rules! hand_on {
 unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
+    check!(state.settle_pages(lower));
     check!(state.settle(lower, true));
     call!(lower, sync, flags)
 }
@@ -491,8 +453,17 @@ unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
 unsafe extern "C" fn unlock(file: *mut File, level: c_int) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
+    if state.level >= LOCK_EXCLUSIVE && level < LOCK_EXCLUSIVE && state.settle_pages(lower).is_err() {
+        // The transaction has failed, and its journal brings back the pages of before. Without one, they are told
+        // by their checksums.
+        state.sums.settled();
+    }
     check!(state.settle(lower, false));
-    call!(lower, unlock, level)
+    let code = call!(lower, unlock, level);
+    if code == OK {
+        state.level = state.level.min(level);
+    }
+    code
 }
 
 hand_on! {

@@ -48,38 +48,56 @@ unsafe fn halves<'a>(file: *mut File) -> (&'a mut LogState, Lower) {
 }
 
 impl LogState {
-    /// What the log states, after another look if it did not so far.
+    /// The statement of a log that has content, after another look if it had none so far. An empty log may get
+    /// another statement: pages may have another size since.
     fn looked(&mut self, lower: Lower) -> Result<Option<Statement>, c_int> {
-        if self.shape == LogShape::Undecided {
-            let (size, beginning) = lower.beginning::<{ header::ENCODED_BYTES }>()?;
-            self.shape = LogShape::of_file(size, &beginning).map_err(|error| {
-                self.functions.tell(IOERR, &error.to_string());
-                IOERR
-            })?;
+        if let LogShape::Stated(statement) = self.shape {
+            return Ok(Some(statement));
         }
-        Ok(match self.shape {
-            LogShape::Undecided => None,
-            LogShape::Stated(statement) => Some(statement),
-        })
+        let (statement, logical_bytes) = content(lower, self.functions)?;
+        let statement = statement.filter(|_| logical_bytes > 0);
+        if let Some(statement) = statement {
+            self.shape = LogShape::Stated(statement);
+        }
+        Ok(statement)
     }
 
-    /// What the log states before something is written to it.
+    /// The statement of a log before something is written to it.
     fn stated(&mut self, lower: Lower, offset: u64, bytes: &[u8]) -> Result<Statement, c_int> {
         if let Some(statement) = self.looked(lower)? {
             return Ok(statement);
         }
         let is_header = log_shape::is_header(offset, bytes.len());
-        let statement = match self.names.log(&self.database).filter(|_| is_header) {
-            Some((stripe_bytes, has_room)) => log_shape::statement(bytes, stripe_bytes, has_room),
-            None => Statement::Unaligned,
+        let (left, _) = content(lower, self.functions)?;
+        let kept = left.filter(|left| !is_header || log_shape::is_for(*left, bytes));
+        let statement = match (kept, self.names.log(&self.database).filter(|_| is_header)) {
+            (Some(kept), _) => kept,
+            (None, Some((stripe_bytes, has_room))) => log_shape::statement(bytes, stripe_bytes, has_room),
+            (None, None) => Statement::Unaligned,
         };
-        let encoded = header::encode_log(statement);
-        let buffer: *const c_void = encoded.as_ptr().cast();
-        match call!(lower, write, buffer, encoded.len() as c_int, 0) {
-            OK => self.shape = LogShape::Stated(statement),
-            code => return Err(code),
+        if kept.is_none() {
+            let encoded = header::encode_log(statement);
+            let buffer: *const c_void = encoded.as_ptr().cast();
+            match call!(lower, write, buffer, encoded.len() as c_int, 0) {
+                OK => {}
+                code => return Err(code),
+            }
         }
+        self.shape = LogShape::Stated(statement);
         Ok(statement)
+    }
+}
+
+/// The statement of a log, if it has one, and its logical length.
+pub(super) fn content(lower: Lower, functions: Functions) -> Result<(Option<Statement>, u64), c_int> {
+    let (size, beginning) = lower.beginning::<{ header::ENCODED_BYTES }>()?;
+    match LogShape::of_file(size, &beginning) {
+        Ok(LogShape::Undecided) => Ok((None, 0)),
+        Ok(LogShape::Stated(statement)) => Ok((Some(statement), log_shape::logical_length(statement, size))),
+        Err(error) => {
+            functions.tell(IOERR, &error.to_string());
+            Err(IOERR)
+        }
     }
 }
 

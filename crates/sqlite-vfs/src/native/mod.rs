@@ -15,7 +15,9 @@ mod device;
 mod file;
 mod log_file;
 mod lower;
+mod pragmas;
 mod reserve;
+mod sealing;
 mod vfs;
 
 use std::ffi::{c_char, c_int, c_void};

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use flashgrain_layout::Layout;
 
 use super::abi::{
-    ACCESS_EXISTS, AnyFunction, CANTOPEN, ERROR, File, Functions, OK, OPEN_MAIN_DB, OPEN_MAIN_JOURNAL,
-    OPEN_READONLY, OPEN_SUPER_JOURNAL, OPEN_WAL, Vfs,
+    ACCESS_EXISTS, AnyFunction, CANTOPEN, ERROR, File, Functions, LOCK_NONE, OK, OPEN_MAIN_DB,
+    OPEN_MAIN_JOURNAL, OPEN_READONLY, OPEN_SUPER_JOURNAL, OPEN_WAL, Vfs,
 };
 use super::file::{Kind, RealName, ShimFile, State, install, lower_place};
 use super::log_file::{self, LogState};
@@ -220,6 +220,7 @@ unsafe fn open_database(
         names: &shim.names,
         split,
         sums: PageSums::default(),
+        level: LOCK_NONE,
     };
     // SAFETY: the lower file is open.
     unsafe { install(file, lower, state) };
@@ -253,7 +254,15 @@ unsafe fn open_beside(
         Ok(lower) => {
             let (shape, kind) = (Shape::Plain, Kind::Beside { _name: real });
             let (functions, names) = (shim.functions, &shim.names);
-            let state = State { shape, kind, functions, names, split: None, sums: PageSums::default() };
+            let state = State {
+                shape,
+                kind,
+                functions,
+                names,
+                split: None,
+                sums: PageSums::default(),
+                level: LOCK_NONE,
+            };
             // SAFETY: the lower file is open.
             unsafe { install(file, lower, state) };
             OK
@@ -369,9 +378,50 @@ unsafe extern "C" fn delete(vfs: *mut Vfs, name: *const c_char, sync: c_int) -> 
 unsafe extern "C" fn access(vfs: *mut Vfs, name: *const c_char, flags: c_int, result: *mut c_int) -> c_int {
     // SAFETY: our VFS and a C string.
     match unsafe { real_name(vfs, CStr::from_ptr(name).to_bytes()) } {
-        Some(real) => call_base!(vfs, ERROR, access, real.as_ptr(), flags, result),
+        Some(real) => {
+            let code = call_base!(vfs, ERROR, access, real.as_ptr(), flags, result);
+            // SAFETY: our VFS, a C string, and the result of a call that has succeeded.
+            unsafe {
+                if code == OK && flags == ACCESS_EXISTS && *result != 0 && is_empty_log(vfs, name, &real) {
+                    *result = 0;
+                }
+            }
+            code
+        }
         None => call_base!(vfs, ERROR, access, name, flags, result),
     }
+}
+
+/// Whether a log that is there has a statement and nothing else. SQLite's default VFS calls an empty file none, and
+/// SQLite takes a log that is there for a part of the database, in any journal mode.
+///
+/// # Safety
+/// `vfs` is ours, and `name` a C string.
+unsafe fn is_empty_log(vfs: *mut Vfs, name: *const c_char, real: &CStr) -> bool {
+    // SAFETY: our VFS.
+    let shim = unsafe { shim_of(vfs) };
+    // SAFETY: a C string.
+    if stated_log(shim, unsafe { CStr::from_ptr(name) }.to_bytes()).is_none() {
+        return false;
+    }
+    // SAFETY: the VFS behind is registered.
+    let bytes = usize::try_from(unsafe { (*shim.base).file_bytes }).unwrap_or(0);
+    // As aligned as any type.
+    let mut memory = vec![0_u128; bytes.div_ceil(size_of::<u128>()) + 1];
+    let file: *mut File = memory.as_mut_ptr().cast();
+    let real = RealName::new(real.to_bytes());
+    let mut flags_out: c_int = 0;
+    let flags_at: *mut c_int = &mut flags_out;
+    let code = call_base!(vfs, CANTOPEN, open, real.as_ptr(), file, OPEN_WAL | OPEN_READONLY, flags_at);
+    // SAFETY: SQLite's rule: a file has methods if it is to be closed.
+    if unsafe { (*file).methods.is_null() } {
+        return false;
+    }
+    // SAFETY: the file is open until the end of this function.
+    let lower = unsafe { Lower::new(file) };
+    let is_empty = code == OK && matches!(log_file::content(lower, shim.functions), Ok((_, 0)));
+    call!(lower, close);
+    is_empty
 }
 
 /// Methods that are the business of the VFS behind.

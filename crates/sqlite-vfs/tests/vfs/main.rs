@@ -15,6 +15,7 @@ mod model;
 mod page_sizes;
 mod power_cuts;
 mod processes;
+mod resizing;
 mod several;
 mod sql_scripts;
 mod support;
