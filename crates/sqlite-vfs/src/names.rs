@@ -4,7 +4,9 @@
 //! such a database says that it is none; but before, it would roll a journal back that it finds beside it,
 //! into places that are the wrong ones, and afterwards remove a log. Under their own names, it finds neither.
 //!
-//! SQLite asks for these files by name alone, so the databases that are open are noted here.
+//! SQLite asks for these files by name alone, so the databases that are open are noted here. A name belongs to the
+//! file that was opened by it last: one that was removed or renamed while it is open has no journals any more, and
+//! SQLite refuses to begin one for it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,12 +21,24 @@ use crate::shape::Shape;
 /// SQLite's endings, and ours.
 const ENDINGS: [(&[u8], &[u8]); 2] = [(b"-journal", b"-grainjournal"), (b"-wal", b"-grainwal")];
 
+/// Which file a database is, whatever names it has; `None` where that cannot be said.
+pub(crate) type Identity = Option<[u64; 2]>;
+
+/// A database that a connection has opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Database {
+    /// The full path by which it was opened.
+    pub path: Vec<u8>,
+    pub identity: Identity,
+}
+
 /// Databases that are open in this process, by their full paths.
 #[derive(Debug, Default)]
 pub(crate) struct Names(Mutex<BTreeMap<Vec<u8>, Opened>>);
 
 #[derive(Debug)]
 struct Opened {
+    identity: Identity,
     layout: Option<Layout>,
     connections: usize,
     /// Bytes at the end of each page that SQLite leaves alone, once they are known.
@@ -37,15 +51,27 @@ impl Names {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes what is noted of a database, if its name is still its own.
+    fn change<T>(&self, database: &Database, act: impl FnOnce(&mut Opened) -> T) -> Option<T> {
+        let mut opened = self.opened();
+        let entry = opened.get_mut(&database.path).filter(|entry| entry.identity == database.identity)?;
+        Some(act(entry))
+    }
+
     /// Notes one more connection to a database, and returns its shape: all connections of this process to an
     /// empty file want for it what the first one does, so that all agree on the journal's name.
-    pub fn open(&self, database: &[u8], shape: Shape) -> Shape {
+    pub fn open(&self, database: &Database, shape: Shape) -> Shape {
         let mut opened = self.opened();
-        let entry = opened.entry(database.to_vec()).or_insert_with(|| Opened {
+        let new = || Opened {
+            identity: database.identity,
             layout: shape.layout(),
             connections: 0,
             reserved_bytes: 0,
-        });
+        };
+        let entry = opened.entry(database.path.clone()).or_insert_with(new);
+        if entry.identity != database.identity {
+            *entry = new();
+        }
         entry.connections += 1;
         match shape {
             Shape::Undecided(_) => Shape::Undecided(entry.layout),
@@ -57,17 +83,13 @@ impl Names {
     }
 
     /// Notes what an open database has become.
-    pub fn decide(&self, database: &[u8], layout: Option<Layout>) {
-        if let Some(entry) = self.opened().get_mut(database) {
-            entry.layout = layout;
-        }
+    pub fn decide(&self, database: &Database, layout: Option<Layout>) {
+        self.change(database, |entry| entry.layout = layout);
     }
 
     /// Notes how many bytes of each page a database reserves.
-    pub fn reserves(&self, database: &[u8], reserved_bytes: u8) {
-        if let Some(entry) = self.opened().get_mut(database) {
-            entry.reserved_bytes = reserved_bytes;
-        }
+    pub fn reserves(&self, database: &Database, reserved_bytes: u8) {
+        self.change(database, |entry| entry.reserved_bytes = reserved_bytes);
     }
 
     /// Stripes to which the frames of a database's log are to be aligned, and whether its pages have room for
@@ -80,13 +102,13 @@ impl Names {
     }
 
     /// Notes that a connection has ended.
-    pub fn close(&self, database: &[u8]) {
-        let mut opened = self.opened();
-        if let Some(entry) = opened.get_mut(database) {
+    pub fn close(&self, database: &Database) {
+        let ended = self.change(database, |entry| {
             entry.connections -= 1;
-            if entry.connections == 0 {
-                opened.remove(database);
-            }
+            entry.connections == 0
+        });
+        if ended == Some(true) {
+            self.opened().retain(|_, entry| entry.connections > 0);
         }
     }
 
@@ -142,11 +164,15 @@ mod tests {
         HotLocations::new(4096, 0).unwrap().into()
     }
 
+    fn database(path: &[u8]) -> Database {
+        Database { path: path.to_vec(), identity: None }
+    }
+
     #[test]
     fn only_files_beside_a_layout_have_other_names() {
         let names = Names::default();
-        names.open(b"/laid", Shape::Laid(layout()));
-        names.open(b"/plain", Shape::Plain);
+        names.open(&database(b"/laid"), Shape::Laid(layout()));
+        names.open(&database(b"/plain"), Shape::Plain);
         assert_eq!(names.of(b"/laid-journal"), Name::Ours(b"/laid-grainjournal".to_vec()));
         assert_eq!(names.of(b"/laid-wal"), Name::Ours(b"/laid-grainwal".to_vec()));
         assert_eq!(names.of(b"/plain-journal"), Name::Same);
@@ -157,22 +183,42 @@ mod tests {
 
     #[test]
     fn names_last_as_long_as_a_connection() {
-        let names = Names::default();
-        names.open(b"/laid", Shape::Laid(layout()));
-        names.open(b"/laid", Shape::Laid(layout()));
-        names.close(b"/laid");
+        let (names, laid) = (Names::default(), database(b"/laid"));
+        names.open(&laid, Shape::Laid(layout()));
+        names.open(&laid, Shape::Laid(layout()));
+        names.close(&laid);
         assert!(matches!(names.of(b"/laid-wal"), Name::Ours(_)));
-        names.close(b"/laid");
+        names.close(&laid);
         assert!(matches!(names.of(b"/laid-wal"), Name::Unknown(_)));
-        names.close(b"/laid");
+        names.close(&laid);
     }
 
     #[test]
     fn connections_to_an_empty_file_agree() {
-        let names = Names::default();
-        assert_eq!(names.open(b"/new", Shape::Undecided(None)), Shape::Undecided(None));
-        assert_eq!(names.open(b"/new", Shape::Undecided(Some(layout()))), Shape::Undecided(None));
-        names.decide(b"/new", Some(layout()));
+        let (names, new) = (Names::default(), database(b"/new"));
+        assert_eq!(names.open(&new, Shape::Undecided(None)), Shape::Undecided(None));
+        assert_eq!(names.open(&new, Shape::Undecided(Some(layout()))), Shape::Undecided(None));
+        names.decide(&new, Some(layout()));
         assert!(matches!(names.of(b"/new-journal"), Name::Ours(_)));
+    }
+
+    #[test]
+    fn a_name_belongs_to_the_file_that_was_opened_last() {
+        let names = Names::default();
+        let [removed, new] =
+            [1, 2].map(|inode| Database { identity: Some([0, inode]), ..database(b"/same") });
+        names.open(&removed, Shape::Laid(layout()));
+        names.reserves(&removed, 24);
+        assert_eq!(names.open(&new, Shape::Undecided(None)), Shape::Undecided(None));
+        assert_eq!(names.of(b"/same-journal"), Name::Same);
+        names.decide(&removed, Some(layout()));
+        assert_eq!(names.of(b"/same-journal"), Name::Same);
+        names.decide(&new, Some(Layout::new(layout().hot(), Some(4096)).unwrap()));
+        names.reserves(&removed, 24);
+        assert_eq!(names.log(b"/same"), Some((4096, false)), "the other one's pages have room");
+        names.close(&removed);
+        assert!(matches!(names.of(b"/same-journal"), Name::Ours(_)), "the new one is still open");
+        names.close(&new);
+        assert!(matches!(names.of(b"/same-journal"), Name::Unknown(_)));
     }
 }

@@ -42,8 +42,13 @@ pub(super) const FCNTL_SIZE_HINT: c_int = 5;
 pub(super) const FCNTL_FILE_POINTER: c_int = 7;
 pub(super) const FCNTL_VFSNAME: c_int = 12;
 pub(super) const FCNTL_PRAGMA: c_int = 14;
+pub(super) const FCNTL_HAS_MOVED: c_int = 20;
 pub(super) const FCNTL_SYNC: c_int = 21;
 pub(super) const FCNTL_RESERVE_BYTES: c_int = 38;
+
+/// An operation of ours, which files of volumes know: two numbers that no other file has. SQLite leaves those from
+/// 100 on to others.
+pub(super) const FCNTL_IDENTITY: c_int = 0x464c_4752;
 
 /// Promises that a write of an aligned block is atomic, and that several writes are.
 pub(super) const IOCAP_ATOMIC: c_int = 0x1ff | 0x4000;

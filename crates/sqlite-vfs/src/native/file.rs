@@ -11,7 +11,7 @@ use super::abi::{
     SYNC_NORMAL,
 };
 use super::lower::{Lower, call};
-use crate::names::Names;
+use crate::names::{Database, Names};
 use crate::page_sums::PageSums;
 use crate::shape::Shape;
 use crate::split::Split;
@@ -41,8 +41,8 @@ pub(super) struct State {
 
 /// Which files are ours.
 pub(super) enum Kind {
-    /// A database, with its full path.
-    Database(Vec<u8>),
+    /// A database.
+    Database(Database),
     /// A file beside one, with its real name, which the VFS behind goes on to use.
     Beside { _name: RealName },
 }
@@ -106,8 +106,8 @@ impl State {
 
     fn decide(&mut self, shape: Shape) {
         self.shape = shape;
-        if let Kind::Database(path) = &self.kind {
-            self.names.decide(path, shape.layout());
+        if let Kind::Database(database) = &self.kind {
+            self.names.decide(database, shape.layout());
         }
     }
 
@@ -194,13 +194,13 @@ impl State {
     /// # Safety
     /// The buffer has so many bytes.
     unsafe fn note_reserved(&self, buffer: *const c_void, bytes: c_int, offset: i64) {
-        if let Kind::Database(path) = &self.kind
+        if let Kind::Database(database) = &self.kind
             && offset == 0
             && bytes > RESERVED_AT
             && self.shape.layout().is_some_and(|layout| layout.log_stripe_bytes().is_some())
         {
             // SAFETY: as the caller promises.
-            self.names.reserves(path, unsafe { *buffer.cast::<u8>().add(RESERVED_AT as usize) });
+            self.names.reserves(database, unsafe { *buffer.cast::<u8>().add(RESERVED_AT as usize) });
         }
     }
 }
@@ -241,8 +241,8 @@ unsafe extern "C" fn close(file: *mut File) -> c_int {
     let code = settled.err().unwrap_or(OK).max(call!(lower, close));
     // SAFETY: `install` has made this box, and nobody uses the file any more.
     let state = unsafe { Box::from_raw(std::ptr::from_mut(state)) };
-    if let Kind::Database(path) = &state.kind {
-        state.names.close(path);
+    if let Kind::Database(database) = &state.kind {
+        state.names.close(database);
     }
     code
 }

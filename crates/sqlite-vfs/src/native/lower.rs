@@ -1,11 +1,16 @@
 //! A file of the VFS behind.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{OsStr, c_int, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 
 use flashgrain_layout::header::HEADER_BYTES;
 use flashgrain_layout::{Layout, header};
 
-use super::abi::{self, File, Functions, IOERR_SHORT_READ, IoMethods, NOTADB, OK};
+use super::abi::{
+    self, FCNTL_HAS_MOVED, FCNTL_IDENTITY, File, Functions, IOERR_SHORT_READ, IoMethods, NOTADB, NOTFOUND, OK,
+};
+use crate::names::Identity;
 use crate::shape::Shape;
 
 /// Calls a method of a [`Lower`]; a VFS without it has an I/O error.
@@ -55,6 +60,25 @@ impl Lower {
             OK => Ok(size),
             code => Err(code),
         }
+    }
+
+    /// Which file it is that was just opened by this path.
+    pub fn identity(self, path: &[u8]) -> Identity {
+        let mut identity = [0_u64; 2];
+        if call!(self, file_control, FCNTL_IDENTITY, identity.as_mut_ptr().cast()) == OK {
+            return Some(identity);
+        }
+        let of_path = || {
+            let metadata = std::fs::metadata(OsStr::from_bytes(path)).ok()?;
+            Some([metadata.dev(), metadata.ino()])
+        };
+        let found = of_path()?;
+        let mut has_moved: c_int = 0;
+        let moved_at: *mut c_int = &mut has_moved;
+        let code = call!(self, file_control, FCNTL_HAS_MOVED, moved_at.cast());
+        // If another file has got the name meanwhile, this one is the only one with this identity.
+        let is_found = code == NOTFOUND || code == OK && has_moved == 0 && of_path() == Some(found);
+        Some(if is_found { found } else { [u64::MAX, self.0.addr() as u64] })
     }
 
     /// The file's length and its first bytes; what is behind its end is zero.

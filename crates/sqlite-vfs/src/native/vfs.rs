@@ -15,7 +15,7 @@ use super::log_file::{self, LogState};
 use super::lower::{Lower, call};
 use crate::log_shape::LogShape;
 use crate::mounts;
-use crate::names::{self, Name, Names};
+use crate::names::{self, Database, Name, Names};
 use crate::page_sums::PageSums;
 use crate::shape::Shape;
 use crate::split::Split;
@@ -195,8 +195,9 @@ unsafe fn open_database(
         Ok(lower) => lower,
         Err(code) => return code,
     };
+    let database = Database { path: path.to_vec(), identity: lower.identity(path) };
     let shape = match lower.shape(wish, &shim.functions) {
-        Ok(shape) => shim.names.open(path, shape),
+        Ok(shape) => shim.names.open(&database, shape),
         Err(code) => {
             call!(lower, close);
             return code;
@@ -207,12 +208,12 @@ unsafe fn open_database(
         Ok(split) => split,
         Err(why) => {
             call!(lower, close);
-            shim.names.close(path);
+            shim.names.close(&database);
             shim.functions.tell(CANTOPEN, &why);
             return CANTOPEN;
         }
     };
-    let kind = Kind::Database(path.to_vec());
+    let kind = Kind::Database(database);
     let state = State {
         shape,
         kind,

@@ -14,6 +14,11 @@ pub(crate) struct FileId(u64);
 impl FileId {
     /// No file: the device itself.
     pub(super) const NONE: Self = Self(0);
+
+    /// Its number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// The extents of a device.

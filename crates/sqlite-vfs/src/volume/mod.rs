@@ -136,6 +136,11 @@ impl Volume {
         self.device.identity().target.clone()
     }
 
+    /// A number that no other volume of this process has.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Names of all files, sorted.
     pub fn names(&self) -> Vec<String> {
         self.inner().files.names()

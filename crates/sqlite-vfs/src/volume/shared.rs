@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::FileId;
 use super::locks::{Level, Locks};
 
 /// Locks of the shared memory.
 pub(crate) const MEMORY_LOCKS: usize = 8;
 
-/// All databases of a volume that are open, by name.
+/// All databases of a volume that are open. One that was removed shares nothing with a new one of its name.
 #[derive(Debug, Default)]
-pub(crate) struct Shared(Mutex<BTreeMap<String, Weak<SharedMemory>>>);
+pub(crate) struct Shared(Mutex<BTreeMap<FileId, Weak<SharedMemory>>>);
 
 /// Of one database; the connections own it.
 #[derive(Debug, Default)]
@@ -30,14 +31,14 @@ struct State {
 
 impl Shared {
     /// What all connections to this database share.
-    pub fn open(&self, name: &str) -> Arc<SharedMemory> {
+    pub fn open(&self, file: FileId) -> Arc<SharedMemory> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, one| one.strong_count() > 0);
-        if let Some(one) = all.get(name).and_then(Weak::upgrade) {
+        if let Some(one) = all.get(&file).and_then(Weak::upgrade) {
             return one;
         }
         let one = Arc::new(SharedMemory::default());
-        all.insert(name.to_owned(), Arc::downgrade(&one));
+        all.insert(file, Arc::downgrade(&one));
         one
     }
 }
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn memory_is_there_until_the_last_has_gone() {
         let shared = Shared::default();
-        let (one, other) = (shared.open("a"), shared.open("a"));
+        let (one, other) = (shared.open(FileId::NONE), shared.open(FileId::NONE));
         one.attach();
         other.attach();
         assert_eq!(one.region(0, 32 << 10, false), None);

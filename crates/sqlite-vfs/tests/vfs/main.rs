@@ -15,6 +15,7 @@ mod model;
 mod page_sizes;
 mod power_cuts;
 mod processes;
+mod removed_files;
 mod resizing;
 mod several;
 mod sql_scripts;

@@ -5,8 +5,9 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use crate::native::abi::{
-    BUSY, ERROR, File, Functions, IOCAP_POWERSAFE_OVERWRITE, IOERR, IOERR_FSYNC, IOERR_READ,
-    IOERR_SHORT_READ, IOERR_TRUNCATE, IOERR_WRITE, IoMethods, NOTFOUND, OK, SHM_EXCLUSIVE, SHM_LOCK,
+    BUSY, ERROR, FCNTL_HAS_MOVED, FCNTL_IDENTITY, File, Functions, IOCAP_POWERSAFE_OVERWRITE, IOERR,
+    IOERR_FSYNC, IOERR_READ, IOERR_SHORT_READ, IOERR_TRUNCATE, IOERR_WRITE, IoMethods, NOTFOUND, OK,
+    SHM_EXCLUSIVE, SHM_LOCK,
 };
 use crate::volume::{Error, FileId, Level, SharedMemory, Volume};
 
@@ -38,11 +39,11 @@ pub(super) struct State {
 
 impl VolumeFile {
     /// The state of a file that is being opened.
-    pub fn state(volume: Arc<Volume>, name: &str, id: FileId, is_log: bool, functions: Functions) -> State {
+    pub fn state(volume: Arc<Volume>, id: FileId, is_log: bool, functions: Functions) -> State {
         if is_log {
             volume.note_log(id);
         }
-        let shared = volume.shared().open(name);
+        let shared = volume.shared().open(id);
         State {
             volume,
             id,
@@ -191,8 +192,23 @@ unsafe extern "C" fn check_reserved_lock(file: *mut File, is_reserved: *mut c_in
     OK
 }
 
-unsafe extern "C" fn file_control(_file: *mut File, _operation: c_int, _argument: *mut c_void) -> c_int {
-    NOTFOUND
+unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: an open file of ours.
+    let state = unsafe { state_of(file) };
+    match operation {
+        FCNTL_IDENTITY => {
+            // SAFETY: the argument of this operation.
+            unsafe { *argument.cast::<[u64; 2]>() = [state.volume.number(), state.id.number()] };
+            OK
+        }
+        // A file that was removed is none of the volume's any more.
+        FCNTL_HAS_MOVED => {
+            // SAFETY: the argument of this operation.
+            unsafe { *argument.cast::<c_int>() = c_int::from(state.volume.length(state.id).is_err()) };
+            OK
+        }
+        _ => NOTFOUND,
+    }
 }
 
 unsafe extern "C" fn sector_size(_file: *mut File) -> c_int {

@@ -106,7 +106,7 @@ unsafe extern "C" fn open(
             None => volume.file(&name, flags & OPEN_CREATE != 0).map_err(|error| error.to_string())?,
         };
         let id = id.ok_or_else(|| format!("{} has no file {name}", volume.target()))?;
-        Ok(VolumeFile::state(volume, &name, id, flags & OPEN_WAL != 0, volumes.functions))
+        Ok(VolumeFile::state(volume, id, flags & OPEN_WAL != 0, volumes.functions))
     };
     match opened(name) {
         Ok(state) => {
