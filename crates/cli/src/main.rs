@@ -25,7 +25,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{
-    advise, backends, bench, compare, completions, db, io, man, profile, report, sim, study, trace, tune, vfs,
+    advise, backends, bench, compare, completions, db, io, man, profile, report, sim, study, trace, tune,
+    unpack, vfs,
 };
 use interrupt::Interrupt;
 use output::{Context, Verbosity};
@@ -72,6 +73,7 @@ enum Command {
     Trace(trace::TraceArguments),
     Sim(sim::SimArguments),
     Vfs(vfs::VfsArguments),
+    Unpack(unpack::UnpackArguments),
     Backends(backends::BackendsArguments),
     Completions(completions::CompletionsArguments),
     Man(man::ManArguments),
@@ -97,6 +99,7 @@ fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
         Command::Trace(arguments) => trace::run(arguments, context),
         Command::Sim(arguments) => sim::run(arguments, context),
         Command::Vfs(arguments) => vfs::run(arguments, context),
+        Command::Unpack(arguments) => unpack::run(arguments, context),
         Command::Backends(arguments) => backends::run(arguments),
         Command::Completions(arguments) => completions::run(arguments, Cli::command()),
         Command::Man(arguments) => man::run(arguments, Cli::command()),

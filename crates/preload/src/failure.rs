@@ -17,6 +17,7 @@ pub fn fail<T: From<i8>>(error: &Error) -> T {
     let by_kind = || match error.kind() {
         ErrorKind::InvalidInput => libc::EINVAL,
         ErrorKind::FileTooLarge => libc::EFBIG,
+        ErrorKind::ResourceBusy => libc::EBUSY,
         _ => libc::EIO,
     };
     refuse(error.raw_os_error().unwrap_or_else(by_kind))

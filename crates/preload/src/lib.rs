@@ -8,14 +8,22 @@
 //! ```
 //!
 //! It stands between the program and the C library for the calls on files whose names match one of the
-//! patterns. A file that is empty gets the layout; one that has it keeps it, whatever its flash page; any
-//! other stays as it is. All other calls go through as they are.
+//! patterns. An empty file that is opened for writing gets the layout; one that has it keeps it, whatever its
+//! flash page. Any other file is opened by the call that the program made, and never seen again.
+//!
+//! The program never has a descriptor with which it could read or write a file of records. Its own is a
+//! *placeholder*, opened with `O_PATH`, on which the kernel refuses each call that this library does not
+//! know (`EBADF`). The descriptor with the data is private.
 //!
 //! ```text
-//! opening   open, close, duplicate                opened    the files that are open, and their records
-//! transfer  read and write                        settings  names, and the flash page
-//! lengths   stat, truncate, seek                  real      the C library's functions
-//! refused   what would go past the layout         failure   errors as a C program sees them
+//! opening     open, create                        probe       what a path names, found out without a trace
+//! descriptors close, duplicate, flags, locks      table       the program's descriptors and their files
+//! transfer    read and write                      opened      an open file, its position and its records
+//! lengths     stat, truncate, seek                data        private descriptors
+//! handed_on   calls that the private one serves   fork        processes that a program begins
+//! refused     calls that would pass the layout    settings    names, and the flash page
+//! names       rename and link                     failure     errors as a C program sees them
+//! direct      system calls by number              real        the C library's functions
 //! ```
 //!
 //! All of it rests on one promise, on which the safety comments call: programs call these functions as the C
@@ -24,11 +32,19 @@
 //!
 //! A process that reads such a file needs the library, too, and the same patterns.
 
+mod data;
+mod descriptors;
+mod direct;
 mod failure;
+mod fork;
+mod handed_on;
 mod lengths;
+mod names;
 mod opened;
 mod opening;
+mod probe;
 mod real;
 mod refused;
 mod settings;
+mod table;
 mod transfer;

@@ -1,282 +1,304 @@
-//! The files of records that the process has open.
+//! An open file of records, as the program sees it.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
-use std::mem::ManuallyDrop;
-use std::os::fd::FromRawFd;
-use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
-use flashgrain_record_files::Records;
+use flashgrain_record_files::lock::TransferLock;
+use flashgrain_record_files::{Kind, Records};
 
-use super::settings::Settings;
+use super::data::{Data, Identity};
+use super::failure::fail;
+use super::real::real;
+use super::settings;
 
-/// Of each descriptor; descriptors that were duplicated share one.
-static OPENED: RwLock<BTreeMap<c_int, Arc<Opened>>> = RwLock::new(BTreeMap::new());
+/// Status flags that a program may change.
+const CHANGEABLE: c_int =
+    libc::O_APPEND | libc::O_ASYNC | libc::O_DIRECT | libc::O_NOATIME | libc::O_NONBLOCK;
 
-/// Records that all share who have their file open.
-type Shared = RwLock<Records>;
+/// Flags that the kernel reports of an open file.
+const REPORTED: c_int =
+    CHANGEABLE | libc::O_ACCMODE | libc::O_SYNC | libc::O_DSYNC | libc::O_NOFOLLOW | O_LARGEFILE;
 
-/// The records of each file, by device and number.
-static RECORDS: Mutex<BTreeMap<(u64, u64), Weak<Shared>>> = Mutex::new(BTreeMap::new());
+/// The kernel's flag, which the C library does not have where all files are large.
+const O_LARGEFILE: c_int = 0o100_000;
 
-thread_local! {
-    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+/// What is in a file.
+#[derive(Default)]
+pub enum Content {
+    /// Nobody has looked yet.
+    #[default]
+    Unknown,
+    /// Nothing: it may get records, or content without a layout.
+    Empty,
+    /// Content without a layout, which has come to an empty file that was opened for reading.
+    Plain,
+    Records(Records),
 }
 
-/// This thread is reading and writing files as they are, until this is dropped: what it calls goes through.
-struct Inside(());
+/// What all open file descriptions of a file share.
+pub type Shared = RwLock<Content>;
 
-impl Inside {
-    fn begin() -> Self {
-        IS_INSIDE.set(true);
-        Self(())
+impl Content {
+    /// Takes in what other processes have done. The file is locked.
+    fn refresh(&mut self, file: &File) -> Result<()> {
+        if let Self::Records(records) = self
+            && file.metadata()?.len() > 0
+        {
+            return records.refresh(file);
+        }
+        *self = match Records::kind_of(file)? {
+            Kind::Empty => Self::Empty,
+            Kind::Plain => Self::Plain,
+            Kind::Records => Records::open(file)?.map_or(Self::Plain, Self::Records),
+        };
+        Ok(())
+    }
+
+    fn length(&self, file: &File) -> Result<u64> {
+        match self {
+            Self::Unknown | Self::Empty => Ok(0),
+            Self::Plain => Ok(file.metadata()?.len()),
+            Self::Records(records) => Ok(records.length_bytes()),
+        }
+    }
+
+    fn read_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> Result<usize> {
+        match self {
+            Self::Unknown | Self::Empty => Ok(0),
+            Self::Plain => std::os::unix::fs::FileExt::read_at(file, bytes, offset),
+            Self::Records(records) => records.read_at(file, bytes, offset),
+        }
+    }
+
+    /// The records of a file that is written to; an empty file gets them. The file is locked.
+    fn writable(&mut self, file: &File) -> Result<&mut Records> {
+        self.refresh(file)?;
+        if let Self::Empty = self {
+            *self = Self::Records(Records::create(file, settings::page_bytes())?);
+        }
+        match self {
+            Self::Records(records) => Ok(records),
+            // It was written by a program without the library.
+            _ => Err(Error::from_raw_os_error(libc::EIO)),
+        }
     }
 }
 
-impl Drop for Inside {
-    fn drop(&mut self) {
-        IS_INSIDE.set(false);
-    }
+/// What an opened file turns out to be.
+pub enum Begun {
+    /// A file of records, or one that may become it.
+    Opened(Opened),
+    /// Content without a layout.
+    Plain,
 }
 
-/// An open file of records.
+/// See the module. Descriptors that were duplicated share one.
 pub struct Opened {
-    records: Arc<Shared>,
+    shared: Arc<Shared>,
+    data: Data,
+    /// One call moves the position at a time.
+    moving: Mutex<()>,
     /// Where the program reads or writes next.
-    position: Mutex<u64>,
-    /// Whatever is written goes to the end.
-    appends: bool,
-}
-
-/// The file of a descriptor, which stays open when this goes.
-fn file(descriptor: c_int) -> ManuallyDrop<File> {
-    // SAFETY: the descriptor is the program's, and is not closed here.
-    ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) })
-}
-
-/// The records of a file, if it has some or is to get some.
-fn records_of(descriptor: c_int, may_create: bool) -> Result<Option<Arc<Shared>>> {
-    let file = file(descriptor);
-    let _locked = if may_create { Locked::to_write(descriptor)? } else { Locked::to_read(descriptor)? };
-    let metadata = file.metadata()?;
-    let mut all = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
-    all.retain(|_, records| records.strong_count() > 0);
-    let number = (metadata.dev(), metadata.ino());
-    let known = all.get(&number).and_then(Weak::upgrade);
-    if let Some(records) = known.filter(|_| metadata.len() > 0) {
-        return Ok(Some(records));
-    }
-    let records = match metadata.len() {
-        0 if may_create => Some(Records::create(&file, Settings::get().page_bytes)?),
-        0 => None,
-        _ => Records::open(&file)?,
-    };
-    let records = records.map(|records| Arc::new(RwLock::new(records)));
-    if let Some(records) = &records {
-        all.insert(number, Arc::downgrade(records));
-    }
-    Ok(records)
-}
-
-/// A file with a matching name was opened.
-///
-/// # Errors
-/// If its layout is damaged, or cannot be read or written.
-pub fn add(descriptor: c_int, may_create: bool, appends: bool) -> Result<()> {
-    let _inside = Inside::begin();
-    if !file(descriptor).metadata()?.is_file() {
-        return Ok(());
-    }
-    if let Some(records) = records_of(descriptor, may_create)? {
-        let opened = Opened { records, position: Mutex::new(0), appends };
-        OPENED.write().unwrap_or_else(PoisonError::into_inner).insert(descriptor, Arc::new(opened));
-    }
-    Ok(())
-}
-
-/// Whether this thread is reading or writing such a file as it is.
-pub fn is_inside() -> bool {
-    IS_INSIDE.get()
-}
-
-/// The file of records that this descriptor has, if it has one.
-pub fn get(descriptor: c_int) -> Option<Arc<Opened>> {
-    if is_inside() {
-        return None;
-    }
-    OPENED.read().unwrap_or_else(PoisonError::into_inner).get(&descriptor).cloned()
-}
-
-/// The descriptor will be closed.
-pub fn remove(descriptor: c_int) {
-    if get(descriptor).is_some() {
-        OPENED.write().unwrap_or_else(PoisonError::into_inner).remove(&descriptor);
-    }
-}
-
-/// A descriptor was duplicated.
-pub fn duplicate(from: c_int, to: c_int) {
-    let opened = get(from);
-    let mut all = OPENED.write().unwrap_or_else(PoisonError::into_inner);
-    match opened {
-        Some(opened) => all.insert(to, opened),
-        None => all.remove(&to),
-    };
-}
-
-/// The bytes that a program would find in the file of this descriptor; `None` if it is none of records.
-///
-/// # Errors
-/// If its layout is damaged, or cannot be read.
-pub fn length_of(descriptor: c_int) -> Result<Option<u64>> {
-    let _inside = Inside::begin();
-    let Some(records) = records_of(descriptor, false)? else { return Ok(None) };
-    let mut records = records.write().unwrap_or_else(PoisonError::into_inner);
-    let _locked = Locked::to_read(descriptor)?;
-    records.refresh(&file(descriptor))?;
-    Ok(Some(records.length_bytes()))
-}
-
-/// The byte of a file that whoever writes has locked. No file is so long, so no program locks it.
-const LOCKED_BYTE: i64 = 1 << 62;
-
-/// No other process writes to the file, or reads what is written, until this is dropped.
-struct Locked(c_int);
-
-impl Locked {
-    fn to_read(descriptor: c_int) -> Result<Self> {
-        lock(descriptor, libc::F_RDLCK)?;
-        Ok(Self(descriptor))
-    }
-
-    fn to_write(descriptor: c_int) -> Result<Self> {
-        lock(descriptor, libc::F_WRLCK)?;
-        Ok(Self(descriptor))
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // The lock goes with the descriptor at the latest.
-        let _unlocked = lock(self.0, libc::F_UNLCK);
-    }
-}
-
-fn lock(descriptor: c_int, kind: c_int) -> Result<()> {
-    let byte = libc::flock {
-        l_type: kind as i16,
-        l_whence: libc::SEEK_SET as i16,
-        l_start: LOCKED_BYTE,
-        l_len: 1,
-        l_pid: 0,
-    };
-    loop {
-        // SAFETY: the lock's description lives longer than the call.
-        if unsafe { libc::fcntl(descriptor, libc::F_OFD_SETLKW, &raw const byte) } == 0 {
-            return Ok(());
-        }
-        let error = Error::last_os_error();
-        if error.kind() != ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-}
-
-/// Makes the file of records with this descriptor so long.
-///
-/// # Errors
-/// As [`Opened::set_length`].
-pub fn set_length_of(descriptor: c_int, length_bytes: u64) -> Result<()> {
-    add(descriptor, true, false)?;
-    let done = match get(descriptor) {
-        Some(opened) => opened.set_length(descriptor, length_bytes),
-        None => file(descriptor).set_len(length_bytes),
-    };
-    remove(descriptor);
-    done
+    position: AtomicU64,
+    status: AtomicI32,
 }
 
 impl Opened {
+    /// A file that the program opens with these flags.
+    ///
+    /// # Errors
+    /// If its layout is damaged, or cannot be read or written.
+    pub fn begin(data: Data, shared: Arc<Shared>, flags: c_int) -> Result<Begun> {
+        let opened = Self {
+            shared,
+            data,
+            moving: Mutex::new(()),
+            position: AtomicU64::new(0),
+            status: AtomicI32::new((flags | O_LARGEFILE) & REPORTED),
+        };
+        let is_plain = opened.data.with(|file| {
+            let mut content = opened.content_to_change();
+            if !opened.writes() {
+                let _locked = TransferLock::shared(file)?;
+                content.refresh(file)?;
+                return Ok(matches!(*content, Content::Plain));
+            }
+            let _locked = TransferLock::exclusive(file)?;
+            content.refresh(file)?;
+            if let Content::Plain = *content {
+                return Ok(true);
+            }
+            let records = content.writable(file)?;
+            if flags & libc::O_TRUNC != 0 && records.length_bytes() > 0 {
+                records.set_length(file, 0)?;
+            }
+            Ok(false)
+        })?;
+        Ok(if is_plain { Begun::Plain } else { Begun::Opened(opened) })
+    }
+
+    /// The same file in a process that was forked.
+    pub fn inherited(&self, shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            data: self.data.inherited(),
+            moving: Mutex::new(()),
+            position: AtomicU64::new(self.position.load(Ordering::Relaxed)),
+            status: AtomicI32::new(self.status()),
+        }
+    }
+
+    pub fn identity(&self) -> Identity {
+        self.data.identity()
+    }
+
+    pub fn private_number(&self) -> c_int {
+        self.data.number()
+    }
+
+    pub fn give_way(&self, number: c_int) -> Result<()> {
+        self.data.give_way(number)
+    }
+
+    /// Whether this descriptor is a placeholder of the file.
+    pub fn has_placeholder(&self, descriptor: c_int) -> bool {
+        let flags = real!(fcntl(descriptor => c_int, libc::F_GETFL => c_int, 0 => libc::c_long) -> c_int);
+        flags >= 0
+            && flags & libc::O_PATH != 0
+            && Identity::of(descriptor).is_ok_and(|identity| identity == self.identity())
+    }
+
+    /// The flags that the kernel would report.
+    pub fn status(&self) -> c_int {
+        self.status.load(Ordering::Relaxed)
+    }
+
+    pub fn set_status(&self, flags: c_int) {
+        let kept = self.status() & !CHANGEABLE;
+        self.status.store(kept | flags & CHANGEABLE, Ordering::Relaxed);
+    }
+
+    fn writes(&self) -> bool {
+        self.status() & libc::O_ACCMODE != libc::O_RDONLY
+    }
+
+    fn reads(&self) -> bool {
+        self.status() & libc::O_ACCMODE != libc::O_WRONLY
+    }
+
+    fn content_to_change(&self) -> RwLockWriteGuard<'_, Content> {
+        self.shared.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the program reads or writes next.
+    pub fn position(&self) -> u64 {
+        self.position.load(Ordering::Relaxed)
+    }
+
     /// Bytes of the file.
-    pub fn length(&self, descriptor: c_int) -> Result<u64> {
-        let _inside = Inside::begin();
-        self.length_inside(descriptor)
+    ///
+    /// # Errors
+    /// If its layout is damaged, or cannot be read.
+    pub fn length(&self) -> Result<u64> {
+        self.data.with(|file| self.length_of(file))
     }
 
-    fn length_inside(&self, descriptor: c_int) -> Result<u64> {
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let _locked = Locked::to_read(descriptor)?;
-        records.refresh(&file(descriptor))?;
-        Ok(records.length_bytes())
+    fn length_of(&self, file: &File) -> Result<u64> {
+        let mut content = self.content_to_change();
+        let _locked = TransferLock::shared(file)?;
+        content.refresh(file)?;
+        content.length(file)
     }
 
-    fn read_once(&self, descriptor: c_int, bytes: &mut [u8], offset: u64) -> Result<usize> {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        records.read_at(&file(descriptor), bytes, offset)
+    fn read_once(&self, file: &File, bytes: &mut [u8], offset: u64) -> Result<usize> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).read_at(file, bytes, offset)
     }
 
     /// Reads from an offset on, or from the position.
-    pub fn read(&self, descriptor: c_int, bytes: &mut [u8], offset: Option<u64>) -> Result<usize> {
-        let _inside = Inside::begin();
-        let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = offset.unwrap_or(*position);
-        let mut read = self.read_once(descriptor, bytes, at)?;
-        if read == 0 && !bytes.is_empty() && self.length_inside(descriptor)? > at {
-            // Another process has appended.
-            read = self.read_once(descriptor, bytes, at)?;
+    pub fn read(&self, bytes: &mut [u8], offset: Option<u64>) -> Result<usize> {
+        if !self.reads() {
+            return Err(Error::from_raw_os_error(libc::EBADF));
         }
-        if offset.is_none() {
-            *position = at + read as u64;
-        }
-        Ok(read)
+        self.data.with(|file| {
+            let _moves = offset.is_none().then(|| self.moving.lock().unwrap_or_else(PoisonError::into_inner));
+            let at = offset.unwrap_or_else(|| self.position());
+            let mut read = self.read_once(file, bytes, at)?;
+            if read == 0 && !bytes.is_empty() && self.length_of(file)? > at {
+                // Another process has appended.
+                read = self.read_once(file, bytes, at)?;
+            }
+            if offset.is_none() {
+                self.position.store(at + read as u64, Ordering::Relaxed);
+            }
+            Ok(read)
+        })
     }
 
     /// Writes from an offset on, or from the position, or to the end.
-    pub fn write(&self, descriptor: c_int, bytes: &[u8], offset: Option<u64>) -> Result<usize> {
-        let _inside = Inside::begin();
-        let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let file = file(descriptor);
-        let _locked = Locked::to_write(descriptor)?;
-        records.refresh(&file)?;
-        let at = match offset {
-            _ if self.appends => records.length_bytes(),
-            Some(offset) => offset,
-            None => *position,
-        };
-        records.write_at(&file, bytes, at)?;
-        if offset.is_none() {
-            *position = at + bytes.len() as u64;
+    pub fn write(&self, bytes: &[u8], offset: Option<u64>, to_end: bool) -> Result<usize> {
+        if !self.writes() {
+            return Err(Error::from_raw_os_error(libc::EBADF));
         }
-        Ok(bytes.len())
+        self.data.with(|file| {
+            let _moves = offset.is_none().then(|| self.moving.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut content = self.content_to_change();
+            let _locked = TransferLock::exclusive(file)?;
+            let records = content.writable(file)?;
+            let at = match offset {
+                _ if to_end || self.status() & libc::O_APPEND != 0 => records.length_bytes(),
+                Some(offset) => offset,
+                None => self.position(),
+            };
+            records.write_at(file, bytes, at)?;
+            if offset.is_none() {
+                self.position.store(at + bytes.len() as u64, Ordering::Relaxed);
+            }
+            Ok(bytes.len())
+        })
     }
 
     /// Moves the position, as `lseek` does; returns it.
-    pub fn seek(&self, descriptor: c_int, offset: i64, whence: c_int) -> Result<u64> {
-        let _inside = Inside::begin();
-        let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
-        let from = match whence {
-            libc::SEEK_SET => 0,
-            libc::SEEK_CUR => *position,
-            libc::SEEK_END => self.length_inside(descriptor)?,
-            // Holes are the layout's.
-            _ => return Err(Error::from(ErrorKind::InvalidInput)),
+    pub fn seek(&self, offset: i64, whence: c_int) -> Result<u64> {
+        let _moves = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let to = match whence {
+            libc::SEEK_SET => u64::try_from(offset).ok(),
+            libc::SEEK_CUR => self.position().checked_add_signed(offset),
+            libc::SEEK_END => self.length()?.checked_add_signed(offset),
+            libc::SEEK_DATA | libc::SEEK_HOLE => Some(self.data_or_hole(offset, whence)?),
+            _ => None,
         };
-        *position = from.checked_add_signed(offset).ok_or(ErrorKind::InvalidInput)?;
-        Ok(*position)
+        let to = to.filter(|to| i64::try_from(*to).is_ok()).ok_or(ErrorKind::InvalidInput)?;
+        self.position.store(to, Ordering::Relaxed);
+        Ok(to)
+    }
+
+    /// All of the file is data: its holes are the layout's.
+    fn data_or_hole(&self, offset: i64, whence: c_int) -> Result<u64> {
+        let length = self.length()?;
+        match u64::try_from(offset) {
+            Ok(offset) if offset < length => Ok(if whence == libc::SEEK_DATA { offset } else { length }),
+            _ => Err(Error::from_raw_os_error(libc::ENXIO)),
+        }
     }
 
     /// As `ftruncate`.
-    pub fn set_length(&self, descriptor: c_int, length_bytes: u64) -> Result<()> {
-        let _inside = Inside::begin();
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let file = file(descriptor);
-        let _locked = Locked::to_write(descriptor)?;
-        records.refresh(&file)?;
-        records.set_length(&file, length_bytes)
+    pub fn set_length(&self, length_bytes: u64) -> Result<()> {
+        if !self.writes() {
+            return Err(Error::from(ErrorKind::InvalidInput));
+        }
+        self.data.with(|file| {
+            let mut content = self.content_to_change();
+            let _locked = TransferLock::exclusive(file)?;
+            content.writable(file)?.set_length(file, length_bytes)
+        })
+    }
+
+    /// What a call returns that concerns the file and not its content: it gets the private descriptor.
+    pub fn handed_on<T: From<i8>>(&self, call: impl FnOnce(c_int) -> T) -> T {
+        let handed_on = self.data.with(|_| Ok(call(self.data.number())));
+        handed_on.unwrap_or_else(|error| fail(&error))
     }
 }

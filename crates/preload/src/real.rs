@@ -54,7 +54,7 @@ compile_error!("where addresses have 32 bits, functions whose names end with 64 
 macro_rules! instead {
     (one $name:ident ($($argument:ident: $type:ty),*) -> $result:ty, $real:ident => $body:expr) => {
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
             let $real = || $crate::real::real!($name($($argument => $type),*) -> $result);
             $body
         }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
 
-use super::opened;
+use super::fork;
 
 /// Patterns of the names of files, as a shell has them, separated by colons.
 const FILES: &str = "FLASHGRAIN_RECORD_FILES";
@@ -14,20 +14,51 @@ const FLASH_PAGE: &str = "FLASHGRAIN_FLASH_PAGE";
 /// A careful guess (§4.3).
 const FLASH_PAGE_BYTES: u64 = 1024;
 
+/// The end of the path of a file without a name, as the kernel tells it.
+const DELETED: &[u8] = b" (deleted)";
+
 /// See the module.
-pub struct Settings {
+struct Settings {
     patterns: Vec<CString>,
     /// Bytes of a flash page of new files.
-    pub page_bytes: u64,
+    page_bytes: u64,
+}
+
+/// Those of the process's environment. Until they are read, all calls go through.
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// Runs when the library is loaded: an allocator may open files before it can serve this library.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+extern "C" fn begin() {
+    fork::begin();
+    SETTINGS.get_or_init(Settings::of_environment);
+}
+
+/// Whether no file is a file of records.
+pub fn is_unused() -> bool {
+    SETTINGS.get().is_none_or(|settings| settings.patterns.is_empty())
+}
+
+/// Bytes of a flash page of new files.
+pub fn page_bytes() -> u64 {
+    SETTINGS.get().map_or(FLASH_PAGE_BYTES, |settings| settings.page_bytes)
+}
+
+/// Whether the file with this path is one of records, by its name.
+///
+/// # Safety
+/// The path is a C string.
+pub unsafe fn is_named(path: *const c_char) -> bool {
+    // SAFETY: as the caller promises.
+    let path = unsafe { CStr::from_ptr(path) };
+    SETTINGS.get().is_some_and(|settings| settings.has(path))
 }
 
 impl Settings {
-    /// Those of the process's environment. What makes no sense is said once, and no file is laid out then.
-    pub fn get() -> &'static Self {
-        static SETTINGS: OnceLock<Settings> = OnceLock::new();
-        SETTINGS.get_or_init(Self::of_environment)
-    }
-
+    /// What makes no sense is said once, and no file is laid out then.
     fn of_environment() -> Self {
         let page = std::env::var(FLASH_PAGE).ok();
         let page_bytes = page.as_deref().map_or(Some(FLASH_PAGE_BYTES), |text| text.parse().ok());
@@ -43,27 +74,14 @@ impl Settings {
         Self { patterns: patterns.filter_map(|name| CString::new(name).ok()).collect(), page_bytes }
     }
 
-    /// Whether the file with this path is one of records.
     fn has(&self, path: &CStr) -> bool {
         let name = path.to_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let name = name.strip_suffix(DELETED).unwrap_or(name);
         let Ok(name) = CString::new(name) else { return false };
         // SAFETY: both are C strings.
         let matches = |pattern: &CString| unsafe { libc::fnmatch(pattern.as_ptr(), name.as_ptr(), 0) == 0 };
         self.patterns.iter().any(matches)
     }
-}
-
-/// The path, if it names a file of records, and this thread is not reading or writing one as it is.
-///
-/// # Safety
-/// It is a C string, or null, and lives as long as the result.
-pub unsafe fn named<'a>(path: *const c_char) -> Option<&'a CStr> {
-    if path.is_null() || opened::is_inside() {
-        return None;
-    }
-    // SAFETY: as the caller promises.
-    let path = unsafe { CStr::from_ptr(path) };
-    Settings::get().has(path).then_some(path)
 }
 
 fn is_flash_page(bytes: u64) -> bool {

@@ -15,6 +15,9 @@
 //! its bytes is damaged is an error with its offset, and so is one that is empty with something behind it:
 //! it was damaged, or, in a crash before all was synchronised, the drive kept a later page and lost this one.
 
+pub mod lock;
 mod records;
+mod unpack;
 
-pub use records::Records;
+pub use records::{Kind, Records};
+pub use unpack::unpack;

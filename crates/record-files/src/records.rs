@@ -51,7 +51,48 @@ fn head_at(file: &File, offset: u64) -> Result<Option<[u8; PAGE_HEAD_BYTES as us
     }
 }
 
+/// The kind of a file, by its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has no content: it may become a file of records.
+    Empty,
+    /// It has content without a layout.
+    Plain,
+    /// It has the header of a file of records, which may be damaged.
+    Records,
+}
+
+impl Kind {
+    /// The kind of a file of `file_bytes` with these first bytes, all of them or [`Kind::LOOKED_AT_BYTES`].
+    pub fn of(beginning: &[u8], file_bytes: u64) -> Self {
+        let is_torn = file_bytes == ENCODED_BYTES as u64 && beginning.iter().all(|byte| *byte == 0);
+        match decode_records(beginning) {
+            // In a crash, the length of a new file may reach the drive before its header does.
+            Ok(None) if file_bytes == 0 || is_torn => Self::Empty,
+            Ok(None) => Self::Plain,
+            Ok(Some(_)) | Err(_) => Self::Records,
+        }
+    }
+
+    /// Bytes that say it.
+    pub const LOOKED_AT_BYTES: usize = ENCODED_BYTES;
+}
+
+fn beginning_of(file: &File) -> Result<Vec<u8>> {
+    let mut beginning = Vec::new();
+    Positioned { file, at: 0 }.take(ENCODED_BYTES as u64).read_to_end(&mut beginning)?;
+    Ok(beginning)
+}
+
 impl Records {
+    /// The kind of a file.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn kind_of(file: &File) -> Result<Kind> {
+        Ok(Kind::of(&beginning_of(file)?, file.metadata()?.len()))
+    }
+
     /// Makes an empty file one of records in flash pages of `page_bytes`: a power of two from 512 bytes to
     /// 64 KiB. Where the drive's are unknown, 1 KiB is a careful guess (§4.3).
     ///
@@ -60,9 +101,9 @@ impl Records {
     pub fn create(file: &File, page_bytes: u64) -> Result<Self> {
         let pages =
             FlashPages::new(page_bytes).map_err(|error| Error::new(ErrorKind::InvalidInput, error))?;
-        let mut header = vec![0; HEADER_BYTES.max(page_bytes) as usize];
-        header[..ENCODED_BYTES].copy_from_slice(&encode_records(page_bytes));
-        file.write_all_at(&header, 0)?;
+        file.write_all_at(&encode_records(page_bytes), 0)?;
+        // A record that reached the drive before the header would be in a file without a layout.
+        file.sync_data()?;
         Ok(Self { pages, last: Vec::new() })
     }
 
@@ -72,10 +113,7 @@ impl Records {
     /// [`ErrorKind::InvalidData`] if its header is damaged or of a later version, or a page's count of its
     /// bytes is damaged, with the page's offset; those of reading.
     pub fn open(file: &File) -> Result<Option<Self>> {
-        let mut beginning = Vec::new();
-        let mut from_begin = Positioned { file, at: 0 };
-        from_begin.by_ref().take(ENCODED_BYTES as u64).read_to_end(&mut beginning)?;
-        let Some(pages) = decode_records(&beginning).map_err(invalid)? else { return Ok(None) };
+        let Some(pages) = decode_records(&beginning_of(file)?).map_err(invalid)? else { return Ok(None) };
         let mut records = Self { pages, last: Vec::new() };
         records.resume(file)?;
         Ok(Some(records))

@@ -14,4 +14,5 @@ pub mod sim;
 pub mod study;
 pub mod trace;
 pub mod tune;
+pub mod unpack;
 pub mod vfs;

@@ -1,0 +1,67 @@
+//! Processes that the program begins.
+//!
+//! After a `fork` the child has the table, and positions of its own from there on; it opens each file anew
+//! when it uses it first. A process begun by `vfork`, or by a system call of its own, changes nothing.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::mem;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, MutexGuard, RwLockWriteGuard};
+
+use super::opened::{Opened, Shared};
+use super::table::{self, Files, Table};
+
+/// The process whose memory this is.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+/// The process that runs.
+pub fn process() -> c_int {
+    // SAFETY: it has no arguments.
+    unsafe { libc::getpid() }
+}
+
+/// Whether the process that runs is the one whose memory this is.
+pub fn is_own_memory() -> bool {
+    process() == PROCESS.load(Ordering::Relaxed)
+}
+
+type Held = (RwLockWriteGuard<'static, Table>, MutexGuard<'static, Files>);
+
+thread_local! {
+    /// What the thread that forks has locked, so that the child finds it whole.
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
+
+/// The library is loaded.
+pub fn begin() {
+    PROCESS.store(process(), Ordering::Relaxed);
+    // SAFETY: the functions live as long as the process.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+unsafe extern "C" fn before() {
+    let held = (table::write_table(), table::lock_files());
+    HELD.with(|place| *place.borrow_mut() = Some(held));
+}
+
+unsafe extern "C" fn in_parent() {
+    HELD.with(|place| drop(place.borrow_mut().take()));
+}
+
+unsafe extern "C" fn in_child() {
+    PROCESS.store(process(), Ordering::Relaxed);
+    let Some((mut opened, mut files)) = HELD.with(|place| place.borrow_mut().take()) else { return };
+    // Threads that are not here may have left any of these locked.
+    let mut shared: BTreeMap<_, Arc<Shared>> = BTreeMap::new();
+    let mut own: BTreeMap<*const Opened, Arc<Opened>> = BTreeMap::new();
+    for before in opened.values_mut() {
+        let shared = shared.entry(before.identity()).or_default();
+        let anew =
+            own.entry(Arc::as_ptr(before)).or_insert_with(|| Arc::new(before.inherited(shared.clone())));
+        mem::forget(mem::replace(before, anew.clone()));
+    }
+    mem::forget(mem::take(&mut *files));
+    *files = shared.iter().map(|(&identity, shared)| (identity, Arc::downgrade(shared))).collect();
+}

@@ -1,0 +1,131 @@
+//! The way back: a file of records becomes a plain file with the same bytes, name, owner and permissions.
+//!
+//! ```text
+//! 1  a copy with a name of its own is written         a crash leaves the records, and a copy that is
+//! 2  the copy is synchronised                         removed the next time
+//! 3  the copy takes the place of the records          a crash leaves one or the other, whole
+//! 4  the folder is synchronised
+//! ```
+
+use std::ffi::OsString;
+use std::fs::{self, File, FileTimes, OpenOptions};
+use std::io::{Error, ErrorKind, Result, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use crate::lock::have_alone;
+use crate::{Kind, Records};
+
+/// Bytes that are copied at a time.
+const COPIED_BYTES: usize = 1 << 20;
+
+/// The end of the copy's name.
+const SUFFIX: &str = ".flashgrain-unpacked";
+
+/// How often a file is opened anew if another process has replaced it meanwhile.
+const ATTEMPTS: u32 = 16;
+
+/// Makes a plain file of a file of records; one that is plain stays as it is. Returns the bytes of records;
+/// `None` if there were none.
+///
+/// # Errors
+/// [`ErrorKind::ResourceBusy`] if a program has the file open; [`ErrorKind::InvalidInput`] if it has several
+/// names, of which the others would keep the layout; those of [`Records::open`], of reading and of writing.
+/// The file is then as it was.
+pub fn unpack(path: &Path) -> Result<Option<u64>> {
+    let path = fs::canonicalize(path)?;
+    let (file, kind) = alone(&path)?;
+    let place = Place::of(&path)?;
+    place.remove_copy()?;
+    if kind == Kind::Plain {
+        return Ok(None);
+    }
+    if kind == Kind::Empty {
+        // A crash may have left an empty file with the length of its header.
+        file.set_len(0)?;
+        return Ok(None);
+    }
+    let metadata = file.metadata()?;
+    if metadata.nlink() > 1 {
+        let several = format!("it has {} names, of which the others would keep the layout", metadata.nlink());
+        return Err(Error::new(ErrorKind::InvalidInput, several));
+    }
+    let Some(records) = Records::open(&file)? else { return Ok(None) };
+    let copied = place.copy(&records, &file).and_then(|()| place.replace());
+    // The first error is the one to be told.
+    copied.inspect_err(|_| drop(place.remove_copy()))?;
+    Ok(Some(records.length_bytes()))
+}
+
+/// The file with this path, which no program has open, and its kind.
+fn alone(path: &Path) -> Result<(File, Kind)> {
+    for _ in 0..ATTEMPTS {
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        have_alone(&file)?;
+        let now = fs::metadata(path)?;
+        if (now.dev(), now.ino()) == (metadata.dev(), metadata.ino()) {
+            let kind = Records::kind_of(&file)?;
+            return Ok((file, kind));
+        }
+    }
+    Err(Error::new(ErrorKind::ResourceBusy, "other programs replace it again and again"))
+}
+
+/// Where a file and its copy are.
+struct Place<'a> {
+    path: &'a Path,
+    copy: PathBuf,
+    folder: &'a Path,
+}
+
+impl<'a> Place<'a> {
+    fn of(path: &'a Path) -> Result<Self> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Error::new(ErrorKind::InvalidInput, "it is not a file in a folder"));
+        };
+        let mut copy = OsString::from(".");
+        copy.push(name);
+        copy.push(SUFFIX);
+        Ok(Self { path, copy: folder.join(copy), folder })
+    }
+
+    fn remove_copy(&self) -> Result<()> {
+        match fs::remove_file(&self.copy) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Steps 1 and 2.
+    fn copy(&self, records: &Records, file: &File) -> Result<()> {
+        let metadata = file.metadata()?;
+        let mut options = OpenOptions::new();
+        let mut copy = options.write(true).create_new(true).mode(0o600).open(&self.copy)?;
+        fchown(&copy, Some(metadata.uid()), Some(metadata.gid()))?;
+        let mut bytes = vec![0; COPIED_BYTES];
+        let mut at = 0;
+        while at < records.length_bytes() {
+            let read = records.read_at(file, &mut bytes, at)?;
+            if read == 0 {
+                return Err(Error::from(ErrorKind::UnexpectedEof));
+            }
+            copy.write_all(&bytes[..read])?;
+            at += read as u64;
+        }
+        copy.set_times(
+            FileTimes::new().set_accessed(metadata.accessed()?).set_modified(metadata.modified()?),
+        )?;
+        copy.set_permissions(PermissionsExt::from_mode(metadata.mode() & 0o7777))?;
+        copy.sync_all()
+    }
+
+    /// Steps 3 and 4.
+    fn replace(&self) -> Result<()> {
+        fs::rename(&self.copy, self.path)?;
+        File::open(self.folder)?.sync_all()
+    }
+}
