@@ -51,6 +51,8 @@ const BASEMENT_FILL: f64 = core::f64::consts::LN_2;
 const CLEANING: f64 = 1.4;
 /// A part takes at most this part of the memory.
 const CACHE_DIVISOR: u64 = 16;
+/// In the smallest memories it may take this part.
+const CACHE_DIVISOR_MIN: u64 = 8;
 /// A part has at least so many times the bytes of a basement node.
 const PART_PER_BASEMENT_MIN: u64 = 4;
 /// The part of a setup that asking a part takes where nothing is read.
@@ -87,7 +89,7 @@ impl BeTreeDesign {
             .max(least)
             .min(room.cache_bytes / CACHE_DIVISOR)
             .min(room.unit_bytes)
-            .max(least / 2);
+            .max((least / 2).min(room.cache_bytes / CACHE_DIVISOR_MIN).min(room.unit_bytes));
         1 << wanted.max(1).ilog2()
     }
 

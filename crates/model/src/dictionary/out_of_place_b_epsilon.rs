@@ -40,10 +40,14 @@ pub struct OutOfPlaceBEpsilonTree {
 const PART_PER_BASEMENT_MIN: f64 = 4.0;
 /// A part takes at most this part of the memory.
 const PART_MEMORY_DIVISOR: f64 = 16.0;
+/// In the smallest memories it may take this part.
+const PART_MEMORY_DIVISOR_MIN: f64 = 8.0;
 /// One in so many bytes of a part is left for pivots to come.
 const SLACK_DIVISOR: f64 = 8.0;
+/// A key has at most this part of a part.
+const PART_PER_KEY_MIN: f64 = 16.0;
 /// A part has at least room for so many of the longest, which have a quarter of a basement node.
-const LONG_PIVOTS: f64 = 2.0;
+const LONG_PIVOTS: f64 = 4.0;
 /// Pivots take at most this part of a part before its node is divided: three quarters of a half.
 const PIVOTS_FRACTION_MAX: f64 = 0.375;
 /// Bytes of a message, record or pivot beside its key and value.
@@ -95,7 +99,11 @@ impl OutOfPlaceBEpsilonTree {
             .max(self.basement_bytes * PART_PER_BASEMENT_MIN)
             .min(situation.cache_bytes / PART_MEMORY_DIVISOR)
             .min(self.write_unit_bytes)
-            .max(self.basement_bytes * PART_PER_BASEMENT_MIN / 2.0);
+            .max(
+                (self.basement_bytes * PART_PER_BASEMENT_MIN / 2.0)
+                    .min(situation.cache_bytes / PART_MEMORY_DIVISOR_MIN)
+                    .min(self.write_unit_bytes),
+            );
         2f64.powf(wanted.log2().floor())
     }
 
@@ -120,7 +128,8 @@ impl OutOfPlaceBEpsilonTree {
     /// Bytes of messages, with so many pivots beside them, up to which a part is filled.
     fn buffer_bytes(&self, pivots: f64, situation: &Situation) -> f64 {
         let part = self.part_bytes(situation);
-        let slack = (part / SLACK_DIVISOR).max(LONG_PIVOTS * self.basement_bytes / 4.0);
+        let longest = (self.basement_bytes / 4.0).min(part / PART_PER_KEY_MIN);
+        let slack = (part / SLACK_DIVISOR).max(LONG_PIVOTS * longest);
         (part - slack - PAGE_HEADER_BYTES - pivots * Self::pivot_bytes(situation)).max(0.0)
     }
 

@@ -72,14 +72,14 @@ impl BeTree {
         debug_assert!(before.is_none(), "two make room in page {}", id.0);
     }
 
-    /// The first group, from the largest one on, that is on its way to a child, of this level, in which
-    /// nobody makes room at present, unless it is much smaller than the largest.
-    pub(super) fn fullest_idle<'g>(&self, level: u16, groups: &'g [Group]) -> Option<&'g Group> {
+    /// The place of the first group, from the largest one on, that is on its way to a child, of this level, in
+    /// which nobody makes room at present, unless it is much smaller than the largest.
+    pub(super) fn fullest_idle(&self, level: u16, groups: &[Group]) -> Option<usize> {
         let fullest = groups.first()?;
         let tasks = self.ahead.tasks();
-        let is_idle = |group: &&Group| tasks.get(&(level, group.child)).is_none_or(Task::is_finished);
-        let large = groups.iter().take_while(|group| group.bytes >= fullest.bytes / 2);
-        Some(large.into_iter().find(is_idle).unwrap_or(fullest))
+        let is_idle = |group: &Group| tasks.get(&(level, group.child)).is_none_or(Task::is_finished);
+        let mut large = groups.iter().take_while(|group| group.bytes >= fullest.bytes / 2);
+        Some(large.position(is_idle).unwrap_or(0))
     }
 
     /// Waits until nobody makes room in a part any more; whether somebody did.

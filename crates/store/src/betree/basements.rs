@@ -7,6 +7,8 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::content::{Content, Group, Pivot};
+use super::division::{Taken, take};
+use super::flush::Step;
 use super::in_place::Changes;
 use super::merging::{Flushed, Merging};
 use super::messages::Messages;
@@ -53,13 +55,21 @@ struct Piece {
 
 impl BeTree {
     /// Flushes what is on its way to those basement nodes to which most is: as many of them as have so many
-    /// bytes together.
-    pub(super) fn flush_into_leaf(&self, id: PageId, wanted_bytes: u64) -> Result<(), Error> {
+    /// bytes together, or a part of what is on its way to one.
+    pub(super) fn flush_into_leaf(&self, id: PageId, wanted_bytes: u64) -> Result<Step, Error> {
+        self.check_goes_on()?;
+        let own = self.summary(id, LEVEL_MIN)?;
+        if !own.has_messages || self.shape.must_split(LEVEL_MIN, &own) {
+            return Ok(if own.has_messages { Step::MustSplit } else { Step::Empty });
+        }
         let mut at_once = (self.leaf_batch_bytes() / self.shape.basement_bytes()) as usize;
-        while !self.flush_fullest(id, at_once, wanted_bytes)? && at_once > 1 {
+        while !self.flush_fullest(id, at_once, wanted_bytes)? {
+            if at_once == 1 {
+                return self.flush_piece(id);
+            }
             at_once /= 2;
         }
-        Ok(())
+        Ok(Step::Moved)
     }
 
     /// Bytes of the basement nodes that are changed in one section, at most.
@@ -92,19 +102,64 @@ impl BeTree {
                 range: group.messages.clone(),
                 ranges: content.ranges_of(group.pivot),
             };
-            all.push(self.rewritten(
-                content.pivots[group.pivot].child,
-                group.pivot,
-                &flushed,
-                &mut merging,
-            )?);
+            let child = content.pivots[group.pivot].child;
+            all.push(self.rewritten((child, group.pivot), &flushed, &mut merging, false)?);
+        }
+        for group in &groups {
+            let (lower, upper) = content.interval(group.pivot);
+            let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
+            content.ranges.remove_between(&lower, upper.as_deref());
         }
         content.messages = without(&messages, &groups);
-        let more_bytes: u64 = all.iter().map(Rewritten::new_pivots_bytes).sum();
-        if content.page_bytes() + more_bytes > self.shape.part_bytes() {
+        let moved_bytes = groups.iter().map(|group| group.bytes).sum();
+        self.write_flushed((id, content), all, merging, moved_bytes)
+    }
+
+    /// Flushes as much as has room of what is on its way to the basement node to which most is, or else of
+    /// what is on its way to the first one, where no more pieces of ranges can be left than there were.
+    fn flush_piece(&self, id: PageId) -> Result<Step, Error> {
+        let (_, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
+        let groups = content.groups();
+        let messages = Arc::new(std::mem::take(&mut content.messages));
+        let fullest = groups.iter().max_by_key(|group| group.bytes);
+        for group in [fullest, groups.first()].into_iter().flatten() {
+            let (_, below) = self.load(group.child, 0, Access::Scan)?;
+            let mut room_bytes = group.bytes / 2;
+            loop {
+                let Taken { flushed, rest } = take(&content, &messages, group, room_bytes, &below.messages);
+                let moved_bytes = flushed.bytes();
+                let is_least = moved_bytes > room_bytes;
+                // A longer page takes the least also where there is no room for pivots.
+                for as_one in [false, true].into_iter().take(1 + usize::from(is_least)) {
+                    let mut merging = Merging::new(self);
+                    let child = (group.child, group.pivot);
+                    let one = self.rewritten(child, &flushed, &mut merging, as_one)?;
+                    if self.write_flushed((id, rest.clone()), vec![one], merging, moved_bytes)? {
+                        return Ok(Step::Moved);
+                    }
+                }
+                if is_least {
+                    break;
+                }
+                room_bytes = moved_bytes / 2;
+            }
+        }
+        Err(self.no_room("versions of a record", content.pivots_bytes()))
+    }
+
+    /// Writes basement nodes, and the part that leads to them, which has this content without what has come
+    /// to them. `false` as with [`BeTree::flush_fullest`].
+    fn write_flushed<'a>(
+        &'a self,
+        (id, mut content): (PageId, Content),
+        mut all: Vec<Rewritten<'a>>,
+        mut merging: Merging<'_>,
+        moved_bytes: u64,
+    ) -> Result<bool, Error> {
+        content.pivots = new_pivots(&content, &all);
+        if content.fit(self.shape.part_bytes()).is_none() {
             return Ok(false);
         }
-        let moved_bytes = groups.iter().map(|group| group.bytes).sum();
         let rewritten_bytes = all.iter().flat_map(|one| &one.pieces).map(Piece::page_bytes).sum();
         let ids: Vec<PageId> = std::iter::once(id).chain(all.iter().map(|one| one.guard.id())).collect();
         let guards = self.fresh(&ids)?;
@@ -186,16 +241,21 @@ impl BeTree {
         Ok(())
     }
 
-    /// A basement node with what comes to it. Parks.
+    /// A basement node with what comes to it, which stays one if it is to stay `as_one`. Parks.
     fn rewritten<'a>(
         &'a self,
-        child: PageId,
-        pivot: usize,
+        (child, pivot): (PageId, usize),
         flushed: &Flushed,
         merging: &mut Merging<'_>,
+        as_one: bool,
     ) -> Result<Rewritten<'a>, Error> {
         let (guard, before) = self.load(child, 0, Access::Scan)?;
-        let pieces = self.pieces(merging.records_with(flushed, &before.messages))?;
+        let records = merging.records_with(flushed, &before.messages);
+        let bytes = records.page_bytes(0..records.len());
+        let pieces = match as_one && !records.is_empty() {
+            true => vec![self.piece(&records, 0..records.len(), bytes)?],
+            false => self.pieces(records)?,
+        };
         let stays = pieces.first().is_some_and(|piece| piece.class == class_of(&guard));
         let new = pieces.iter().skip(usize::from(stays));
         let reserved = new.map(|piece| self.shared.pool.reserve(piece.class)).collect::<Result<_, _>>()?;
@@ -244,7 +304,8 @@ impl BeTree {
         Ok(Piece { class, messages: own })
     }
 
-    /// Puts basement nodes and the part that leads to them into their pages, as one.
+    /// Puts basement nodes and the part that leads to them into their pages, as one. The part's content has
+    /// all pivots already, but the new pages' numbers.
     fn write_leaf(
         &self,
         guard: &OptimisticGuard<'_>,
@@ -257,27 +318,18 @@ impl BeTree {
         for one in &all {
             locked.push(section.lock(&one.guard)?);
         }
-        let first_key = content.pivots.first().map_or_else(Vec::new, |first| first.key.clone());
-        // From the last one on, so that the numbers of those before stay as they are. From here on nothing
-        // fails.
-        for (one, page) in all.into_iter().zip(locked).rev() {
+        // From the first one on, each of which brings its number of pivots. From here on nothing fails.
+        let first = all.first().map(|one| one.guard.id());
+        let keeps_first = content.pivots.len() == 1 && content.pivots.first().map(|own| own.child) == first;
+        let (mut place, mut more) = (0, 0);
+        for (one, page) in all.into_iter().zip(locked) {
             let Rewritten { pivot, guard, pieces, reserved } = one;
-            let (lower, upper) = content.interval(pivot);
-            let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
-            content.ranges.remove_between(&lower, upper.as_deref());
+            place += pivot - more;
+            more = pivot + 1;
             let stays = pieces.first().is_some_and(|piece| piece.class == class_of(&guard));
-            let is_only = content.pivots.len() == 1;
             let mut reserved = reserved.into_iter();
-            let (mut page, mut pivots) = (Some(page), Vec::with_capacity(pieces.len()));
-            let mut before: Option<Messages> = None;
+            let (mut page, is_empty) = (Some(page), pieces.is_empty());
             for piece in pieces {
-                let key = match &before {
-                    None => content.pivots[pivot].key.clone(),
-                    Some(_) if planted!(PivotBehindItsChild) => behind(piece.messages.key(0)),
-                    Some(before) => {
-                        separator(before.key(before.len().saturating_sub(1)), piece.messages.key(0).to_vec())
-                    }
-                };
                 let own = match page.take_if(|_| stays) {
                     Some(page) => page,
                     None => match reserved.next() {
@@ -286,36 +338,61 @@ impl BeTree {
                     },
                 };
                 let records = Content::basement(piece.messages);
-                part::write(own.page(), &records);
-                pivots.push(Pivot { key, child: own.id(), weight: 1 });
-                before = Some(records.messages);
+                if let Some(fitting) = records.fit(class_bytes(piece.class)) {
+                    part::write(own.page(), &fitting);
+                }
+                content.pivots[place].child = own.id();
+                place += 1;
             }
             match page {
-                Some(page) if pivots.is_empty() && is_only => {
-                    part::write(page.page(), &Content::default());
-                    pivots.push(content.pivots[pivot].clone());
+                Some(page) if is_empty && keeps_first && Some(page.id()) == first => {
+                    let empty = Content::default();
+                    if let Some(fitting) = empty.fit(class_bytes(class_of(&guard))) {
+                        part::write(page.page(), &fitting);
+                    }
+                    place += 1;
                 }
                 Some(page) if !planted!(EmptyBasementLeaks) => section.free(page),
                 _ => {}
             }
-            content.pivots.splice(pivot..=pivot, pivots);
         }
-        if let Some(first) = content.pivots.first_mut() {
-            first.key = first_key;
+        if let Some(fitting) = content.fit(self.shape.part_bytes()) {
+            part::write(upper.page(), &fitting);
         }
-        part::write(upper.page(), &content);
         Ok(())
     }
 }
 
-impl Rewritten<'_> {
-    /// Bytes of the pivots that it brings, at most.
-    fn new_pivots_bytes(&self) -> u64 {
-        let of = |piece: &Piece| {
-            Pivot { key: piece.messages.key(0).to_vec(), child: PageId(0), weight: 1 }.page_bytes()
-        };
-        self.pieces.iter().skip(1).map(of).sum()
+/// The pivots of a part whose basement nodes become others. Those that are new have no page yet.
+fn new_pivots(content: &Content, all: &[Rewritten<'_>]) -> Vec<Pivot> {
+    let first_key = content.pivots.first().map_or_else(Vec::new, |first| first.key.clone());
+    let (mut pivots, mut next) = (Vec::with_capacity(content.pivots.len()), 0);
+    for one in all {
+        pivots.extend_from_slice(&content.pivots[next..one.pivot]);
+        next = one.pivot + 1;
+        let own = &content.pivots[one.pivot];
+        let mut before: Option<&Messages> = None;
+        for Piece { messages, .. } in &one.pieces {
+            let key = match before {
+                None => own.key.clone(),
+                Some(_) if planted!(PivotBehindItsChild) => behind(messages.key(0)),
+                Some(before) => {
+                    separator(before.key(before.len().saturating_sub(1)), messages.key(0).to_vec())
+                }
+            };
+            pivots.push(Pivot { key, child: PageId(0), weight: 1 });
+            before = Some(messages);
+        }
     }
+    pivots.extend_from_slice(&content.pivots[next..]);
+    if pivots.is_empty() {
+        // One of them stays, without records.
+        pivots.extend(all.first().map(|one| content.pivots[one.pivot].clone()));
+    }
+    if let Some(first) = pivots.first_mut() {
+        first.key = first_key;
+    }
+    pivots
 }
 
 impl Piece {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::messages::Messages;
-use super::part::{ENTRY_BYTES, Numbers, SLOT_BYTES, SLOTS};
+use super::part::{ENTRY_BYTES, Numbers, SLOT_BYTES, SLOTS, Summary};
 use crate::buffered::{Fragment, RangeTombstones};
 use crate::header::PageId;
 use crate::page::padded;
@@ -48,6 +48,23 @@ impl Group {
     }
 }
 
+/// A content for which some bytes of a page are enough: only such a one is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fitting<'a> {
+    content: &'a Content,
+    page_bytes: u64,
+}
+
+impl<'a> Fitting<'a> {
+    pub fn content(&self) -> &'a Content {
+        self.content
+    }
+
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+}
+
 impl Pivot {
     /// Bytes that it takes in a page.
     pub fn page_bytes(&self) -> u64 {
@@ -56,9 +73,10 @@ impl Pivot {
 }
 
 fn range_bytes(fragment: &Fragment) -> u64 {
-    let one =
-        SLOT_BYTES + ENTRY_BYTES + padded(fragment.lower.len() as u32) + padded(fragment.upper.len() as u32);
-    u64::from(one) * fragment.removed_at.len() as u64
+    // Only the first of its removals names the keys.
+    u64::from(SLOT_BYTES + ENTRY_BYTES) * fragment.removed_at.len() as u64
+        + u64::from(padded(fragment.lower.len() as u32))
+        + u64::from(padded(fragment.upper.len() as u32))
 }
 
 /// Bytes that removals of ranges take in a page.
@@ -75,6 +93,23 @@ impl Content {
     /// Bytes of the page that it takes.
     pub fn page_bytes(&self) -> u64 {
         u64::from(SLOTS) + self.pivots_bytes() + self.buffered_bytes()
+    }
+
+    /// The content, if it takes at most this number of bytes of a page.
+    pub fn fit(&self, bytes_max: u64) -> Option<Fitting<'_>> {
+        let page_bytes = self.page_bytes();
+        (page_bytes <= bytes_max).then_some(Fitting { content: self, page_bytes })
+    }
+
+    /// What tells whether it has room, and whether its node is in balance.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            page_bytes: self.page_bytes(),
+            pivots: self.pivots.len(),
+            pivots_bytes: self.pivots_bytes(),
+            weight: self.weight(),
+            has_messages: !self.messages.is_empty() || !self.ranges.is_empty(),
+        }
     }
 
     pub fn pivots_bytes(&self) -> u64 {

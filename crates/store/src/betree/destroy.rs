@@ -1,6 +1,7 @@
 //! Giving up a tree, and emptying its buffers.
 
 use super::content::Content;
+use super::flush::Step;
 use super::messages::Messages;
 use super::progress::Progress;
 use super::tree::{BeTree, FlushTurn, LEVEL_MIN};
@@ -31,7 +32,7 @@ impl BeTree {
             if root.buffered_bytes() > 0 {
                 let references = overflow_values(&root.messages);
                 (root.messages, root.ranges) = (Messages::default(), RangeTombstones::default());
-                self.rewrite(self.root, &root)?;
+                self.rewrite(self.root, &self.fit(&root)?)?;
                 references.iter().try_for_each(|reference| free_overflow(reference))?;
                 continue;
             }
@@ -75,7 +76,7 @@ impl BeTree {
             }
             upper.pivots.pop();
             let guards = self.fresh(&[above.id(), below.id()])?;
-            match self.write_and_free((&guards[0], &upper), &guards[1]) {
+            match self.write_and_free((&guards[0], &self.fit(&upper)?), &guards[1]) {
                 Ok(()) => {
                     let references = overflow_values(&child.messages);
                     return references.iter().try_for_each(|reference| free_overflow(reference));
@@ -108,18 +109,14 @@ impl BeTree {
         }
     }
 
-    /// Flushes all that is in a part and below it, unless its node has to be rebuilt first.
+    /// Flushes all that is in a part and below it, unless its node has to become several first.
     fn empty(&self, id: PageId, level: u16) -> Result<(), Error> {
         loop {
-            self.check_goes_on()?;
-            let (_, content) = self.load(id, level, Access::Normal)?;
-            if self.is_out_of_balance(&content) {
-                return Ok(());
+            match self.flush_some(id, level, u64::MAX)? {
+                Step::Moved => {}
+                Step::Empty => break,
+                Step::MustSplit => return Ok(()),
             }
-            if content.buffered_bytes() == 0 {
-                break;
-            }
-            self.flush_some(id, level, u64::MAX)?;
         }
         let mut from = Some(Vec::new());
         while let Some(key) = from.filter(|_| level > LEVEL_MIN) {

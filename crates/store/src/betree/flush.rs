@@ -1,19 +1,27 @@
 //! Flushes: messages go from memtables into the root's page, and from there on towards the leaves.
+//!
+//! A *step* moves messages one level down, or splits a node. A step of a node needs room in a child, which
+//! steps of the child make: calls are as deep as there are levels, and a node is never flushed for its own
+//! sake. The measure that decreases: for each message its level, for each removal of a range the level for
+//! each basement node that it covers. A split leaves that as it is, and leaves fewer pivots in each node; a
+//! node that must be split stops its own steps, and its parent, which always has room for one more pivot
+//! unless it must be split itself, goes on. The root is raised. See [`Shape`](super::shape::Shape) for the
+//! limits, and [`division`](super::division) for what is moved where not all has room.
 
 use std::cmp::Reverse;
 use std::panic::resume_unwind;
 
-use super::content::{Content, Group, ranges_bytes};
+use super::content::{Fitting, Group};
+use super::division::{Taken, take};
 use super::in_place::Changes;
 use super::merging::{Flushed, Merging};
-use super::messages::{Messages, message_bytes};
-use super::part::{self, Part, SLOTS};
+use super::messages::Messages;
+use super::part::{self, Part};
 use super::progress::Progress;
 use super::tree::{BeTree, FlushTurn, LEVEL_MIN};
 use crate::Error;
-use crate::buffered::{Cursor, Held, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones};
+use crate::buffered::RangeTombstones;
 use crate::header::PageId;
-use crate::index::{Direction, behind};
 use crate::pool::{Access, Denied, OptimisticGuard};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -26,6 +34,17 @@ const CACHE_DIVISOR: u64 = 4;
 
 /// Parts of level 1 that are read before it is their turn.
 const READ_AHEAD: usize = 4;
+
+/// The result of a step of a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Some of what was in the part is further down.
+    Moved,
+    /// The part has no messages.
+    Empty,
+    /// The node has to become several before anything more is flushed out of it.
+    MustSplit,
+}
 
 impl BeTree {
     /// Flushes in the background.
@@ -93,153 +112,8 @@ impl BeTree {
         }
     }
 
-    /// Brings what is left of a memtable into the root's page, and so further down: in the order of keys, the
-    /// removals of ranges with the messages that they lie between, so that neither overtakes the other.
-    fn take_in(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
-        let ranges = self.bounded(&memtable.range_tombstones());
-        let progress = self.progress().clone();
-        let start = progress.start();
-        let cursor: Box<dyn Cursor> = Box::new(MemtableCursor::new(memtable, Direction::Forward, start));
-        let mut merged = Merged::new(vec![cursor], Direction::Forward);
-        let portion_bytes = self.portion_bytes();
-        let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
-        let mut merging = Merging::new(self);
-        while merged.next_key(&mut versions)? {
-            if versions.key() == progress.from {
-                versions.all.retain(|held| !progress.has(&progress.from, held.version));
-            }
-            let gone_before = merging.gone.len();
-            let removed = ranges.of(versions.key());
-            merging.leave_out(&mut versions, removed, false);
-            let of = |held: &Held| message_bytes(versions.key(), versions.value(held));
-            let more_bytes: u64 = versions.all.iter().map(of).sum();
-            if bytes + more_bytes > portion_bytes && !portion.is_empty() {
-                let end = behind(portion.key(portion.len() - 1));
-                self.enter(std::mem::take(&mut portion), &ranges, Some(&end))?;
-                merging.give_up_first(gone_before);
-                bytes = 0;
-            }
-            if more_bytes > portion_bytes {
-                self.enter_one_by_one(&versions, &ranges)?;
-                merging.give_up();
-                continue;
-            }
-            for held in &versions.all {
-                portion.push(versions.key(), held.version, versions.value(held));
-            }
-            bytes += more_bytes;
-        }
-        self.enter(portion, &ranges, None)?;
-        merging.give_up();
-        Ok(())
-    }
-
-    /// Bytes of messages that enter the root's page at a time: it has room for them when it has no others,
-    /// however many pivots it has.
-    fn portion_bytes(&self) -> u64 {
-        self.shape.filled_bytes() - self.shape.pivots_bytes_max() - u64::from(SLOTS)
-    }
-
-    /// The versions of a key enter, of which there are many: the older ones first.
-    fn enter_one_by_one(&self, versions: &KeyVersions, ranges: &RangeTombstones) -> Result<(), Error> {
-        let key = versions.key();
-        self.enter(Messages::default(), ranges, Some(key))?;
-        for held in versions.all.iter().rev() {
-            let mut one = Messages::default();
-            one.push(key, held.version, versions.value(held));
-            self.enter_flushed(&Flushed::all(one, RangeTombstones::default()))?;
-            *self.progress() = Progress::within(key, held.version);
-        }
-        self.enter(Messages::default(), ranges, Some(&behind(key)))
-    }
-
-    /// The same removals, with ends that are not longer than keys may be, but for a zero behind.
-    fn bounded(&self, ranges: &RangeTombstones) -> RangeTombstones {
-        let longest = self.shape.key_bytes_max();
-        let shortened = |key: &[u8]| match key.get(..longest) {
-            // All keys that lie before it are this one and smaller ones.
-            Some(first) if key.len() > longest => behind(first),
-            _ => key.to_vec(),
-        };
-        let mut bounded = RangeTombstones::default();
-        for fragment in ranges.fragments() {
-            for removed_at in &fragment.removed_at {
-                bounded.add(&shortened(&fragment.lower), &shortened(&fragment.upper), *removed_at);
-            }
-        }
-        bounded
-    }
-
-    /// Messages of a memtable enter the root's page, with the removals of ranges from where the last ones
-    /// ended up to, and without, this key, or to the end.
-    fn enter(&self, portion: Messages, ranges: &RangeTombstones, end: Option<&[u8]>) -> Result<(), Error> {
-        let from = self.progress().from.clone();
-        if end.is_some_and(|end| end <= from.as_slice()) {
-            return Ok(());
-        }
-        self.enter_in_parts(Flushed::all(portion, ranges.between(&from, end)))?;
-        if let Some(end) = end {
-            *self.progress() = Progress::at(end);
-        }
-        Ok(())
-    }
-
-    /// The same, in as many parts as there are too many removals of ranges for one.
-    fn enter_in_parts(&self, mut flushed: Flushed) -> Result<(), Error> {
-        while ranges_bytes(&flushed.ranges) > self.portion_bytes() {
-            let fragments = flushed.ranges.fragments();
-            let Some(middle) = fragments.get(fragments.len() / 2).filter(|_| fragments.len() > 1) else {
-                break;
-            };
-            let middle = middle.lower.clone();
-            let mut first = flushed.clone();
-            flushed.ranges = first.ranges.split_off(&middle);
-            flushed.range.start = flushed.messages.first_from(&middle);
-            first.range.end = flushed.range.start;
-            self.enter_in_parts(first)?;
-            *self.progress() = Progress::at(&middle);
-        }
-        if flushed.range.is_empty() && flushed.ranges.is_empty() {
-            return Ok(());
-        }
-        self.enter_flushed(&flushed)
-    }
-
-    fn enter_flushed(&self, flushed: &Flushed) -> Result<(), Error> {
-        let needed_bytes = flushed.bytes();
-        loop {
-            self.check_goes_on()?;
-            let level = self.root_level()?;
-            if self.summary(self.root, level)?.page_bytes + needed_bytes > self.shape.filled_bytes() {
-                self.make_room(self.root, level, needed_bytes)?;
-                self.balance_root()?;
-                continue;
-            }
-            let mut merging = Merging::new(self);
-            let guard = self.fresh(&[self.root])?[0];
-            let changes = self.changes_in_buffer(&mut merging, flushed, &guard);
-            let (changed, page_bytes) = if let Some(changes) = changes {
-                (self.change_one(&guard, &changes), changes.page_bytes(Part::new(guard.page())))
-            } else {
-                let (guard, content) = self.load(self.root, level, Access::Normal)?;
-                merging = Merging::new(self);
-                let content = merging.buffer_with(flushed, content);
-                (self.write_one(&guard, &content), content.page_bytes())
-            };
-            match changed {
-                Ok(()) => {
-                    merging.give_up();
-                    self.counters.flushed(level, needed_bytes, page_bytes);
-                    self.pause(needed_bytes);
-                    return Ok(());
-                }
-                Err(denied) => self.shared.pool.images.recover(denied)?,
-            }
-        }
-    }
-
     /// What changes in a part where it is, if it has room for that.
-    fn changes_in_buffer(
+    pub(super) fn changes_in_buffer(
         &self,
         merging: &mut Merging<'_>,
         flushed: &Flushed,
@@ -250,13 +124,13 @@ impl BeTree {
         (page_bytes <= self.shape.filled_bytes()).then_some(changes)
     }
 
-    fn change_one(&self, guard: &OptimisticGuard<'_>, changes: &Changes) -> Result<(), Denied> {
+    pub(super) fn change_one(&self, guard: &OptimisticGuard<'_>, changes: &Changes) -> Result<(), Denied> {
         let section = self.shared.pool.section();
         changes.make(section.lock(guard)?.page());
         Ok(())
     }
 
-    fn write_one(&self, guard: &OptimisticGuard<'_>, content: &Content) -> Result<(), Denied> {
+    pub(super) fn write_one(&self, guard: &OptimisticGuard<'_>, content: &Fitting<'_>) -> Result<(), Denied> {
         let section = self.shared.pool.section();
         let locked = section.lock(guard)?;
         part::write(locked.page(), content);
@@ -264,7 +138,7 @@ impl BeTree {
     }
 
     /// A page has this content from now on.
-    pub(super) fn rewrite(&self, id: PageId, content: &Content) -> Result<(), Error> {
+    pub(super) fn rewrite(&self, id: PageId, content: &Fitting<'_>) -> Result<(), Error> {
         loop {
             match self.write_one(&self.fresh(&[id])?[0], content) {
                 Ok(()) => return Ok(()),
@@ -276,7 +150,7 @@ impl BeTree {
     /// A part gets what it has from now on, and the page below it is free.
     pub(super) fn write_and_free(
         &self,
-        (upper, content): (&OptimisticGuard<'_>, &Content),
+        (upper, content): (&OptimisticGuard<'_>, &Fitting<'_>),
         below: &OptimisticGuard<'_>,
     ) -> Result<(), Denied> {
         let section = self.shared.pool.section();
@@ -313,56 +187,97 @@ impl BeTree {
         }
     }
 
-    /// Flushes messages of a part until it has room for so many bytes, or its node has to be rebuilt first.
+    /// Flushes messages of a part until it has room for some bytes, or its node has to become several first.
     pub(super) fn make_room(&self, id: PageId, level: u16, needed_bytes: u64) -> Result<(), Error> {
         loop {
-            self.check_goes_on()?;
             let summary = self.summary(id, level)?;
-            let has_room = summary.page_bytes + needed_bytes <= self.shape.filled_bytes();
-            if has_room || !summary.has_messages || self.shape.is_out_of_balance(level, &summary) {
+            let wanted_bytes = summary.page_bytes.saturating_add(needed_bytes);
+            let missing_bytes = wanted_bytes.saturating_sub(self.shape.filled_bytes());
+            if missing_bytes == 0 || self.flush_some(id, level, missing_bytes)? != Step::Moved {
                 return Ok(());
             }
-            let missing_bytes = (summary.page_bytes + needed_bytes).saturating_sub(self.shape.filled_bytes());
-            self.flush_some(id, level, missing_bytes)?;
         }
     }
 
-    /// Flushes messages of a part that take so many bytes, or more, or as many as are easily flushed
+    /// Flushes messages of a part that take this number of bytes, or more, or as many as are easily flushed
     /// together.
-    pub(super) fn flush_some(&self, id: PageId, level: u16, wanted_bytes: u64) -> Result<(), Error> {
+    pub(super) fn flush_some(&self, id: PageId, level: u16, wanted_bytes: u64) -> Result<Step, Error> {
         match level {
             LEVEL_MIN => self.flush_into_leaf(id, wanted_bytes),
             _ => self.flush_into_child(id, level),
         }
     }
 
-    /// Flushes what is on its way to the child to which most is: "the fullest child".
-    fn flush_into_child(&self, id: PageId, level: u16) -> Result<(), Error> {
-        let (_, groups) = self.look((id, level), Access::Normal, |part| part.groups())?;
-        let is_in_place = groups.is_some();
-        let mut groups = match groups {
-            Some(groups) => groups,
-            None => self.load(id, level, Access::Normal)?.1.groups(),
-        };
-        groups.sort_by_key(|group| Reverse(group.bytes));
-        let Some(fullest) = self.fullest_idle(level - 1, &groups) else { return Ok(()) };
-        if self.wait_for_room(fullest.child, level - 1)? {
-            return self.balance(id, level, fullest.child);
+    /// Flushes what is on its way to the child to which most is: "the fullest child". Each round splits the
+    /// child, makes room in it by flushes of lower levels, or ends.
+    fn flush_into_child(&self, id: PageId, level: u16) -> Result<Step, Error> {
+        loop {
+            self.check_goes_on()?;
+            let own = self.summary(id, level)?;
+            if !own.has_messages || self.shape.must_split(level, &own) {
+                return Ok(if own.has_messages { Step::MustSplit } else { Step::Empty });
+            }
+            let (_, groups) = self.look((id, level), Access::Normal, |part| part.groups())?;
+            let is_in_place = groups.is_some();
+            let mut groups = match groups {
+                Some(groups) => groups,
+                None => self.load(id, level, Access::Normal)?.1.groups(),
+            };
+            let first = groups.first().cloned();
+            groups.sort_by_key(|group| Reverse(group.bytes));
+            let Some(place) = self.fullest_idle(level - 1, &groups) else { return Ok(Step::Empty) };
+            groups.swap(0, place);
+            let fullest = &groups[0];
+            let has_waited = self.wait_for_room(fullest.child, level - 1)?;
+            let below = self.summary(fullest.child, level - 1)?;
+            if has_waited || self.shape.must_split(level - 1, &below) {
+                self.balance(id, level, fullest.child)?;
+                continue;
+            }
+            if level - 1 == LEVEL_MIN {
+                let soon = groups.iter().take(READ_AHEAD).map(|group| group.child);
+                self.shared.pool.fetch_all(soon, Access::Normal);
+            }
+            let room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes);
+            if fullest.bytes > room_bytes && below.has_messages {
+                self.make_room_in_children((id, level), &groups)?;
+                continue;
+            }
+            let moves_in_place = is_in_place && fullest.bytes <= room_bytes;
+            if moves_in_place && self.move_in_place((id, level), fullest)? {
+                return Ok(Step::Moved);
+            }
+            if let Some(step) = self.move_where_it_fits((id, level), fullest, first.as_ref())? {
+                return Ok(step);
+            }
         }
-        if level - 1 == LEVEL_MIN {
-            let soon = groups.iter().take(READ_AHEAD).map(|group| group.child);
-            self.shared.pool.fetch_all(soon, Access::Normal);
+    }
+
+    /// Moves some of what is on its way to the fullest child. Where that would leave more pieces of ranges
+    /// than there is room for, it is the first child's, which never does. `None`: there is more room below.
+    fn move_where_it_fits(
+        &self,
+        (id, level): (PageId, u16),
+        fullest: &Group,
+        first: Option<&Group>,
+    ) -> Result<Option<Step>, Error> {
+        if self.move_some((id, level), fullest)? {
+            return Ok(Some(Step::Moved));
         }
-        let below = self.summary(fullest.child, level - 1)?;
-        let room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes);
-        let is_out_of_balance = self.shape.is_out_of_balance(level - 1, &below);
-        if fullest.bytes > room_bytes && (below.has_messages || is_out_of_balance) {
-            return self.make_room_in_children((id, level), &groups);
+        let below = level - 1;
+        for group in [Some(fullest), first.filter(|first| first.pivot != fullest.pivot)].into_iter().flatten()
+        {
+            self.wait_for_room(group.child, below)?;
+            if group.pivot != fullest.pivot && self.move_some((id, level), group)? {
+                return Ok(Some(Step::Moved));
+            }
+            match self.flush_some(group.child, below, 1)? {
+                Step::Moved => return Ok(None),
+                Step::MustSplit => return self.balance(id, level, group.child).map(|()| None),
+                Step::Empty => {}
+            }
         }
-        if is_in_place && fullest.bytes <= room_bytes && self.move_in_place((id, level), fullest)? {
-            return Ok(());
-        }
-        self.move_some((id, level), fullest, room_bytes)
+        Err(self.no_room("messages and removals of ranges", fullest.bytes))
     }
 
     /// Moves all that is on its way to a child to it, where both have room for changes in place: `false` if
@@ -396,27 +311,39 @@ impl BeTree {
         Ok(true)
     }
 
-    /// Moves as much of what is on its way to a child as that has room for.
-    fn move_some(&self, (id, level): (PageId, u16), group: &Group, room_bytes: u64) -> Result<(), Error> {
-        let (guard, content) = self.load(id, level, Access::Normal)?;
+    /// Moves as much of what is on its way to a child as both have room for; `false` if that is nothing.
+    fn move_some(&self, (id, level): (PageId, u16), group: &Group) -> Result<bool, Error> {
+        let (guard, mut content) = self.load(id, level, Access::Normal)?;
         let Some(group) = content.groups().into_iter().find(|own| own.pivot == group.pivot) else {
-            return Ok(());
+            return Ok(false);
         };
         let (below_guard, below) = self.load(group.child, level - 1, Access::Normal)?;
-        let (flushed, rest) = take(content, &group, room_bytes);
-        let moved_bytes = flushed.bytes();
-        let mut merging = Merging::new(self);
-        let below = merging.buffer_with(&flushed, below);
-        let guards = self.fresh(&[guard.id(), below_guard.id()])?;
-        match self.write_both((&guards[0], &rest), (&guards[1], &below)) {
-            Ok(()) => {
-                merging.give_up();
-                self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
+        let messages = Arc::new(std::mem::take(&mut content.messages));
+        let mut room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes());
+        loop {
+            let Taken { flushed, rest } = take(&content, &messages, &group, room_bytes, &Messages::default());
+            let moved_bytes = flushed.bytes();
+            let mut merging = Merging::new(self);
+            let below = merging.buffer_with(&flushed, below.clone());
+            let fitting = below.fit(self.shape.filled_bytes()).zip(rest.fit(self.shape.part_bytes()));
+            let Some((below, rest)) = fitting else {
+                if moved_bytes > room_bytes {
+                    return Ok(false);
+                }
+                room_bytes = moved_bytes / 2;
+                continue;
+            };
+            let guards = self.fresh(&[guard.id(), below_guard.id()])?;
+            match self.write_both((&guards[0], &rest), (&guards[1], &below)) {
+                Ok(()) => {
+                    merging.give_up();
+                    self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
+                }
+                Err(denied) => self.shared.pool.images.recover(denied)?,
             }
-            Err(denied) => self.shared.pool.images.recover(denied)?,
+            self.pause(moved_bytes);
+            return Ok(true);
         }
-        self.pause(moved_bytes);
-        Ok(())
     }
 
     /// Makes room for what is on its way to the fullest children, in several of them side by side: below
@@ -481,8 +408,8 @@ impl BeTree {
     /// A part and one of its child get what they have from now on: a checkpoint has both or neither.
     fn write_both(
         &self,
-        (upper, rest): (&OptimisticGuard<'_>, &Content),
-        (lower, below): (&OptimisticGuard<'_>, &Content),
+        (upper, rest): (&OptimisticGuard<'_>, &Fitting<'_>),
+        (lower, below): (&OptimisticGuard<'_>, &Fitting<'_>),
     ) -> Result<(), Denied> {
         if planted!(FlushedInTwoSections) {
             self.write_one(upper, rest)?;
@@ -496,64 +423,4 @@ impl BeTree {
         part::write(upper.page(), rest);
         Ok(())
     }
-}
-
-/// Takes a group out of a part, or as much of it as has room in so many bytes; what goes, and what stays.
-fn take(mut content: Content, group: &Group, room_bytes: u64) -> (Flushed, Content) {
-    let messages = Arc::new(std::mem::take(&mut content.messages));
-    let (lower, upper) = {
-        let (lower, upper) = content.interval(group.pivot);
-        (lower.to_vec(), upper.map(<[u8]>::to_vec))
-    };
-    let mut flushed = Flushed {
-        messages: Arc::clone(&messages),
-        range: group.messages.clone(),
-        ranges: content.ranges_of(group.pivot),
-    };
-    let mut up_to = upper;
-    while flushed.bytes() > room_bytes {
-        let Some(middle) = middle_key(&flushed) else { break };
-        flushed.range.end = messages.first_from(&middle);
-        flushed.ranges.split_off(&middle);
-        up_to = Some(middle);
-    }
-    if flushed.bytes() > room_bytes && flushed.range.len() > 1 {
-        // One key has more versions than there is room for. The older ones go first, and no removals of
-        // ranges before them.
-        let mut first = flushed.range.end;
-        let mut bytes = 0;
-        while first > flushed.range.start {
-            bytes += messages.page_bytes(first - 1..first);
-            if bytes > room_bytes && first < flushed.range.end {
-                break;
-            }
-            first -= 1;
-        }
-        flushed.range.start = first;
-        flushed.ranges = RangeTombstones::default();
-    } else {
-        content.ranges.remove_between(&lower, up_to.as_deref());
-    }
-    let mut rest = Messages::default();
-    let stays = usize::from(flushed.range.len() > 1 && planted!(MessageStaysAbove));
-    rest.extend(&messages, 0..flushed.range.start + stays);
-    rest.extend(&messages, flushed.range.end..messages.len());
-    content.messages = rest;
-    (flushed, content)
-}
-
-/// A key that has some of what comes before it, and some not; `None` if all of that is one key's.
-fn middle_key(flushed: &Flushed) -> Option<Vec<u8>> {
-    let Flushed { messages, range, ranges } = flushed;
-    let first = messages.key(range.start);
-    let middle = messages.key(range.start + range.len() / 2);
-    if range.len() > 1 && middle > first {
-        return Some(middle.to_vec());
-    }
-    let behind_first = range.clone().map(|number| messages.key(number)).find(|key| *key > first);
-    if let Some(key) = behind_first.filter(|_| !range.is_empty()) {
-        return Some(key.to_vec());
-    }
-    let fragments = ranges.fragments();
-    (fragments.len() > 1).then(|| fragments[fragments.len() / 2].lower.clone())
 }

@@ -1,5 +1,6 @@
 //! Bε-trees behind the boundary of indexes.
 
+use std::borrow::Cow;
 use std::task::Poll;
 
 use flashgrain_settings::layout::Decision;
@@ -11,7 +12,7 @@ use crate::buffered::made_before;
 use crate::header::PageId;
 use crate::index::{
     BeTreeStats, Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied,
-    RemovesRanges, SeeVersion, Steps, TreeOperations, Version, Write, Written,
+    RemovesRanges, SeeVersion, Steps, TreeOperations, Version, Write, Written, behind,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
@@ -201,9 +202,21 @@ impl Index for BeTree {
     }
 }
 
+impl BeTree {
+    /// The same bound for all keys there are, and no longer than one of these, but for a zero behind.
+    fn bounded<'b>(&self, bound: &'b [u8]) -> Cow<'b, [u8]> {
+        match bound.split_at_checked(self.shape.bound_bytes_max()) {
+            // All keys that lie before it are this one and smaller ones.
+            Some((first, [_, ..])) => behind(first).into(),
+            _ => bound.into(),
+        }
+    }
+}
+
 impl RemovesRanges for BeTree {
     fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) {
-        self.change(|memtable| memtable.remove_range(lower, upper, record));
+        let (lower, upper) = (self.bounded(lower), self.bounded(upper));
+        self.change(|memtable| memtable.remove_range(&lower, &upper, record));
     }
 
     fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error> {

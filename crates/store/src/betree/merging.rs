@@ -43,6 +43,17 @@ impl Flushed {
         Self { messages: Arc::new(messages), range, ranges }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty() && self.ranges.is_empty()
+    }
+
+    /// The first key of all of it.
+    pub fn first_key(&self) -> &[u8] {
+        let message = (!self.range.is_empty()).then(|| self.messages.key(self.range.start));
+        let range = self.ranges.fragments().first().map(|range| range.lower.as_slice());
+        message.into_iter().chain(range).min().unwrap_or_default()
+    }
+
     /// Bytes that it takes in a page.
     pub fn bytes(&self) -> u64 {
         self.messages.page_bytes(self.range.clone()) + ranges_bytes(&self.ranges)
@@ -56,15 +67,21 @@ impl<'a> Merging<'a> {
         Self { tree, horizon, retention, gone: Vec::new() }
     }
 
+    /// The removals of ranges that somebody needs.
+    pub fn needed(&self, mut ranges: RangeTombstones) -> RangeTombstones {
+        if let Some(retention) = &self.retention {
+            ranges.retain(|range| retention.needed(range, false));
+        }
+        ranges.join();
+        ranges
+    }
+
     /// A part whose buffer has what comes besides what it had.
     pub fn buffer_with(&mut self, flushed: &Flushed, before: Content) -> Content {
         let mut ranges = before.ranges;
         ranges.extend(&flushed.ranges);
         let messages = self.merge(flushed, &before.messages, &ranges, false);
-        if let Some(retention) = &self.retention {
-            ranges.retain(|range| retention.needed(range, false));
-        }
-        Content { ranges, messages, ..before }
+        Content { ranges: self.needed(ranges), messages, ..before }
     }
 
     /// The records of a leaf that has got what comes. Removals of ranges end here.

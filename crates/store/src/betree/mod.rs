@@ -7,7 +7,8 @@
 //! options    the numbers of a tree                    shape      sizes of nodes, and what they weigh
 //! part       a page: pivots beside messages           content    what is in a page
 //! messages   versions on their way to a leaf          merging    which of them stay
-//! flush      messages go down                         basements  messages come to their leaf
+//! enter      messages of memtables enter the root    flush      messages go down
+//! division   what goes where not all has room        basements  messages come to their leaf
 //! weight     nodes are rebuilt in balance             search     look-ups
 //! scan       records in order                         check      every part is looked at
 //! destroy    a tree is given up, buffers are emptied  stats      what is counted
@@ -20,6 +21,8 @@ mod basements;
 mod check;
 mod content;
 mod destroy;
+mod division;
+mod enter;
 mod flush;
 mod in_place;
 mod index;

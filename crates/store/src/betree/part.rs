@@ -14,6 +14,7 @@
 //!
 //! pivot:   | page, u64    | key bytes, u32 | basements below, u32 | key |
 //! range:   | version, u64 | key bytes, u32 | end bytes, u32       | first key | key behind the last |
+//!          | version, u64 | 0              | 0                    | another removal of the range before
 //! message: | version, u64 | key bytes, u32 | value bytes, u32     | key | value |
 //! ```
 //!
@@ -27,7 +28,7 @@
 
 use std::cmp::Ordering;
 
-use super::content::{Content, Group, Pivot};
+use super::content::{Content, Fitting, Group, Pivot};
 use super::messages::{Messages, Place};
 use crate::buffered::RangeTombstones;
 use crate::header::{BACK_START, FRONT_END, Header, PAGE_HEADER_BYTES, PageId, PageKind};
@@ -59,6 +60,7 @@ pub(super) struct Part<'a>(Page<'a>);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     pub page_bytes: u64,
+    pub pivots: usize,
     pub pivots_bytes: u64,
     /// Basement nodes below it.
     pub weight: u32,
@@ -343,15 +345,16 @@ impl<'a> Part<'a> {
         let mut bytes = Vec::with_capacity(self.0.len_bytes() as usize);
         self.0.copy_to(0, front_end.min(back_start), &mut bytes);
         self.0.copy_to(back_start, at_back, &mut bytes);
-        let content = decode(bytes, front_end, back_start.checked_sub(front_end)?)?;
+        let (content, page_bytes) = decode(bytes, front_end, back_start.checked_sub(front_end)?)?;
         // No two offsets lead to the same bytes.
-        (content.page_bytes() == self.page_bytes()).then_some(content)
+        (page_bytes == self.page_bytes()).then_some(content)
     }
 
     /// What tells whether it has room, and whether its node is in balance.
     pub fn summary(self) -> Summary {
         let mut summary = Summary {
             page_bytes: self.page_bytes(),
+            pivots: self.pivots() as usize,
             has_messages: !self.messages().is_empty() || self.has_ranges(),
             ..Summary::default()
         };
@@ -384,10 +387,10 @@ pub(super) fn kind_of(level: u16) -> PageKind {
 }
 
 /// Puts a content into a page, whose header stays as it is but for how much of the page is in use.
-pub(super) fn write(page: Page<'_>, content: &Content) {
-    let page_bytes = content.page_bytes();
-    assert!(page_bytes <= page.len_bytes().into(), "a page has no room for what it gets");
-    let Content { level, pivots, ranges, messages } = content;
+pub(super) fn write(page: Page<'_>, fitting: &Fitting<'_>) {
+    let page_bytes = fitting.page_bytes();
+    assert!(page_bytes <= page.len_bytes().into(), "a content was fitted into a longer page");
+    let Content { level, pivots, ranges, messages } = fitting.content();
     let count = (pivots.len() + ranges.count() + messages.len()) as u32;
     let front_end = SLOTS + SLOT_BYTES * count;
     let back_start = page.len_bytes() - (page_bytes as u32 - front_end);
@@ -406,9 +409,10 @@ pub(super) fn write(page: Page<'_>, content: &Content) {
         entry(pivot.child.0, &pivot.key, pivot.weight, &[]);
     }
     for fragment in ranges.fragments() {
+        let (mut lower, mut upper) = (fragment.lower.as_slice(), fragment.upper.as_slice());
         for removed_at in &fragment.removed_at {
-            let version = Version::tombstone(*removed_at).bits();
-            entry(version, &fragment.lower, fragment.upper.len() as u32, &fragment.upper);
+            entry(Version::tombstone(*removed_at).bits(), lower, upper.len() as u32, upper);
+            (lower, upper) = (&[], &[]);
         }
     }
     for (key, version, value) in messages.iter(0..messages.len()) {
@@ -448,8 +452,8 @@ pub(super) fn put_entry(number: u64, key: &[u8], other: u32, value: &[u8], into:
 }
 
 /// What the bytes of a page, from its beginning and without so many of them behind its front, have; `None`
-/// for what [`write`] never wrote.
-fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<Content> {
+/// for what [`write`] never wrote. With it, the bytes that its entries take.
+fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<(Content, u64)> {
     let (words, _) = bytes.as_chunks();
     let word = |at: u32| words.get(at as usize / 4).map(|word| u32::from_le_bytes(*word));
     let level = word(LEVEL)? as u16;
@@ -459,8 +463,9 @@ fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<Content> 
     if u64::from(SLOTS) + slots * u64::from(SLOT_BYTES) > length {
         return None;
     }
+    let mut page_bytes = u64::from(SLOTS);
     // An entry's number, its key, and what is behind that.
-    let entry = |number: u32, has_value: bool| {
+    let mut entry = |number: u32, has_value: bool| {
         let offset = word(SLOTS + SLOT_BYTES * number)?;
         if !offset.is_multiple_of(4) {
             return None;
@@ -472,6 +477,8 @@ fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<Content> 
         let key_end = key.checked_add(key_bytes)?;
         let value = key.checked_add(padded(key_bytes))?;
         let value_end = value.checked_add(if has_value { other } else { 0 })?;
+        page_bytes += u64::from(SLOT_BYTES) + u64::from(value) - u64::from(at);
+        page_bytes += u64::from(padded(value_end - value));
         (u64::from(value_end.max(key_end)) <= length).then_some((long, other, key..key_end, value..value_end))
     };
     let part = |range: std::ops::Range<u32>| bytes.get(range.start as usize..range.end as usize);
@@ -482,14 +489,18 @@ fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<Content> 
         pivots.push(Pivot { key: part(key)?.to_vec(), child: PageId(child), weight });
     }
     let mut ranges = RangeTombstones::default();
+    let (mut lower, mut upper): (&[u8], &[u8]) = (&[], &[]);
     for number in pivot_count..pivot_count + range_count {
-        let (version, _, lower, upper) = entry(number, true)?;
-        ranges.add(part(lower)?, part(upper)?, Version::from_bits(version).timestamp());
+        let (version, _, from, to) = entry(number, true)?;
+        if !from.is_empty() || !to.is_empty() {
+            (lower, upper) = (part(from)?, part(to)?);
+        }
+        ranges.add(lower, upper, Version::from_bits(version).timestamp());
     }
     let mut places = Vec::with_capacity(message_count as usize);
     for number in pivot_count + range_count..pivot_count + range_count + message_count {
         let (version, _, key, value) = entry(number, true)?;
         places.push(Place::new(Version::from_bits(version), key, value));
     }
-    Some(Content { level, pivots, ranges, messages: Messages::of(bytes, places) })
+    Some((Content { level, pivots, ranges, messages: Messages::of(bytes, places) }, page_bytes))
 }

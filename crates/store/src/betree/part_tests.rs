@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use super::content::{Content, Group, Pivot};
 use super::in_place::Changes;
 use super::messages::Messages;
-use super::part::{Part, SLOTS, kind_of, write};
+use super::part::{self, Part, SLOTS, kind_of};
 use crate::buffered::RangeTombstones;
 use crate::header::{BACK_START, FRONT_END, Header, PAGE_HEADER_BYTES, PageId};
 use crate::index::Version;
@@ -32,6 +32,10 @@ fn page() -> OwnPage {
     };
     header.store(page.page());
     page
+}
+
+fn write(page: Page<'_>, content: &Content) {
+    part::write(page, &content.fit(PAGE_BYTES.into()).unwrap());
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -89,7 +93,51 @@ fn write_as_before(page: Page<'_>, content: &Content) {
     page.set_word(BACK_START, page.len_bytes());
 }
 
+/// Puts a content into a page as format version 10 did: each removal names its range.
+fn write_with_names(page: Page<'_>, content: &Content) {
+    write(page, content);
+    let level = SLOTS - 16;
+    let (mut slots, mut entries) = (Vec::new(), Vec::new());
+    let mut entry = |number: u64, key: &[u8], other: u32, value: &[u8]| {
+        slots.push(entries.len() as u32);
+        part::put_entry(number, key, other, value, &mut entries);
+    };
+    for pivot in &content.pivots {
+        entry(pivot.child.0, &pivot.key, pivot.weight, &[]);
+    }
+    for fragment in content.ranges.fragments() {
+        for at in &fragment.removed_at {
+            let version = Version::tombstone(*at).bits();
+            entry(version, &fragment.lower, fragment.upper.len() as u32, &fragment.upper);
+        }
+    }
+    for (key, version, value) in content.messages.iter(0..content.messages.len()) {
+        entry(version.bits(), key, value.len() as u32, value);
+    }
+    let back_start = PAGE_BYTES - entries.len() as u32;
+    for (number, slot) in (0_u32..).zip(&slots) {
+        page.set_word(SLOTS + 4 * number, back_start + slot);
+    }
+    page.copy_from(back_start, &entries);
+    page.set_word(BACK_START, back_start);
+    assert_eq!(page.halves(level).0, content.level);
+}
+
 proptest! {
+    #[test]
+    fn removals_that_each_name_their_range_are_read_and_take_less_when_written_anew(content in content()) {
+        let page = page();
+        write_with_names(page.page(), &content);
+        let part = Part::new(page.page());
+        let back = part.content().unwrap();
+        prop_assert_eq!((&back.pivots, &back.ranges), (&content.pivots, &content.ranges));
+        prop_assert_eq!(all(&back.messages), all(&content.messages));
+        prop_assert!(part.page_bytes() >= back.page_bytes());
+        write(page.page(), &back);
+        prop_assert_eq!(part.page_bytes(), content.page_bytes());
+        prop_assert_eq!(&part.content().unwrap().ranges, &content.ranges);
+    }
+
     #[test]
     fn pages_of_earlier_versions_are_read_and_written_anew(content in content(), wanted in key()) {
         let page = page();

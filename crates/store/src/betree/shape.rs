@@ -1,7 +1,26 @@
 //! The sizes of a Bε-tree's nodes, and what follows from them.
+//!
+//! All limits follow from the bytes T of a part. With k bytes for the longest pivot, keys of at most T/16 make
+//! k about T/16, a removal of a range two of them, and a message at most two:
+//!
+//! ```text
+//! 0            pivots_bytes_max = T/2 - 256               filled_bytes                   T
+//! |  pivots  -->              |  messages and ranges  -->            |  slack: 4 k or T/8 |
+//! ```
+//!
+//! 1. Messages and ranges enter a part only up to `filled_bytes`. Without messages a part in balance has room
+//!    for the longest message and the longest range.
+//! 2. A part with several pivots [must be split](Shape::must_split) by its parent as soon as it may have no
+//!    room for the pivots that the next step of a flush brings. Each half is shorter than the whole.
+//! 3. A part with one pivot always has room for another one: what has entered is at most `filled_bytes`, and
+//!    only the bounds of ranges at either end can have become longer since, by one key each.
+//! 4. The root can always be raised: it then has one pivot, and nothing else.
+//!
+//! So a flush never has to make room in a node for the sake of the same node: see [`flush`](super::flush).
 
 use super::options::Decided;
-use super::part::Summary;
+use super::part::{SLOTS, Summary};
+use super::tree::LEVEL_MIN;
 use crate::Error;
 use crate::buffered::Room;
 use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
@@ -12,8 +31,14 @@ const CACHE_DIVISOR: u64 = 16;
 const CACHE_DIVISOR_MIN: u64 = 8;
 /// A part has at least so many times the bytes of a basement node; in the smallest caches half as many.
 const PART_PER_BASEMENT_MIN: u64 = 4;
-/// One in so many bytes of a part is left for pivots that come when children are split.
+/// One in so many bytes of a part is left for pivots that come when children are split, and at least room
+/// for this number of the longest ones.
 const SLACK_DIVISOR: u64 = 8;
+const SLACK_PIVOTS: u64 = 4;
+/// A key has at most this part of a part.
+const PART_PER_KEY_MIN: u64 = 16;
+/// Bytes of a pivot or message without its key, at most, with those that cuts between keys add.
+const ENTRY_BYTES_MAX: u64 = 64;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +64,11 @@ impl Shape {
             .max(basement_bytes * PART_PER_BASEMENT_MIN)
             .min(room.cache_bytes / CACHE_DIVISOR)
             .min(room.unit_bytes)
-            .max(basement_bytes * PART_PER_BASEMENT_MIN / 2);
+            .max(
+                (basement_bytes * PART_PER_BASEMENT_MIN / 2)
+                    .min(room.cache_bytes / CACHE_DIVISOR_MIN)
+                    .min(room.unit_bytes),
+            );
         let part_class = (part_bytes / PAGE_BYTES_MIN).max(1).ilog2() as usize;
         Self {
             basement_class,
@@ -76,23 +105,40 @@ impl Shape {
     }
 
     pub fn key_bytes_max(&self) -> usize {
+        (self.basement_bytes() / 4).min(self.part_bytes() / PART_PER_KEY_MIN) as usize
+    }
+
+    /// The longest bound of a range that is kept as it is. Trees of earlier versions may have keys up to
+    /// this length.
+    pub fn bound_bytes_max(&self) -> usize {
         self.basement_bytes() as usize / 4
     }
 
     pub fn value_bytes_max(&self) -> usize {
         // A page with two of the longest records has room for its header.
-        self.basement_bytes() as usize / 4 - 64
+        (self.basement_bytes() / 4).min(self.part_bytes() / PART_PER_KEY_MIN) as usize - 64
+    }
+
+    /// Bytes of the longest pivot, or of a longer bound of a range.
+    fn longest_pivot_bytes(&self) -> u64 {
+        self.key_bytes_max() as u64 + ENTRY_BYTES_MAX
     }
 
     /// Bytes up to which a part is filled with messages.
     pub fn filled_bytes(&self) -> u64 {
-        let longest_pivot = self.key_bytes_max() as u64 + 64;
-        self.part_bytes() - (self.part_bytes() / SLACK_DIVISOR).max(2 * longest_pivot)
+        let slack = (self.part_bytes() / SLACK_DIVISOR).max(SLACK_PIVOTS * self.longest_pivot_bytes());
+        self.part_bytes() - slack
     }
 
-    /// Bytes up to which a part has pivots: beside them there is always room for the longest message.
+    /// Bytes up to which a part has pivots: next to them there is always room for the longest message.
     pub fn pivots_bytes_max(&self) -> u64 {
         self.part_bytes() / 2 - 256
+    }
+
+    /// Bytes of messages and ranges that enter the root's page at a time: it has room for them when it has no
+    /// others, whatever pivots it has.
+    pub fn portion_bytes(&self) -> u64 {
+        self.filled_bytes() - self.pivots_bytes_max() - u64::from(SLOTS)
     }
 
     /// Basement nodes below a node of a level, as it should be: `F^h` leaves of a node of height h (Theorem
@@ -111,9 +157,15 @@ impl Shape {
         f64::from(weight) > self.weight(level) * (1.0 + self.tolerance())
     }
 
-    /// Whether a node has to be rebuilt before it takes more.
-    pub fn is_out_of_balance(&self, level: u16, summary: &Summary) -> bool {
-        summary.pivots_bytes > self.pivots_bytes_max() || self.is_too_heavy(level, summary.weight)
+    /// Whether a node has to become several before anything is flushed out of it: it has more pivots than it
+    /// should, too heavy children, or perhaps no room for the pivots that a step brings.
+    pub fn must_split(&self, level: u16, summary: &Summary) -> bool {
+        let pivots_of_step = if level <= LEVEL_MIN { SLACK_PIVOTS } else { 1 };
+        let full_bytes = self.part_bytes() - pivots_of_step * self.longest_pivot_bytes();
+        summary.pivots > 1
+            && (summary.pivots_bytes > self.pivots_bytes_max()
+                || self.is_too_heavy(level, summary.weight)
+                || summary.page_bytes > full_bytes)
     }
 
     /// Whether it has so few.

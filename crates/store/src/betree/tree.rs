@@ -87,10 +87,15 @@ impl BeTree {
         let (leaf, root) = (pool.reserve(shape.basement_class)?, pool.reserve(shape.part_class)?);
         let section = pool.section();
         let leaf = section.create(leaf, PageKind::Basement, false);
-        part::write(leaf.page(), &Content::basement(Messages::default()));
         let root = section.create(root, PageKind::Part, false);
         let pivots = vec![Pivot { key: Vec::new(), child: leaf.id(), weight: 1 }];
-        part::write(root.page(), &Content { level: LEVEL_MIN, pivots, ..Content::default() });
+        let top = Content { level: LEVEL_MIN, pivots, ..Content::default() };
+        let empty = Content::basement(Messages::default());
+        let fitting = empty.fit(shape.basement_bytes()).zip(top.fit(shape.part_bytes()));
+        if let Some((empty, top)) = fitting {
+            part::write(leaf.page(), &empty);
+            part::write(root.page(), &top);
+        }
         Ok(root.id())
     }
 
@@ -265,6 +270,18 @@ impl BeTree {
     /// As [`BeTree::look`].
     pub(super) fn summary(&self, id: PageId, level: u16) -> Result<Summary, Error> {
         Ok(self.look((id, level), Access::Normal, |part| part.summary())?.1)
+    }
+
+    /// Nothing smaller than this can be written, and there is no room for it.
+    #[cold]
+    pub(super) fn no_room(&self, what: &str, bytes: u64) -> Error {
+        Error::Full {
+            why: format!(
+                "tree {}: snapshots keep {what}, of which {bytes} bytes have no room in a part of {}: end some of them",
+                self.id.0,
+                self.shape.part_bytes()
+            ),
+        }
     }
 
     #[cold]

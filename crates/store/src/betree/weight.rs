@@ -9,7 +9,7 @@
 //! parts, which are one node of the parent, and no flush waits for more. The paper's bounds need no more:
 //! a node's weight changes by a constant part of itself between two of its rebuildings.
 
-use super::content::{Content, Pivot};
+use super::content::{Content, Fitting, Pivot};
 use super::messages::Messages;
 use super::part::{self, Part};
 use super::tree::{BeTree, LEVEL_MAX, LEVEL_MIN};
@@ -50,10 +50,8 @@ impl BeTree {
         content.pivots.iter().map(|pivot| self.share(content.level, pivot)).sum()
     }
 
-    /// Whether a node has to be rebuilt before it takes more.
-    pub(super) fn is_out_of_balance(&self, content: &Content) -> bool {
-        content.pivots_bytes() > self.shape.pivots_bytes_max()
-            || self.shape.is_too_heavy(content.level, content.weight())
+    pub(super) fn must_split(&self, content: &Content) -> bool {
+        self.shape.must_split(content.level, &content.summary())
     }
 
     /// Notes the weight of a child, if it is still one, that may have changed, and rebuilds it if that is too
@@ -70,9 +68,10 @@ impl BeTree {
             self.set_weight(id, pivot, own.weight)?;
         }
         let is_light = self.shape.is_too_light(level - 1, own.weight) && pivots > 1;
-        let is_heavy = self.shape.is_out_of_balance(level - 1, &own);
-        if is_heavy || is_light {
-            return self.rebuild(id, level, pivot as usize, is_heavy);
+        let is_heavy = self.shape.must_split(level - 1, &own);
+        let is_rebuilt = (is_heavy || is_light) && self.rebuild(id, level, pivot as usize, is_heavy)?;
+        if is_heavy && !is_rebuilt {
+            return self.split(id, level, pivot as usize);
         }
         Ok(())
     }
@@ -95,11 +94,12 @@ impl BeTree {
     pub(super) fn balance_root(&self) -> Result<(), Error> {
         let level = self.root_level()?;
         let (guard, content) = self.load(self.root, level, Access::Normal)?;
-        if self.is_out_of_balance(&content) && level < LEVEL_MAX {
-            match self.raise(&guard, content)? {
-                Ok(()) => return self.rebuild(self.root, level + 1, 0, true),
-                Err(denied) => return self.shared.pool.images.recover(denied),
-            }
+        if self.must_split(&content) {
+            self.raise_root()?;
+            let level = self.root_level()?;
+            let (_, root) = self.load(self.root, level, Access::Normal)?;
+            let first = root.pivots.first().filter(|_| level > LEVEL_MIN);
+            return first.map_or(Ok(()), |first| self.balance(self.root, level, first.child));
         }
         if level > LEVEL_MIN && content.pivots.len() == 1 {
             return self.lower(&guard, &content);
@@ -107,20 +107,43 @@ impl BeTree {
         Ok(())
     }
 
+    /// Makes what is in the root its only child, and the root a level higher.
+    pub(super) fn raise_root(&self) -> Result<(), Error> {
+        let level = self.root_level()?;
+        if level >= LEVEL_MAX {
+            return Err(self.no_room("more levels than a tree has", 0));
+        }
+        let (guard, content) = self.load(self.root, level, Access::Normal)?;
+        self.raise(&guard, content)?.or_else(|denied| self.shared.pool.images.recover(denied))
+    }
+
     /// Moves what is in the root to a new page, its only child.
     fn raise(&self, root: &OptimisticGuard<'_>, content: Content) -> Result<Result<(), Denied>, Error> {
         let memory = self.shared.pool.reserve(self.shape.part_class)?;
         let root = self.fresh(&[root.id()])?;
+        let mut top = Content { level: content.level + 1, ..Content::default() };
+        top.pivots.push(Pivot { key: Vec::new(), child: PageId(0), weight: content.weight() });
+        let below = self.fit(&content)?;
         let section = self.shared.pool.section();
         let upper = match section.lock(&root[0]) {
             Ok(locked) => locked,
             Err(denied) => return Ok(Err(denied)),
         };
         let lower = section.create(memory, PageKind::Part, false);
-        let pivots = vec![Pivot { key: Vec::new(), child: lower.id(), weight: content.weight() }];
-        part::write(lower.page(), &content);
-        part::write(upper.page(), &Content { level: content.level + 1, pivots, ..Content::default() });
+        part::write(lower.page(), &below);
+        top.pivots.iter_mut().for_each(|pivot| pivot.child = lower.id());
+        if let Some(top) = top.fit(self.shape.part_bytes()) {
+            part::write(upper.page(), &top);
+        }
         Ok(Ok(()))
+    }
+
+    /// A content as a part has it.
+    ///
+    /// # Errors
+    /// [`Error::Full`]: it has more than a part has room for, which only pages of earlier versions lead to.
+    pub(super) fn fit<'c>(&self, content: &'c Content) -> Result<Fitting<'c>, Error> {
+        content.fit(self.shape.part_bytes()).ok_or_else(|| self.no_room("a node", content.page_bytes()))
     }
 
     /// Moves what is in the root's only child into the root, if it has room there.
@@ -133,20 +156,61 @@ impl BeTree {
         if let Some(first) = child.pivots.first_mut() {
             first.key.clear();
         }
-        let lowered = self.write_and_free((root, &child), &below);
+        let lowered = self.write_and_free((root, &self.fit(&child)?), &below);
         lowered.or_else(|denied| self.shared.pool.images.recover(denied))
     }
 
-    /// Draws the borders between a child and some of its neighbours anew. Light ones are left as they are if
-    /// they would not become fewer, or would have little room left: a flush would rebuild them for ever.
-    fn rebuild(&self, id: PageId, level: u16, pivot: usize, is_heavy: bool) -> Result<(), Error> {
-        let (_, mut content) = self.load(id, level, Access::Normal)?;
-        let (mut window, count) = self.window(&content, pivot, is_heavy)?;
+    /// Draws the borders between a child and some of its neighbours anew, if that makes it better and there is
+    /// room for it. Light ones are left as they are if they would not become fewer, or would have little room
+    /// left: a flush would rebuild them for ever.
+    fn rebuild(&self, id: PageId, level: u16, pivot: usize, is_heavy: bool) -> Result<bool, Error> {
+        let (_, content) = self.load(id, level, Access::Normal)?;
+        let (window, count) = self.window(&content, pivot, is_heavy)?;
         // One new node at a time: a small cache has no memory for more. What is still too heavy is rebuilt
         // next.
         let most = window.parts.len() + 1;
         let mut count = count.min(most);
-        let mut all = Content { level: level - 1, ..Content::default() };
+        let all = self.together(&content, &window);
+        let mut nodes = self.divided(&all, count);
+        // Children are not cut in two: so few nodes may not be able to have equal shares.
+        while nodes.iter().any(|node| self.must_split(node)) && count < all.pivots.len().min(most) {
+            count += 1;
+            nodes = self.divided(&all, count);
+        }
+        let filled_bytes = self.shape.filled_bytes();
+        let is_better = match is_heavy {
+            true => !nodes.iter().any(|node| self.must_split(node)),
+            false => nodes.len() < window.parts.len(),
+        };
+        let most_bytes = if is_heavy { filled_bytes } else { filled_bytes / 2 };
+        let has_room = nodes.iter().all(|node| node.page_bytes() <= most_bytes);
+        Ok(is_better && has_room && self.put_in_place((id, content), window, nodes)?)
+    }
+
+    /// Makes two nodes of a child with several children of its own. There is always room for that: the parent
+    /// has room for a pivot, or must be split first.
+    fn split(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
+        let (_, content) = self.load(id, level, Access::Normal)?;
+        let Some(child) = content.pivots.get(pivot).map(|pivot| pivot.child) else { return Ok(()) };
+        self.wait_for_room(child, level - 1)?;
+        let window = Window { first: pivot, parts: vec![self.load(child, level - 1, Access::Normal)?] };
+        let all = self.together(&content, &window);
+        let Some(border) = middle_border(&all) else { return Ok(()) };
+        let nodes = vec![node_of(&all, 0, Some(border)), node_of(&all, border, None)];
+        debug_assert!(
+            nodes.iter().all(|node| node.pivots.len() < all.pivots.len()),
+            "a split divides pivots"
+        );
+        let page_bytes = content.page_bytes();
+        match self.put_in_place((id, content), window, nodes)? {
+            true => Ok(()),
+            false => Err(self.no_room("a node", page_bytes)),
+        }
+    }
+
+    /// What is in some children of a node together.
+    fn together(&self, content: &Content, window: &Window<'_>) -> Content {
+        let mut all = Content { level: content.level - 1, ..Content::default() };
         for (place, (_, child)) in window.parts.iter().enumerate() {
             let mut pivots = child.pivots.clone();
             if let (Some(first), Some(own)) = (pivots.first_mut(), content.pivots.get(window.first + place)) {
@@ -156,41 +220,37 @@ impl BeTree {
             all.messages.extend(&child.messages, 0..child.messages.len());
             all.ranges.extend(&child.ranges);
         }
-        let mut nodes = self.divided(&all, count);
-        // Children are not cut in two: so few nodes may not be able to have equal shares.
-        while nodes.iter().any(|node| self.is_out_of_balance(node)) && count < all.pivots.len().min(most) {
-            count += 1;
-            nodes = self.divided(&all, count);
-        }
-        let has_room = |node: &Content| node.page_bytes() <= self.shape.filled_bytes() / 2;
-        if !is_heavy && (nodes.len() >= window.parts.len() || !nodes.iter().all(has_room)) {
-            return Ok(());
-        }
-        let fits = nodes.iter().all(|node| node.page_bytes() <= self.shape.filled_bytes());
-        let more_bytes: u64 =
-            nodes.iter().filter_map(|node| node.pivots.first()).map(Pivot::page_bytes).sum();
-        if !fits {
-            // Some of their messages go down first.
-            let fullest = window.parts.iter().max_by_key(|(_, child)| child.buffered_bytes());
-            let Some(fullest) = fullest.map(|(guard, _)| guard.id()) else { return Ok(()) };
-            return self.flush_some(fullest, level - 1, self.shape.part_bytes() / 4);
-        }
-        if content.page_bytes() + more_bytes > self.shape.part_bytes() {
-            return self.flush_some(id, level, more_bytes);
+        all
+    }
+
+    /// Other nodes take the place of some children of a node; `false` if there is no room for them, and
+    /// nothing has changed.
+    fn put_in_place<'a>(
+        &'a self,
+        (id, mut content): (PageId, Content),
+        mut window: Window<'a>,
+        nodes: Vec<Content>,
+    ) -> Result<bool, Error> {
+        let pivot_of = |node: &Content| {
+            let key = node.pivots.first().map_or_else(Vec::new, |first| first.key.clone());
+            Pivot { key, child: PageId(0), weight: node.weight() }
+        };
+        content.pivots.splice(window.first..window.end(), nodes.iter().map(pivot_of));
+        let part_bytes = self.shape.part_bytes();
+        let fitting: Vec<_> = nodes.iter().filter_map(|node| node.fit(part_bytes)).collect();
+        if fitting.len() < nodes.len() || content.page_bytes() > part_bytes {
+            return Ok(false);
         }
         let new = nodes.len().saturating_sub(window.parts.len());
         let reserved =
             (0..new).map(|_| self.shared.pool.reserve(self.shape.part_class)).collect::<Result<_, _>>()?;
-        self.counters.rebuilt(level - 1);
-        let end = window.end();
+        self.counters.rebuilt(content.level - 1);
         let ids: Vec<PageId> =
             std::iter::once(id).chain(window.parts.iter().map(|(guard, _)| guard.id())).collect();
         let guards = self.fresh(&ids)?;
         window.parts.iter_mut().zip(guards.iter().skip(1)).for_each(|(part, guard)| part.0 = *guard);
-        match self.write_rebuilt(&guards[0], &mut content, (window, end), nodes, reserved) {
-            Ok(()) => Ok(()),
-            Err(denied) => self.shared.pool.images.recover(denied),
-        }
+        let written = self.write_rebuilt((&guards[0], content), &window, &fitting, reserved);
+        written.or_else(|denied| self.shared.pool.images.recover(denied)).map(|()| true)
     }
 
     /// Children that are rebuilt together, at most: there is memory for their parts, their parent's and, if
@@ -250,10 +310,9 @@ impl BeTree {
 
     fn write_rebuilt(
         &self,
-        guard: &OptimisticGuard<'_>,
-        content: &mut Content,
-        (window, end): (Window<'_>, usize),
-        nodes: Vec<Content>,
+        (guard, mut content): (&OptimisticGuard<'_>, Content),
+        window: &Window<'_>,
+        nodes: &[Fitting<'_>],
         reserved: Vec<Reserved<'_>>,
     ) -> Result<(), Denied> {
         let section = self.shared.pool.section();
@@ -262,20 +321,35 @@ impl BeTree {
         for (child, _) in &window.parts {
             pages.push(section.lock(child)?);
         }
-        let mut pages = pages.into_iter();
-        let (mut reserved, mut pivots) = (reserved.into_iter(), Vec::with_capacity(nodes.len()));
-        for node in nodes {
+        let (mut pages, mut reserved) = (pages.into_iter(), reserved.into_iter());
+        for (node, pivot) in nodes.iter().zip(content.pivots.iter_mut().skip(window.first)) {
             let new = || reserved.next().map(|memory| section.create(memory, PageKind::Part, false));
             let Some(page) = pages.next().or_else(new) else { break };
-            part::write(page.page(), &node);
-            let key = node.pivots.first().map_or_else(Vec::new, |first| first.key.clone());
-            pivots.push(Pivot { key, child: page.id(), weight: node.weight() });
+            part::write(page.page(), node);
+            pivot.child = page.id();
         }
         pages.for_each(|page| section.free(page));
-        content.pivots.splice(window.first..end, pivots);
-        part::write(upper.page(), content);
+        // Only the numbers of pages have changed since it was looked whether it has room.
+        if let Some(content) = content.fit(self.shape.part_bytes()) {
+            part::write(upper.page(), &content);
+        }
         Ok(())
     }
+}
+
+/// The first pivot of the second of two halves of a node, so that the longer half is as short as can be;
+/// `None` if it has one child.
+fn middle_border(all: &Content) -> Option<usize> {
+    let mut bytes: Vec<u64> = all.pivots.iter().map(Pivot::page_bytes).collect();
+    for group in all.groups() {
+        bytes[group.pivot] += group.bytes;
+    }
+    let (total, mut before): (u64, u64) = (bytes.iter().sum(), 0);
+    let longer_of = |border: usize| {
+        before += bytes[border - 1];
+        (before.max(total - before), border)
+    };
+    (1..all.pivots.len()).map(longer_of).min().map(|(_, border)| border)
 }
 
 /// A node of some of the children, from one up to and without another one.

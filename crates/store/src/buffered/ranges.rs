@@ -90,6 +90,11 @@ impl RangeTombstones {
         if lower >= upper {
             return;
         }
+        if self.0.last().is_none_or(|last| last.upper.as_slice() <= lower) {
+            // They mostly come in order.
+            self.0.push(Fragment { lower: lower.into(), upper: upper.into(), removed_at: vec![removed_at] });
+            return;
+        }
         self.cut(lower);
         self.cut(upper);
         let start = self.0.partition_point(|fragment| fragment.lower.as_slice() < lower);
@@ -183,6 +188,26 @@ impl RangeTombstones {
             fragment.removed_at = needed(fragment);
             !fragment.removed_at.is_empty()
         });
+    }
+
+    /// Makes one fragment of those side by side that have the same removals.
+    pub fn join(&mut self) {
+        self.0.dedup_by(|next, before| {
+            let is_same = before.upper == next.lower && before.removed_at == next.removed_at;
+            if is_same {
+                before.upper = std::mem::take(&mut next.upper);
+            }
+            is_same
+        });
+    }
+
+    /// Of a single fragment, takes out the older half of its removals, and leaves the newer ones.
+    pub fn take_older(&mut self) -> Self {
+        let Some(fragment) = self.0.first_mut() else { return Self::default() };
+        let removed_at = fragment.removed_at.split_off(fragment.removed_at.len() / 2);
+        let older = Fragment { removed_at, ..fragment.clone() };
+        self.0.retain(|fragment| !fragment.removed_at.is_empty());
+        Self(vec![older])
     }
 
     /// The fragment that has a key.

@@ -1,0 +1,185 @@
+//! What is on its way to a child is divided where it does not fit below as a whole.
+//!
+//! Messages may go down before the removals of ranges that have their keys, of a key the older ones first:
+//! what stays above them is newer, or hides nothing that is. Removals of ranges never go before messages that
+//! they hide. So the *least* that goes is one version of a key, or one removal of a range.
+
+use super::content::{Content, Group};
+use super::merging::Flushed;
+use super::messages::Messages;
+use crate::buffered::RangeTombstones;
+use crate::index::behind;
+use crate::sync::Arc;
+
+/// A part that gives some of its content away.
+pub(super) struct Taken {
+    pub flushed: Flushed,
+    /// What stays.
+    pub rest: Content,
+}
+
+/// Takes a group out of a part, or as much of it as has room in some bytes, but never nothing: more bytes are
+/// taken if that is the least. `content` is the part without its `messages`. A removal of a range is cut at
+/// one of the `keys`, which are those of the page below, or not at all.
+pub(super) fn take(
+    content: &Content,
+    messages: &Arc<Messages>,
+    group: &Group,
+    room_bytes: u64,
+    keys: &Messages,
+) -> Taken {
+    let (lower, upper) = content.interval(group.pivot);
+    let mut flushed = Flushed {
+        messages: Arc::clone(messages),
+        range: group.messages.clone(),
+        ranges: content.ranges_of(group.pivot),
+    };
+    let mut up_to = upper.map(<[u8]>::to_vec);
+    while flushed.bytes() > room_bytes
+        && let Some(middle) = middle_key(&flushed, keys)
+    {
+        flushed.take_from(&middle);
+        up_to = Some(middle);
+    }
+    let mut ranges = content.ranges.clone();
+    if flushed.bytes() > room_bytes && !flushed.range.is_empty() {
+        take_older_versions(&mut flushed, room_bytes);
+    } else {
+        ranges.remove_between(lower, up_to.as_deref());
+        while flushed.bytes() > room_bytes
+            && flushed.range.is_empty()
+            && flushed.ranges.fragments().first().is_some_and(|range| range.removed_at.len() > 1)
+        {
+            let older = flushed.ranges.take_older();
+            ranges.extend(&std::mem::replace(&mut flushed.ranges, older));
+        }
+    }
+    let mut rest = Messages::default();
+    let stays = usize::from(flushed.range.len() > 1 && planted!(MessageStaysAbove));
+    rest.extend(messages, 0..flushed.range.start + stays);
+    rest.extend(messages, flushed.range.end..messages.len());
+    let rest = Content { level: content.level, pivots: content.pivots.clone(), ranges, messages: rest };
+    Taken { flushed, rest }
+}
+
+/// One key has more versions than there is room for, or a removal besides: the older versions go, at least
+/// one.
+fn take_older_versions(flushed: &mut Flushed, room_bytes: u64) {
+    let (mut first, mut bytes) = (flushed.range.end, 0);
+    while first > flushed.range.start {
+        bytes += flushed.messages.page_bytes(first - 1..first);
+        if bytes > room_bytes && first < flushed.range.end {
+            break;
+        }
+        first -= 1;
+    }
+    flushed.range.start = first;
+    flushed.ranges = RangeTombstones::default();
+}
+
+impl Flushed {
+    /// Takes out what has this key and larger ones.
+    pub fn take_from(&mut self, key: &[u8]) -> Self {
+        let first = self.messages.first_from(key).clamp(self.range.start, self.range.end);
+        let behind = Self {
+            messages: Arc::clone(&self.messages),
+            range: first..self.range.end,
+            ranges: self.ranges.split_off(key),
+        };
+        self.range.end = first;
+        behind
+    }
+}
+
+/// A key that has some of this before it, and some not; `None` if that is the versions of one key, or one
+/// removal of a range that has none of `keys`.
+pub(super) fn middle_key(flushed: &Flushed, keys: &Messages) -> Option<Vec<u8>> {
+    let Flushed { messages, range, ranges } = flushed;
+    let fragments = ranges.fragments();
+    if !range.is_empty() {
+        let first = messages.key(range.start);
+        let middle = messages.key(range.start + range.len() / 2);
+        let next = messages.key(messages.end_of_key(range.start, range.end));
+        let later = [middle, next].into_iter().find(|key| *key > first);
+        if let Some(key) = later.filter(|_| messages.end_of_key(range.start, range.end) < range.end) {
+            return Some(key.to_vec());
+        }
+    }
+    if fragments.len() > 1 {
+        return Some(fragments[fragments.len() / 2].lower.clone());
+    }
+    let fragment = fragments.first()?;
+    let is_within = |key: &[u8]| key > fragment.lower.as_slice() && key < fragment.upper.as_slice();
+    if range.is_empty() {
+        let within = keys.within(&behind(&fragment.lower), Some(&fragment.upper));
+        let middle = within.start + within.len() / 2;
+        return (!within.is_empty()).then(|| keys.key(middle).to_vec());
+    }
+    // One key, and one removal: what lies before the key, the key, and what lies behind it.
+    let key = messages.key(range.start);
+    let borders = [key.to_vec(), behind(key)];
+    borders.into_iter().find(|border| is_within(border))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::content::Pivot;
+    use super::*;
+    use crate::header::PageId;
+    use crate::index::Version;
+    use crate::log::Timestamp;
+
+    fn part(messages: &[(&str, u64)], ranges: &[(&str, &str, u64)]) -> (Content, Arc<Messages>) {
+        let mut own = Messages::default();
+        for (key, at) in messages {
+            own.push(key.as_bytes(), Version::put(Timestamp(*at)), &[7; 40]);
+        }
+        let pivots = vec![Pivot { key: Vec::new(), child: PageId(1), weight: 1 }];
+        let mut content = Content { level: 1, pivots, ..Content::default() };
+        for (lower, upper, at) in ranges {
+            content.ranges.add(lower.as_bytes(), upper.as_bytes(), Timestamp(*at));
+        }
+        (content, Arc::new(own))
+    }
+
+    /// Everything goes down in least pieces: what goes each time.
+    fn pieces(messages: &[(&str, u64)], ranges: &[(&str, &str, u64)], keys: &[(&str, u64)]) -> Vec<String> {
+        let (mut content, mut messages) = part(messages, ranges);
+        let (_, keys) = part(keys, &[]);
+        let mut pieces = Vec::new();
+        loop {
+            let whole = Content { messages: Messages::clone(&messages), ..content.clone() };
+            let Some(group) = whole.groups().pop() else { return pieces };
+            let Taken { flushed, rest } = take(&content, &messages, &group, 1, &keys);
+            assert!(!flushed.is_empty() && rest.buffered_bytes() < whole.buffered_bytes() + 64);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', "0");
+            let mut piece = Vec::new();
+            for (key, version, _) in flushed.messages.iter(flushed.range.clone()) {
+                piece.push(format!("{}@{}", text(key), version.timestamp().0));
+            }
+            for range in flushed.ranges.fragments() {
+                let at: Vec<u64> = range.removed_at.iter().map(|at| at.0).collect();
+                piece.push(format!("{}-{}@{at:?}", text(&range.lower), text(&range.upper)));
+            }
+            pieces.push(piece.join(" "));
+            messages = Arc::new(rest.messages);
+            content = Content { ranges: rest.ranges, ..content };
+        }
+    }
+
+    #[test]
+    fn the_least_is_one_version_or_one_removal() {
+        assert_eq!(pieces(&[("a", 9), ("a", 8), ("b", 7)], &[], &[]), ["a@8", "a@9", "b@7"]);
+        assert_eq!(pieces(&[], &[("a", "d", 5), ("a", "d", 7)], &[]), ["a-d@[5]", "a-d@[7]"]);
+        assert_eq!(
+            pieces(&[], &[("a", "d", 5)], &[("a", 1), ("b", 1), ("c", 1)]).concat(),
+            "a-b@[5]b-c@[5]c-d@[5]"
+        );
+    }
+
+    #[test]
+    fn removals_of_ranges_never_go_before_what_they_hide() {
+        let found = pieces(&[("b", 3), ("b", 2)], &[("a", "c", 9)], &[]);
+        assert_eq!(found, ["a-b@[9]", "b@2", "b@3", "b-c@[9]"]);
+    }
+}

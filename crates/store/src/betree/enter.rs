@@ -1,0 +1,151 @@
+//! Messages of a memtable enter the root's page, in portions, in the order of keys.
+
+use super::division::middle_key;
+use super::flush::Step;
+use super::merging::{Flushed, Merging};
+use super::messages::{Messages, message_bytes};
+use super::part::Part;
+use super::progress::Progress;
+use super::tree::BeTree;
+use crate::Error;
+use crate::buffered::{Cursor, Held, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones};
+use crate::index::{Direction, behind};
+use crate::pool::Access;
+use crate::sync::Arc;
+
+impl BeTree {
+    /// Brings what is left of a memtable into the root's page, and so further down: in the order of keys, the
+    /// removals of ranges with the messages that they lie between, so that neither overtakes the other.
+    pub(super) fn take_in(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
+        let progress = self.progress().clone();
+        let start = progress.start();
+        let cursor: Box<dyn Cursor> = Box::new(MemtableCursor::new(memtable, Direction::Forward, start));
+        let mut merged = Merged::new(vec![cursor], Direction::Forward);
+        let portion_bytes = self.shape.portion_bytes();
+        let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
+        let mut merging = Merging::new(self);
+        let ranges = merging.needed(RangeTombstones::clone(&memtable.range_tombstones()));
+        while merged.next_key(&mut versions)? {
+            if versions.key() == progress.from {
+                versions.all.retain(|held| !progress.has(&progress.from, held.version));
+            }
+            let gone_before = merging.gone.len();
+            let removed = ranges.of(versions.key());
+            merging.leave_out(&mut versions, removed, false);
+            let of = |held: &Held| message_bytes(versions.key(), versions.value(held));
+            let more_bytes: u64 = versions.all.iter().map(of).sum();
+            if bytes + more_bytes > portion_bytes && !portion.is_empty() {
+                let end = behind(portion.key(portion.len() - 1));
+                self.enter(std::mem::take(&mut portion), &ranges, Some(&end))?;
+                merging.give_up_first(gone_before);
+                bytes = 0;
+            }
+            if more_bytes > portion_bytes {
+                self.enter_one_by_one(&versions, &ranges)?;
+                merging.give_up();
+                continue;
+            }
+            for held in &versions.all {
+                portion.push(versions.key(), held.version, versions.value(held));
+            }
+            bytes += more_bytes;
+        }
+        self.enter(portion, &ranges, None)?;
+        merging.give_up();
+        Ok(())
+    }
+
+    /// The versions of a key enter, of which there are many: the older ones first.
+    fn enter_one_by_one(&self, versions: &KeyVersions, ranges: &RangeTombstones) -> Result<(), Error> {
+        let key = versions.key();
+        self.enter(Messages::default(), ranges, Some(key))?;
+        for held in versions.all.iter().rev() {
+            let mut one = Messages::default();
+            one.push(key, held.version, versions.value(held));
+            self.enter_piece(&Flushed::all(one, RangeTombstones::default()))?;
+            *self.progress() = Progress::within(key, held.version);
+        }
+        self.enter(Messages::default(), ranges, Some(&behind(key)))
+    }
+
+    /// Messages of a memtable enter the root's page, with the removals of ranges from where the last ones
+    /// ended up to, and without, this key, or to the end.
+    fn enter(&self, portion: Messages, ranges: &RangeTombstones, end: Option<&[u8]>) -> Result<(), Error> {
+        let from = self.progress().from.clone();
+        if end.is_some_and(|end| end <= from.as_slice()) {
+            return Ok(());
+        }
+        let mut rest = vec![Flushed::all(portion, ranges.between(&from, end))];
+        let no_keys = Messages::default();
+        // The first keys are last.
+        while let Some(mut flushed) = rest.pop() {
+            if flushed.bytes() > self.shape.portion_bytes()
+                && let Some(middle) = middle_key(&flushed, &no_keys)
+            {
+                let behind = flushed.take_from(&middle);
+                rest.extend([behind, flushed]);
+                continue;
+            }
+            if !flushed.is_empty() {
+                self.enter_piece(&flushed)?;
+            }
+            if let Some(next) = rest.last() {
+                *self.progress() = Progress::at(next.first_key());
+            }
+        }
+        if let Some(end) = end {
+            *self.progress() = Progress::at(end);
+        }
+        Ok(())
+    }
+
+    /// A piece enters that an otherwise empty root has room for. Each round either makes the root's buffer
+    /// smaller, or splits a node.
+    fn enter_piece(&self, flushed: &Flushed) -> Result<(), Error> {
+        let needed_bytes = flushed.bytes();
+        loop {
+            self.check_goes_on()?;
+            let level = self.root_level()?;
+            let summary = self.summary(self.root, level)?;
+            let filled_bytes = self.shape.filled_bytes();
+            let missing_bytes = (summary.page_bytes + needed_bytes).saturating_sub(filled_bytes);
+            if missing_bytes == 0 && self.put_into_root(flushed, level)? {
+                return Ok(());
+            }
+            match self.flush_some(self.root, level, missing_bytes.max(1))? {
+                Step::Moved => {}
+                Step::MustSplit => self.balance_root()?,
+                // What is left are pivots: those of another node.
+                Step::Empty if summary.pivots > 1 => self.raise_root()?,
+                Step::Empty => return Err(self.no_room("removals of a range", needed_bytes)),
+            }
+        }
+    }
+
+    /// Puts a piece into the root's page; `false` if that has no room for it.
+    fn put_into_root(&self, flushed: &Flushed, level: u16) -> Result<bool, Error> {
+        loop {
+            let mut merging = Merging::new(self);
+            let guard = self.fresh(&[self.root])?[0];
+            let (changed, page_bytes) =
+                if let Some(changes) = self.changes_in_buffer(&mut merging, flushed, &guard) {
+                    (self.change_one(&guard, &changes), changes.page_bytes(Part::new(guard.page())))
+                } else {
+                    let (guard, content) = self.load(self.root, level, Access::Normal)?;
+                    merging = Merging::new(self);
+                    let content = merging.buffer_with(flushed, content);
+                    let Some(fitting) = content.fit(self.shape.filled_bytes()) else { return Ok(false) };
+                    (self.write_one(&guard, &fitting), fitting.page_bytes())
+                };
+            match changed {
+                Ok(()) => {
+                    merging.give_up();
+                    self.counters.flushed(level, flushed.bytes(), page_bytes);
+                    self.pause(flushed.bytes());
+                    return Ok(true);
+                }
+                Err(denied) => self.shared.pool.images.recover(denied)?,
+            }
+        }
+    }
+}
