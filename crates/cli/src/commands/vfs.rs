@@ -103,6 +103,7 @@ struct CreateVolumeArguments {
 struct Info {
     /// It has the form that `--layout` takes; a plain database has none.
     layout: Option<String>,
+    /// 0 of a database without pages.
     page_bytes: u64,
     database_bytes: u64,
     file_bytes: u64,
@@ -200,7 +201,7 @@ impl Info {
         let mut text = format!(
             "layout    {}\npages     {}\ndatabase  {}\nfile      {}\njournal   {journal}\n",
             self.layout.as_deref().unwrap_or("plain"),
-            bytes_text(self.page_bytes),
+            if self.page_bytes == 0 { "none yet".into() } else { bytes_text(self.page_bytes) },
             bytes_text(self.database_bytes),
             bytes_text(self.file_bytes),
         );

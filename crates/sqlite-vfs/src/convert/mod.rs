@@ -7,7 +7,7 @@ mod error;
 mod source;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -23,12 +23,19 @@ use source::Source;
 /// Pages are copied by so many bytes at a time, a multiple of all their sizes.
 const CHUNK_BYTES: u64 = 1 << 20;
 
+/// Zeros of this length become a hole.
+const HOLE_BYTES: usize = 4096;
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
 /// What a database's file says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// How it is laid out; `None` if each byte is where SQLite says.
     pub layout: Option<Layout>,
-    /// Its pages' size.
+    /// Its pages' size; 0 of an empty database.
     pub page_bytes: u64,
     /// Bytes of the database: what SQLite sees.
     pub database_bytes: u64,
@@ -70,7 +77,7 @@ pub fn import(from: &Path, to: &Path, layout: Layout) -> Result<Description, Err
     }
     let reserved_bytes = source.reserved_bytes();
     let needed_bytes = layout.reserved_bytes();
-    if u64::from(reserved_bytes) < needed_bytes {
+    if u64::from(reserved_bytes) < needed_bytes && !source.is_empty() {
         return Err(Error::Reserved { path: from.to_owned(), reserved_bytes, needed_bytes });
     }
     source.can_be_copied(to)?;
@@ -79,7 +86,10 @@ pub fn import(from: &Path, to: &Path, layout: Layout) -> Result<Description, Err
     block[..header::ENCODED_BYTES].copy_from_slice(&header::encode(layout));
     if layout.has_checksums() {
         let seal = |page: &mut [u8], offset| {
-            seal_page(page, offset);
+            // One that was never written has none.
+            if !is_zero(page) {
+                seal_page(page, offset);
+            }
             true
         };
         target.copy_pages(&mut source, 0, (layout.start_bytes(), 0), seal)?;
@@ -112,6 +122,7 @@ pub fn export(from: &Path, to: &Path) -> Result<Description, Error> {
 struct Target {
     path: PathBuf,
     file: File,
+    length_bytes: u64,
     is_finished: bool,
 }
 
@@ -123,7 +134,7 @@ impl Target {
             }
         }
         match OpenOptions::new().write(true).create_new(true).open(path) {
-            Ok(file) => Ok(Self { path: path.to_owned(), file, is_finished: false }),
+            Ok(file) => Ok(Self { path: path.to_owned(), file, length_bytes: 0, is_finished: false }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(Error::Exists { path: path.to_owned() })
             }
@@ -132,11 +143,30 @@ impl Target {
     }
 
     /// Copies the source from an offset on to where it belongs here.
-    fn copy(&mut self, source: &mut Source, from: u64, to: u64) -> Result<(), Error> {
-        let source = source.from(from)?;
-        self.file.seek(SeekFrom::Start(to)).map_err(io_error(&self.path))?;
-        // It does not say which of the two files failed; the target may be full.
-        io::copy(source, &mut self.file).map_err(io_error(&self.path)).map(drop)
+    fn copy(&mut self, source: &mut Source, from: u64, mut to: u64) -> Result<(), Error> {
+        let source_path = source.path.clone();
+        let file = source.from(from)?;
+        let mut chunk = Vec::new();
+        loop {
+            chunk.clear();
+            let read = (&*file).take(CHUNK_BYTES).read_to_end(&mut chunk);
+            if read.map_err(io_error(&source_path))? == 0 {
+                return Ok(());
+            }
+            self.write(&chunk, to)?;
+            to += chunk.len() as u64;
+        }
+    }
+
+    /// Writes bytes; zeros become holes, as they are in a sparse source.
+    fn write(&mut self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        for (block, at) in bytes.chunks(HOLE_BYTES).zip((offset..).step_by(HOLE_BYTES)) {
+            if !is_zero(block) {
+                self.file.write_all_at(block, at).map_err(io_error(&self.path))?;
+            }
+        }
+        self.length_bytes = self.length_bytes.max(offset + bytes.len() as u64);
+        Ok(())
     }
 
     /// Copies the source from an offset on to where it belongs here, with a change of each page, to which its
@@ -167,8 +197,7 @@ impl Target {
             let begin = if at == 0 { held_back.min(chunk.len()) } else { 0 };
             held.extend_from_slice(&chunk[..begin]);
             let offset = to + at + begin as u64;
-            let written = self.file.write_all_at(&chunk[begin..], offset);
-            written.map_err(io_error(&self.path))?;
+            self.write(&chunk[begin..], offset)?;
             at += chunk.len() as u64;
         }
     }
@@ -178,9 +207,9 @@ impl Target {
         source.is_unchanged()?;
         let written = self
             .file
-            .sync_all()
-            .and_then(|()| self.file.seek(SeekFrom::Start(0)))
-            .and_then(|_| self.file.write_all(block))
+            .set_len(self.length_bytes.max(block.len() as u64))
+            .and_then(|()| self.file.sync_all())
+            .and_then(|()| self.file.write_all_at(block, 0))
             .and_then(|()| self.file.sync_all());
         written.map_err(io_error(&self.path))?;
         self.is_finished = true;
@@ -252,12 +281,10 @@ mod tests {
         fs::write(&plain, database(8192)).unwrap();
         import(&plain, &laid, layout()).unwrap();
         fs::write(path("text"), vec![b'x'; 8192]).unwrap();
-        fs::write(path("empty"), b"").unwrap();
         let kind = |result: Result<Description, Error>| result.unwrap_err().kind();
         assert_eq!(kind(import(&laid, &copy, layout())), "has layout");
         assert_eq!(kind(export(&plain, &copy)), "plain");
         assert_eq!(kind(import(&path("text"), &copy, layout())), "not a database");
-        assert_eq!(kind(import(&path("empty"), &copy, layout())), "not a database");
         assert_eq!(kind(import(folder.path(), &copy, layout())), "not a database");
         assert_eq!(kind(import(&path("none"), &copy, layout())), "io");
         assert_eq!(kind(import(&plain, &laid, layout())), "exists");
@@ -273,6 +300,56 @@ mod tests {
         fs::write(path("copy-grainjournal"), b"\xd9of another").unwrap();
         assert_eq!(kind(import(&plain, &copy, layout())), "exists");
         assert!(!copy.exists());
+    }
+
+    #[test]
+    fn empty_databases_are_copied_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let [plain, laid, back] = ["plain", "laid", "back"].map(|name| folder.path().join(name));
+        fs::write(&plain, b"").unwrap();
+        let with_log = Layout::new(layout().hot(), Some(4096)).unwrap();
+        for layout in [layout(), layout().with_checksums(), with_log] {
+            let made = import(&plain, &laid, layout).unwrap();
+            assert_eq!((made.layout, made.database_bytes, made.page_bytes), (Some(layout), 0, 0));
+            assert_eq!(export(&laid, &back).unwrap().file_bytes, 0);
+            fs::remove_file(&back).unwrap();
+            // As SQLite leaves it after a first transaction that was rolled back.
+            fs::File::options().write(true).open(&laid).unwrap().set_len(32 << 10).unwrap();
+            assert_eq!(describe(&laid).unwrap().database_bytes, 0);
+            fs::remove_file(&laid).unwrap();
+        }
+    }
+
+    /// Pages that were never written stay holes, also where others have checksums.
+    #[test]
+    fn sparse_databases_stay_sparse() {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let [plain, laid, back] = ["plain", "laid", "back"].map(|name| folder.path().join(name));
+        let (bytes, middle) = (16_u64 << 20, 10 << 20);
+        let mut beginning = database(8192);
+        beginning[20] = 8;
+        count_pages(&mut beginning, (bytes / 512) as u32);
+        beginning.chunks_exact_mut(512).for_each(|page| page[504..].fill(0));
+        fs::write(&plain, &beginning).unwrap();
+        let file = fs::File::options().write(true).open(&plain).unwrap();
+        file.set_len(bytes).unwrap();
+        file.write_all_at(&beginning[512..1024], middle).unwrap();
+        for layout in [layout(), layout().with_checksums()] {
+            import(&plain, &laid, layout).unwrap();
+            export(&laid, &back).unwrap();
+            for path in [&laid, &back] {
+                let metadata = fs::metadata(path).unwrap();
+                assert!(metadata.blocks() * 512 < 1 << 20, "{layout}: {} blocks", metadata.blocks());
+                assert!(metadata.len() >= bytes);
+            }
+            let copy = fs::File::open(&back).unwrap();
+            let mut page = [0; 512];
+            copy.read_exact_at(&mut page, middle).unwrap();
+            assert_eq!((&page[..], copy.metadata().unwrap().len()), (&beginning[512..1024], bytes));
+            fs::remove_file(&laid).unwrap();
+            fs::remove_file(&back).unwrap();
+        }
     }
 
     #[test]
@@ -377,7 +454,7 @@ mod tests {
         fs::write(&laid, &bytes).unwrap();
         assert_eq!(describe(&laid).unwrap_err().kind(), "layout");
         bytes[30] ^= 1;
-        fs::write(&laid, &bytes[..32 << 10]).unwrap();
+        fs::write(&laid, &bytes[..(32 << 10) - 1]).unwrap();
         assert_eq!(describe(&laid).unwrap_err().kind(), "not a database");
     }
 }

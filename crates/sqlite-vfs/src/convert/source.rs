@@ -50,6 +50,9 @@ impl Source {
         // Journals and logs lie beside the file itself, wherever a link to it lies.
         let path = fs::canonicalize(path).map_err(failed())?;
         let mut source = Self { path, file, metadata, layout, beginning: [0; HEADER_OF_DATABASE_BYTES] };
+        if source.is_empty() {
+            return Ok(source);
+        }
         if source.database_bytes() < HEADER_OF_DATABASE_BYTES as u64 {
             return Err(no_database());
         }
@@ -64,6 +67,15 @@ impl Source {
         self.layout.map_or(0, |layout| layout.start_bytes())
     }
 
+    /// Whether it has no pages yet: what SQLite makes of a database until something is written to it.
+    pub fn is_empty(&self) -> bool {
+        match self.layout {
+            None => self.file_bytes() == 0,
+            // Of a file that ends elsewhere, something is missing.
+            Some(layout) => [HEADER_BYTES, layout.start_bytes()].contains(&self.file_bytes()),
+        }
+    }
+
     pub fn database_bytes(&self) -> u64 {
         self.metadata.len().saturating_sub(self.start_bytes())
     }
@@ -72,6 +84,7 @@ impl Source {
         self.metadata.len()
     }
 
+    /// The size of pages; 0 of an empty database.
     pub fn page_bytes(&self) -> u64 {
         match u16::from_be_bytes([self.beginning[16], self.beginning[17]]) {
             // 65536 does not fit.
@@ -98,6 +111,9 @@ impl Source {
     /// was the last to write: it has left the number's own change counter behind. A file holds whole pages
     /// in any case.
     pub fn pages(&self) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
         let is_counted = self.number(28) > 0 && self.number(24) == self.number(92);
         if is_counted { self.number(28).into() } else { self.database_bytes().div_ceil(self.page_bytes()) }
     }
