@@ -127,7 +127,8 @@ impl Batch {
     /// Does it all.
     ///
     /// # Errors
-    /// As [`Tree::insert`]; then nothing of it is done. After [`Error::Poisoned`] or [`Error::Io`] it is not
+    /// As [`Tree::insert`], and [`Error::BatchLength`] if operands have become values that are more than a
+    /// commit takes; then nothing of it is done. After [`Error::Poisoned`] or [`Error::Io`] it is not
     /// known whether it survives a restart.
     pub fn commit(self) -> Result<(), Error> {
         if self.writes.is_empty() {

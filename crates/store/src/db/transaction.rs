@@ -5,11 +5,14 @@ use std::io::Read;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use super::content::Content;
 use super::core::Core;
 use super::lookup::Lookup;
 use super::source::{Range, Source, View};
 use super::tree::Tree;
 use super::writes::Writes;
+use crate::catalog::NamedTree;
+use crate::index::waiting;
 use crate::txn::Snapshot;
 use crate::{Durability, Error};
 
@@ -129,9 +132,28 @@ impl Transaction {
         let others = found.into_iter().filter(|key| !is_written(key));
         let keys: Vec<_> = written.into_iter().chain(others).collect();
         let removals = keys.iter().map(|key| (key.as_slice(), self.core.logged_bytes(tree, key, None)));
+        let seen = self.seen_of(tree, &keys)?;
         self.writes.admit(&self.core, tree, removals)?;
         keys.iter().for_each(|key| self.writes.put(tree, key, None));
-        Ok(keys.len() as u64)
+        Ok(seen)
+    }
+
+    /// The number of these keys that the transaction sees a record of: all but those that its own operands
+    /// have removed. A record that the operator fails at is there.
+    fn seen_of(&self, tree: &Arc<NamedTree>, keys: &[Vec<u8>]) -> Result<u64, Error> {
+        let own = self.writes.of(tree);
+        let lookup = Lookup { core: &self.core, tree, at: Some(&self.at), overlay: own };
+        let mut seen = 0;
+        for key in keys {
+            let is_merged =
+                matches!(own.and_then(|own| own.get(key.as_slice())), Some(Some(Content::Operands(_))));
+            let is_seen = match is_merged.then(|| waiting(|may| lookup.contains(key, may))) {
+                None | Some(Err(Error::OperatorFailed { .. })) => true,
+                Some(is_seen) => is_seen?,
+            };
+            seen += u64::from(is_seen);
+        }
+        Ok(seen)
     }
 
     /// Forgets all writes so far. The snapshot stays.
@@ -144,7 +166,8 @@ impl Transaction {
     /// # Errors
     /// [`Error::Conflict`] if another commit has written one of the same keys since this transaction began:
     /// nothing of it was done, begin again ([`Db::transaction`](crate::Db::transaction) does that by itself).
-    /// Otherwise as [`Batch::commit`](crate::Batch::commit).
+    /// [`Error::BatchLength`] if operands have become values that are more than a commit takes. Otherwise as
+    /// [`Batch::commit`](crate::Batch::commit).
     pub fn commit(self) -> Result<(), Error> {
         if self.writes.is_empty() {
             return Ok(());

@@ -53,6 +53,31 @@ impl MergeOperator for Moody {
 }
 
 #[test]
+fn a_removed_range_counts_no_record_that_an_own_merge_has_removed() {
+    for kind in KINDS {
+        let mood = Arc::new(AtomicBool::new(false));
+        let folder = folder();
+        let db = builder(folder.path()).merge_operator(Moody(Arc::clone(&mood))).create().unwrap();
+        let tree = db.tree_with("t", &options(kind, "test.moody")).unwrap();
+        for key in ["a", "b", "c"] {
+            tree.insert(key, "x").unwrap();
+        }
+        let mut transaction = db.begin().unwrap();
+        transaction.merge(&tree, "b", "-").unwrap();
+        transaction.merge(&tree, "c", "!").unwrap();
+        transaction.merge(&tree, "d", "-").unwrap();
+        transaction.merge(&tree, "e", "y").unwrap();
+        let seen = transaction.iter(&tree).unwrap().count();
+        // What the operator fails at is there.
+        mood.store(true, Ordering::Relaxed);
+        let removed = transaction.remove_range(&tree, "a".."z").unwrap();
+        assert_eq!((seen, removed), (3, 3), "{kind:?}");
+        transaction.commit().unwrap();
+        assert_eq!(tree.iter().unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn merges_are_seen_by_all_ways_of_reading() {
     for kind in KINDS {
         let db = Db::in_memory(32 << 20).unwrap();
