@@ -24,7 +24,7 @@ impl BeTree {
         let portion_bytes = self.shape.portion_bytes();
         let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
         let mut merging = Merging::new(self);
-        let ranges = merging.needed(RangeTombstones::clone(&memtable.range_tombstones()));
+        let ranges = merging.needed(memtable.range_tombstones());
         while merged.next_key(&mut versions)? {
             if versions.key() == progress.from {
                 versions.all.retain(|held| !progress.has(&progress.from, held.version));

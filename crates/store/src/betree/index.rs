@@ -8,7 +8,7 @@ use flashgrain_settings::layout::Decision;
 use super::scan::BeTreeScan;
 use super::tree::BeTree;
 use crate::Error;
-use crate::buffered::made_before;
+use crate::buffered::{Retention, made_before};
 use crate::header::PageId;
 use crate::index::{
     BeTreeStats, Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied,
@@ -216,7 +216,9 @@ impl BeTree {
 impl RemovesRanges for BeTree {
     fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) {
         let (lower, upper) = (self.bounded(lower), self.bounded(upper));
-        self.change(|memtable| memtable.remove_range(&lower, &upper, record));
+        let horizon = self.shared.horizon();
+        let retention = horizon.as_deref().map(Retention::new);
+        self.change(|memtable| memtable.remove_range(&lower, &upper, record, retention.as_ref()));
     }
 
     fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error> {

@@ -7,7 +7,10 @@ use super::part::Part;
 use super::search::{ATTEMPTS, is_valid};
 use super::tree::{BeTree, LEVEL_MAX, LEVEL_MIN};
 use crate::Error;
-use crate::buffered::{Chain, Cursor, Held, KeyVersions, MemtableCursor, Memtables, Merged, RangeTombstones};
+use crate::buffered::{
+    Chain, Cursor, DEAD_RUN, Held, Hidden, KeyVersions, Memtables, Merged, Met, RangeTombstones, Removals,
+    SeenCursor, Watch,
+};
 use crate::header::PageId;
 use crate::index::{Direction, Piece, Steps, Version, behind};
 use crate::log::Timestamp;
@@ -36,17 +39,41 @@ pub(super) struct BeTreeScan {
     step_records: usize,
     /// Whether operands are shown as they are.
     is_unmerged: bool,
+    /// Keys without records that it has come to since the last record.
+    dead_keys: usize,
+}
+
+/// What a page on the way has of the keys of a stretch.
+struct Passed {
+    level: u16,
+    /// The page below; `None` of a page that has none.
+    child: Option<PageId>,
+    messages: Messages,
+    ranges: RangeTombstones,
 }
 
 /// What lies on one way down, of keys from one up to and without another.
 struct Stretch {
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
-    /// The newest first.
+    /// The newest first; none is empty.
     sources: Vec<Arc<Messages>>,
     ranges: RangeTombstones,
     /// The basement node.
     basement: Option<PageId>,
+}
+
+impl Stretch {
+    /// The interval of a pivot bounds it where it goes on.
+    fn narrow(&mut self, direction: Direction, lower: &[u8], upper: Option<&[u8]>) {
+        match (direction, upper) {
+            (Direction::Backward, _) if lower > self.lower.as_slice() => self.lower = lower.to_vec(),
+            (Direction::Forward, Some(upper)) if self.upper.as_deref().is_none_or(|own| upper < own) => {
+                self.upper = Some(upper.to_vec());
+            }
+            _ => {}
+        }
+    }
 }
 
 impl BeTreeScan {
@@ -72,6 +99,7 @@ impl BeTreeScan {
             passed,
             step_records,
             is_unmerged,
+            dead_keys: 0,
         }
     }
 
@@ -108,7 +136,6 @@ impl BeTreeScan {
             ranges: RangeTombstones::default(),
             basement: None,
         };
-        let mut contents = Vec::new();
         let mut above: Option<OptimisticGuard<'_>> = None;
         let (mut id, mut expected) = (tree.root, None::<u16>);
         loop {
@@ -118,45 +145,95 @@ impl BeTreeScan {
                 Err(error) => return if is_valid(&above) { Err(error) } else { Ok(None) },
             };
             let part = Part::new(guard.page());
-            let content = part.content();
+            let passed = self.look(part, &mut stretch);
             let is_right = expected.is_none_or(|expected| part.is_of_level(expected));
             if !is_valid(&above) || !guard.is_valid() {
                 return Ok(None);
             }
-            let content = content.filter(|content| is_right && content.level <= LEVEL_MAX);
-            let Some(content) = content else { return Err(tree.damaged(id, expected.unwrap_or_default())) };
-            let Some(pivot) = self.pivot(part, content.pivots.len()) else {
-                contents.push(content);
-                break;
-            };
+            let passed = passed.filter(|passed| is_right && passed.level <= LEVEL_MAX);
+            let Some(passed) = passed else { return Err(tree.damaged(id, expected.unwrap_or_default())) };
+            let Passed { level, child, messages, ranges } = passed;
+            stretch.ranges.extend(&ranges);
+            let is_passed = level == 2 && planted!(ScanPassesBuffer);
+            if !messages.is_empty() && !is_passed {
+                stretch.sources.push(Arc::new(messages));
+            }
+            let Some(child) = child else { return Ok(Some(stretch)) };
+            let below = level.checked_sub(1).ok_or_else(|| tree.damaged(id, level))?;
+            (id, expected, above) = (child, Some(below), Some(guard).filter(|_| !is_still));
+        }
+    }
+
+    /// Takes what a page has of a stretch, and makes that shorter, so that a step has few records while the
+    /// scan is short. `None` if the page is damaged, or changes meanwhile.
+    fn look(&self, part: Part<'_>, stretch: &mut Stretch) -> Option<Passed> {
+        if !part.is_in_place() {
+            return self.look_at_all(part, stretch);
+        }
+        let (level, count) = (part.level(), part.pivots());
+        let pivot = self.pivot(part, count as usize).map(|pivot| pivot as u32);
+        if let Some(pivot) = pivot {
+            let (mut lower, mut upper) = (Vec::new(), None);
+            // What lies before the first pivot belongs to it as well.
+            if pivot > 0 {
+                part.key(pivot, &mut lower);
+            }
+            if pivot + 1 < count {
+                part.key(pivot + 1, upper.insert(Vec::new()));
+            }
+            stretch.narrow(self.direction, &lower, upper.as_deref());
+            if level == LEVEL_MIN {
+                stretch.basement = Some(part.child(pivot));
+                self.read_ahead(&|| (0..count).map(|pivot| part.child(pivot)).collect(), pivot as usize);
+            }
+        }
+        let all = part.messages();
+        let mut start = part.first_from(all.start, &stretch.lower);
+        let mut end = stretch.upper.as_deref().map_or(all.end, |upper| part.first_from(start, upper));
+        let most = self.step_records.try_into().unwrap_or(u32::MAX);
+        if end.saturating_sub(start) > most {
+            let mut border = Vec::new();
+            match self.direction {
+                Direction::Forward => {
+                    part.key(start + most - 1, &mut border);
+                    end = part.all_of(start + most - 1, &border).end;
+                    stretch.upper = Some(behind(&border));
+                }
+                Direction::Backward => {
+                    part.key(end - most, &mut border);
+                    start = part.first_from(start, &border);
+                    stretch.lower = border;
+                }
+            }
+        }
+        let messages = part.copied(start..end)?;
+        Some(Passed {
+            level,
+            child: pivot.map(|pivot| part.child(pivot)),
+            messages,
+            ranges: RangeTombstones::default(),
+        })
+    }
+
+    /// The same of a page that has removals of ranges, or is of an earlier version.
+    fn look_at_all(&self, part: Part<'_>, stretch: &mut Stretch) -> Option<Passed> {
+        let content = part.content()?;
+        let pivot = self.pivot(part, content.pivots.len());
+        if let Some(pivot) = pivot {
             let (lower, upper) = content.interval(pivot);
-            if lower > stretch.lower.as_slice() && self.direction == Direction::Backward {
-                stretch.lower = lower.to_vec();
-            }
-            if let Some(upper) = upper
-                && self.direction == Direction::Forward
-                && stretch.upper.as_deref().is_none_or(|own| upper < own)
-            {
-                stretch.upper = Some(upper.to_vec());
-            }
+            stretch.narrow(self.direction, lower, upper);
             if content.level == LEVEL_MIN {
-                let children: Vec<PageId> = content.pivots.iter().map(|pivot| pivot.child).collect();
-                self.read_ahead(&children, pivot);
-                stretch.basement = Some(children[pivot]);
+                stretch.basement = Some(content.pivots[pivot].child);
+                self.read_ahead(&|| content.pivots.iter().map(|pivot| pivot.child).collect(), pivot);
             }
-            (id, expected, above) =
-                (content.pivots[pivot].child, Some(content.level - 1), Some(guard).filter(|_| !is_still));
-            contents.push(content);
         }
-        self.bound(&mut stretch, contents.last().map(|leaf| &leaf.messages));
-        for content in contents {
-            stretch.ranges.extend(&content.ranges.between(&stretch.lower, stretch.upper.as_deref()));
-            if content.level == 2 && planted!(ScanPassesBuffer) {
-                continue;
-            }
-            stretch.sources.push(Arc::new(content.messages));
-        }
-        Ok(Some(stretch))
+        let within = content.messages.within(&stretch.lower, stretch.upper.as_deref());
+        let mut messages = Messages::default();
+        messages.extend(&content.messages, within);
+        self.bound(stretch, &messages);
+        let ranges = content.ranges.between(&stretch.lower, stretch.upper.as_deref());
+        let child = pivot.map(|pivot| content.pivots[pivot].child);
+        Some(Passed { level: content.level, child, messages, ranges })
     }
 
     /// The pivot that is next in the direction; `None` of a page that has none.
@@ -168,22 +245,25 @@ impl BeTreeScan {
         count.checked_sub(1).map(|last| last.min(pivot as usize))
     }
 
-    fn read_ahead(&self, children: &[PageId], pivot: usize) {
+    fn read_ahead(&self, children: &dyn Fn() -> Vec<PageId>, pivot: usize) {
         // It reads as many as it has passed: nobody knows how far the scan goes.
         let ahead = self.ahead.min(self.passed) as usize;
-        if ahead == 0 || self.basement == Some(children[pivot]) {
+        if ahead == 0 {
+            return;
+        }
+        let children = children();
+        if self.basement == children.get(pivot).copied() {
             return;
         }
         let near: Vec<PageId> = match self.direction {
             Direction::Forward => children.iter().skip(pivot + 1).take(ahead).copied().collect(),
-            Direction::Backward => children[..pivot].iter().rev().take(ahead).copied().collect(),
+            Direction::Backward => children.iter().take(pivot).rev().take(ahead).copied().collect(),
         };
         self.tree.shared.pool.prefetch_all(&near);
     }
 
     /// Makes a stretch shorter, so that a step has few records while the scan is short.
-    fn bound(&self, stretch: &mut Stretch, records: Option<&Messages>) {
-        let Some(records) = records else { return };
+    fn bound(&self, stretch: &mut Stretch, records: &Messages) {
         let within = records.within(&stretch.lower, stretch.upper.as_deref());
         if within.len() <= self.step_records {
             return;
@@ -196,11 +276,42 @@ impl BeTreeScan {
         }
     }
 
-    /// The versions of a stretch in order.
+    /// Makes a stretch of a scan backward shorter, so that a memtable has few keys in it. Forward a step ends
+    /// where it has enough.
+    fn bound_in_memory(&self, stretch: &mut Stretch, memtables: &Memtables) -> Result<(), Error> {
+        if self.direction == Direction::Forward {
+            return Ok(());
+        }
+        for table in memtables.iter() {
+            let start = stretch.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut cursor = SeenCursor::new(table, Direction::Backward, start, (self.at, false));
+            let mut last: Option<Vec<u8>> = None;
+            let mut keys = 0;
+            while let Some((key, ..)) = cursor.get().filter(|(key, ..)| *key > stretch.lower.as_slice()) {
+                if last.as_deref() != Some(key) {
+                    keys += 1;
+                    last = Some(key.to_vec());
+                }
+                if keys >= self.step_records {
+                    break;
+                }
+                cursor.advance()?;
+            }
+            if let Some(last) = last.filter(|_| keys >= self.step_records) {
+                stretch.lower = last;
+            }
+        }
+        Ok(())
+    }
+
+    /// The versions of a stretch in order. What is frozen, and what was active before and is not any more,
+    /// may be on its way into pages: no sums stand for a part of it.
     fn merged(&self, stretch: &Stretch, memtables: &Memtables) -> Merged {
+        let is_active = Arc::ptr_eq(&memtables.active, &self.tree.memtables().active);
         let in_memory = memtables.iter().map(|table| {
+            let sums = is_active && Arc::ptr_eq(table, &memtables.active);
             let start = Bound::Included(stretch.lower.as_slice());
-            Box::new(MemtableCursor::new(table, Direction::Forward, start)) as Box<dyn Cursor>
+            Box::new(SeenCursor::new(table, Direction::Forward, start, (self.at, sums))) as Box<dyn Cursor>
         });
         let in_pages = stretch.sources.iter().map(|messages| {
             let within = messages.within(&stretch.lower, stretch.upper.as_deref());
@@ -209,13 +320,24 @@ impl BeTreeScan {
         Merged::layers(in_memory.chain(in_pages).collect())
     }
 
+    /// The removals of ranges that the scan sees in a stretch.
+    fn hidden(&self, stretch: &mut Stretch, memtables: &Memtables) -> Option<Hidden> {
+        let with_ranges = memtables.iter().filter(|memtable| memtable.has_ranges());
+        let mut sources: Vec<Arc<dyn Removals>> =
+            with_ranges.map(|memtable| Arc::clone(memtable) as _).collect();
+        if !stretch.ranges.is_empty() {
+            sources.push(Arc::new(std::mem::take(&mut stretch.ranges)));
+        }
+        Hidden::new(sources, self.at)
+    }
+
     /// What a reader sees of a key: its version, and its value.
     fn seen(
         &self,
         versions: &KeyVersions,
-        ranges: &RangeTombstones,
+        hidden: Option<&Hidden>,
     ) -> Result<Option<(Version, Vec<u8>)>, Error> {
-        let removed_at = ranges.newest(versions.key(), self.at);
+        let removed_at = hidden.and_then(|hidden| hidden.newest(versions.key()));
         let mut chain = Chain::new(self.at);
         let mut is_first = true;
         for held in versions.all.iter().filter(|held: &&Held| held.version.timestamp() <= self.at) {
@@ -276,33 +398,150 @@ impl BeTreeScan {
     }
 }
 
+impl BeTreeScan {
+    /// Where it is, as [`Dead`](crate::buffered::Dead) has it.
+    fn place(&self) -> Option<&[u8]> {
+        match self.direction {
+            Direction::Forward => Some(&self.lower),
+            Direction::Backward => self.upper.as_deref(),
+        }
+    }
+
+    /// Passes the stretch without records that it is in, as far as the tree knows one.
+    fn pass_dead(&mut self) {
+        let Some(to) = self.tree.dead.passed(self.place(), self.direction, self.at) else { return };
+        match (self.direction, to) {
+            (Direction::Forward, Some(lower)) => self.lower = lower,
+            (Direction::Forward, None) => self.has_ended = true,
+            (Direction::Backward, upper) => self.upper = upper,
+        }
+        self.has_ended |= self.upper.as_ref().is_some_and(|upper| *upper <= self.lower);
+    }
+
+    /// The keys without records end before a key, or with the range.
+    fn end_dead(&self, run: &mut DeadRun<'_>, key: Option<&[u8]>) {
+        let Some(watch) = run.watch.take() else { return };
+        let Some(horizon) = self.tree.shared.horizon() else { return };
+        let until = match (key, self.direction) {
+            (Some(key), _) => Bound::Excluded(key),
+            (None, Direction::Forward) => self.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            (None, Direction::Backward) => Bound::Included(self.lower.as_slice()),
+        };
+        watch.end(until, run.as_of, &horizon.snapshots().now());
+    }
+
+    /// Whether a step ends behind a key without a record, as its scan passes others at once then.
+    fn ends_behind(&self, key: &[u8], run: &DeadRun<'_>, piece: &Piece) -> bool {
+        let may_end = self.direction == Direction::Forward && self.dead_keys.is_multiple_of(DEAD_RUN);
+        may_end
+            && (!piece.is_empty()
+                || run.watch.is_none()
+                || self.tree.dead.passed(Some(&behind(key)), self.direction, self.at).is_some())
+    }
+
+    /// Puts the records of a stretch into `piece`.
+    fn take(
+        &mut self,
+        stretch: &mut Stretch,
+        memtables: &Memtables,
+        run: &mut DeadRun<'_>,
+        piece: &mut Piece,
+    ) -> Result<(), Error> {
+        self.bound_in_memory(stretch, memtables)?;
+        let mut merged = self.merged(stretch, memtables);
+        let hidden = self.hidden(stretch, memtables);
+        let mut versions = KeyVersions::default();
+        // Keys without records before the first record, and behind the last one, with its key.
+        let (mut before, mut last) = (self.dead_keys, None::<(Vec<u8>, usize)>);
+        let mut as_of = run.as_of;
+        while merged.next_key(&mut versions)? {
+            if stretch.upper.as_deref().is_some_and(|upper| versions.key() >= upper) {
+                break;
+            }
+            #[cfg(any(test, feature = "testing"))]
+            crate::testing::count_step();
+            let record = self.seen(&versions, hidden.as_ref())?;
+            let newest = versions.all.first().map(|held| held.version);
+            let met = Met::of(record, newest, self.at);
+            if let Met::Dead(from) = &met {
+                as_of = as_of.max(*from);
+                match (&mut last, self.direction) {
+                    (Some((_, behind)), Direction::Backward) => *behind += 1,
+                    (None, Direction::Backward) => before += 1,
+                    _ => self.dead_keys += 1,
+                }
+                if self.ends_behind(versions.key(), run, piece) {
+                    stretch.upper = Some(behind(versions.key()));
+                    break;
+                }
+                continue;
+            }
+            match self.direction {
+                Direction::Forward => {
+                    run.as_of = as_of;
+                    self.end_dead(run, Some(versions.key()));
+                    self.dead_keys = 0;
+                }
+                Direction::Backward => {
+                    last = Some((versions.key().to_vec(), 0));
+                    as_of = run.as_of;
+                }
+            }
+            if let Met::Record((version, value)) = met {
+                let put_version = |bytes: &mut Vec<u8>| {
+                    bytes.extend_from_slice(&version.bits().to_le_bytes());
+                    bytes.extend_from_slice(&value);
+                };
+                piece.push_by(|bytes| bytes.extend_from_slice(versions.key()), put_version);
+                if self.direction == Direction::Forward && piece.len() >= self.step_records {
+                    stretch.upper = Some(behind(versions.key()));
+                    break;
+                }
+            }
+        }
+        run.as_of = as_of;
+        if self.direction == Direction::Backward {
+            if let Some((key, _)) = &last {
+                self.end_dead(run, Some(key));
+            }
+            // The run goes on with those before the first record.
+            self.dead_keys = if last.is_some() { 0 } else { before };
+        }
+        Ok(())
+    }
+}
+
+/// Keys without records that a scan goes over.
+struct DeadRun<'t> {
+    watch: Option<Watch<'t>>,
+    /// Snapshots from this one on see nothing of them.
+    as_of: Timestamp,
+}
+
 impl Steps for BeTreeScan {
     fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
         piece.clear();
+        let tree = Arc::clone(&self.tree);
+        let mut run = DeadRun { watch: None, as_of: self.at };
         while piece.is_empty() && !self.has_ended {
-            // Memtables first: what leaves them is in pages by then.
-            let memtables = self.tree.memtables().clone();
-            let mut stretch = self.stretch()?;
-            for memtable in memtables.iter() {
-                stretch
-                    .ranges
-                    .extend(&memtable.range_tombstones().between(&stretch.lower, stretch.upper.as_deref()));
-            }
-            let mut merged = self.merged(&stretch, &memtables);
-            let mut versions = KeyVersions::default();
-            while merged.next_key(&mut versions)? {
-                if stretch.upper.as_deref().is_some_and(|upper| versions.key() >= upper) {
+            if self.dead_keys >= DEAD_RUN {
+                self.pass_dead();
+                if self.has_ended {
                     break;
                 }
-                if let Some((version, value)) = self.seen(&versions, &stretch.ranges)? {
-                    let put_version = |bytes: &mut Vec<u8>| {
-                        bytes.extend_from_slice(&version.bits().to_le_bytes());
-                        bytes.extend_from_slice(&value);
-                    };
-                    piece.push_by(|bytes| bytes.extend_from_slice(versions.key()), put_version);
+                if run.watch.is_none() {
+                    // What was written before the watch is found from here on.
+                    run.watch = Some(tree.dead.watch(self.place(), self.direction));
                 }
             }
+            // Memtables first: what leaves them is in pages by then.
+            let memtables = tree.memtables().clone();
+            let mut stretch = self.stretch()?;
+            self.take(&mut stretch, &memtables, &mut run, piece)?;
             self.pass(stretch);
+        }
+        if self.has_ended && piece.is_empty() {
+            self.end_dead(&mut run, None);
         }
         Ok(!piece.is_empty())
     }

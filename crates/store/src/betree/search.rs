@@ -7,6 +7,7 @@ use crate::buffered::{Chain, hidden_by};
 use crate::index::{Found, May, Version};
 use crate::log::Timestamp;
 use crate::pool::{Access, OptimisticGuard};
+use crate::sync::Arc;
 use crate::task::yield_now;
 use std::task::Poll;
 
@@ -21,6 +22,8 @@ struct Path {
     removed_at: Option<Timestamp>,
     /// Versions, down to the first that is not made of operands.
     versions: Vec<(Version, Vec<u8>)>,
+    /// Whether some of them are of several commits.
+    has_sums: bool,
 }
 
 /// What a look-up has come to.
@@ -37,8 +40,12 @@ impl Path {
     /// Takes the next older version of a source in. Whether older ones are needed.
     fn take(&mut self, version: Version, value: Vec<u8>) -> bool {
         // What lies above it and is not newer has come down meanwhile, and is in it.
-        if !planted!(MessageAppliedTwice) {
-            self.versions.retain(|(above, _)| above.timestamp() > version.timestamp());
+        // Versions come the newest first, so those are the last ones.
+        while let Some((above, _)) = self.versions.last()
+            && above.timestamp() <= version.timestamp()
+            && !planted!(MessageAppliedTwice)
+        {
+            self.versions.pop();
         }
         let is_operands = version.is_operands();
         self.versions.push((version, value));
@@ -105,8 +112,21 @@ impl BeTree {
 
     /// All that a reader as of `at` needs to know of a key.
     fn path(&self, key: &[u8], at: Timestamp, may: May) -> Result<Poll<Path>, Error> {
+        let active = Arc::clone(&self.memtables().active);
+        let path = self.path_with(key, at, may, true)?;
+        // A sum is of no use where a part of what it is of may have come to pages meanwhile.
+        let is_right = |path: &Path| !path.has_sums || Arc::ptr_eq(&active, &self.memtables().active);
+        match path {
+            Poll::Ready(path) if !is_right(&path) => self.path_with(key, at, may, false),
+            path => Ok(path),
+        }
+    }
+
+    /// The same; `sums`: the active memtable's operands may be those of several commits.
+    fn path_with(&self, key: &[u8], at: Timestamp, may: May, sums: bool) -> Result<Poll<Path>, Error> {
         let mut path = Path::default();
-        if self.in_memory(key, at, &mut path) {
+        if self.in_memory(key, at, sums, &mut path) {
+            path.has_sums = false;
             return Ok(Poll::Ready(path));
         }
         let (versions, removed_at) = (path.versions.len(), path.removed_at);
@@ -147,17 +167,18 @@ impl BeTree {
     }
 
     /// Looks into the memtables. Whether nothing older is needed.
-    fn in_memory(&self, key: &[u8], at: Timestamp, path: &mut Path) -> bool {
+    fn in_memory(&self, key: &[u8], at: Timestamp, sums: bool, path: &mut Path) -> bool {
         let memtables = self.memtables().clone();
         for memtable in memtables.iter() {
             path.remove(memtable.removed_at(key, at));
-            let mut below = at;
-            let mut value = Vec::new();
-            while let Some(version) = memtable.find_own(key, below, &mut value) {
-                if !path.take(version, std::mem::take(&mut value)) {
-                    return true;
-                }
-                below = Timestamp(version.timestamp().0.saturating_sub(1));
+            // What is frozen may be on its way into pages already.
+            let sums = sums && Arc::ptr_eq(memtable, &memtables.active);
+            let needs_older = memtable.each_of(key, at, sums, |version, value, oldest| {
+                path.has_sums |= oldest < version.timestamp();
+                path.take(version, value.to_vec())
+            });
+            if !needs_older {
+                return true;
             }
         }
         false

@@ -28,7 +28,7 @@ use super::search::ATTEMPTS;
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
-use crate::buffered::{Cuts, Full, Memtable, Memtables, Room, Shared, Turn, Turns};
+use crate::buffered::{Cuts, Dead, Full, Join, Memtable, Memtables, Room, Shared, Turn, Turns};
 use crate::header::{Header, PageId, PageKind};
 use crate::index::{TreeId, TreeOperator, Write};
 use crate::log::LogRecord;
@@ -73,6 +73,7 @@ pub(crate) struct BeTree {
     /// Whether it does all that makes room.
     pub(super) is_making_room: AtomicBool,
     pub(super) cuts: Cuts,
+    pub(super) dead: Dead,
     /// Room for what is in memory.
     claim: Claim,
 }
@@ -134,6 +135,7 @@ impl BeTree {
             is_cleared: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
             cuts: Cuts::default(),
+            dead: Dead::default(),
             claim: shared.segments.owned.claim(),
         });
         tree.shared.flush_room.raise(tree.flush_bytes());
@@ -177,7 +179,13 @@ impl BeTree {
 
     pub(super) fn put(&self, key: &[u8], write: Write<'_>, record: LogRecord) {
         let (version, value) = write.version(record.timestamp);
-        self.change(|memtable| memtable.put(key, version, value, record));
+        let operator = self.operator.as_deref().filter(|_| version.is_operands());
+        let join = operator.map(|operator| move |lists: &[&[u8]]| operator.joined(key, lists));
+        let join = join.as_ref().map(|join| join as Join<'_>);
+        self.change(|memtable| memtable.put(key, version, value, record, join));
+        if !version.is_tombstone() {
+            self.dead.written(key);
+        }
     }
 
     /// Changes the active memtable, or the next one if it is full.

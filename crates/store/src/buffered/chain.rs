@@ -26,10 +26,15 @@ impl Chain {
 
     /// Takes the newest version that is left in. Whether older ones are needed.
     pub fn take(&mut self, version: Version, value: &[u8]) -> bool {
+        self.take_sum(version, value, version.timestamp())
+    }
+
+    /// The same of one whose operands are those of several commits, down to the oldest.
+    pub fn take_sum(&mut self, version: Version, value: &[u8], oldest: Timestamp) -> bool {
         self.newest.get_or_insert(version);
         if version.is_operands() {
             self.lists.push(value.to_vec());
-            self.at = Timestamp(version.timestamp().0.saturating_sub(1));
+            self.at = Timestamp(oldest.0.saturating_sub(1));
             return true;
         }
         self.base = match version {

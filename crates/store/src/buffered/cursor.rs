@@ -6,7 +6,6 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::memtable::Memtable;
-use super::ranges::RangeTombstones;
 use super::versions::KeyVersions;
 use crate::Error;
 use crate::index::{Direction, Version};
@@ -98,17 +97,69 @@ impl Cursor for MemtableCursor {
     }
 }
 
-/// What a scan sees nothing of: what these removals of ranges have, if they are not newer than its snapshot.
-#[derive(Clone)]
-pub(crate) struct Hidden {
-    pub ranges: Arc<RangeTombstones>,
-    pub at: Timestamp,
+/// What a scan as of a snapshot sees in a memtable. Of a key it yields the versions that are needed for that,
+/// operands as their sums, and the newest one: it says whether the key was written since. So a key costs the
+/// same however often it was written.
+pub(crate) struct SeenCursor {
+    table: Arc<Memtable>,
+    direction: Direction,
+    at: Timestamp,
+    sums: bool,
+    node: u32,
+    versions: KeyVersions,
+    /// The present one of the versions.
+    present: usize,
 }
 
-impl Hidden {
-    /// Whether a version of a key is removed.
-    pub fn has(&self, key: &[u8], version: Version) -> bool {
-        self.ranges.newest(key, self.at).is_some_and(|removed_at| version.timestamp() < removed_at)
+impl SeenCursor {
+    /// `sums`: operands of several commits may be one version.
+    pub fn new(
+        table: &Arc<Memtable>,
+        direction: Direction,
+        start: Start<'_>,
+        (at, sums): (Timestamp, bool),
+    ) -> Self {
+        let node = table.seek(place_of(start, direction), direction);
+        let (table, versions) = (Arc::clone(table), KeyVersions::default());
+        let mut cursor = Self { table, direction, at, sums, node: 0, versions, present: 0 };
+        cursor.enter(node);
+        cursor
+    }
+
+    fn enter(&mut self, node: Option<u32>) {
+        self.present = 0;
+        self.versions.all.clear();
+        let Some(node) = node else { return };
+        // Backward it is the oldest version of its key.
+        self.node = match self.direction {
+            Direction::Forward => node,
+            Direction::Backward => self.table.newest_of(node),
+        };
+        self.table.seen_of(self.node, (self.at, self.sums), &mut self.versions);
+        if self.direction == Direction::Backward {
+            self.versions.all.reverse();
+        }
+    }
+}
+
+impl Cursor for SeenCursor {
+    fn get(&self) -> Option<(&[u8], Version, &[u8])> {
+        let held = self.versions.all.get(self.present)?;
+        Some((self.versions.key(), held.version, self.versions.value(held)))
+    }
+
+    fn advance(&mut self) -> Result<(), Error> {
+        self.present += 1;
+        if self.present < self.versions.all.len() || self.versions.all.is_empty() {
+            return Ok(());
+        }
+        let key = self.versions.key();
+        let next = match self.direction {
+            Direction::Forward => self.table.next_key(self.node, key),
+            Direction::Backward => self.table.seek(Some((key, Timestamp(u64::MAX))), Direction::Backward),
+        };
+        self.enter(next);
+        Ok(())
     }
 }
 

@@ -9,20 +9,50 @@
 //! | key bytes, u16; levels, u16 | value bytes, u32 | version, u64 | a link for each level, u32 | key | value |
 //! ```
 //!
+//! A *sum* follows on the value of some operands: one list that does the same as these and the operands before
+//! them, down to those of the oldest commit that it has. So a chain of operands that are written one by one is
+//! read in few steps, and every snapshot still sees its own.
+//!
+//! ```text
+//! | oldest commit, u64 | bytes, u32 | list of operands |
+//! ```
+//!
 //! A link is the number of the node's first word, from the first frame's beginning; 0 is the end.
 
 use std::cmp::Ordering as Compared;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::chain::Chain;
-use super::ranges::{RangeTombstones, hidden_by};
+use super::live_ranges::LiveRanges;
+use super::ranges::{RangeTombstones, Removals, Removed, hidden_by};
+use super::retention::Retention;
+use super::versions::KeyVersions;
 use crate::class::class_bytes;
 use crate::hash::mix;
 use crate::index::{Direction, Version};
 use crate::log::{LogRecord, Lsn, Timestamp};
 use crate::page::{OwnPage, Page, padded};
 use crate::pool::{Lent, Pool};
-use crate::sync::{Arc, PoisonError, RwLock};
+use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+/// Flags beside the number of levels: the node has a sum; one was tried, and the operator has none.
+const SUMMED: u16 = 1 << 15;
+const TRIED: u16 = 1 << 14;
+const SUM_HEADER_BYTES: u32 = 12;
+/// Operands of a key without a sum, one of which gets one.
+const OPERANDS_PER_SUM: usize = 8;
+
+/// Versions of a key that a cursor steps over before it seeks the next key.
+const STEPS_BEFORE_SEEK: usize = 4;
+
+/// Makes one list of operands of several, the oldest first, if the operator can.
+pub(crate) type Join<'a> = &'a dyn Fn(&[&[u8]]) -> Option<Vec<u8>>;
+
+/// See the module.
+struct Sum {
+    oldest: Timestamp,
+    list: Vec<u8>,
+}
 
 /// Levels of links; each has a quarter of the nodes of the one below.
 const LEVELS: usize = 12;
@@ -74,8 +104,7 @@ pub(crate) struct Memtable {
     /// The first commit in it; the largest number: there is none. Both grow together.
     first_lsn: AtomicU64,
     first_timestamp: AtomicU64,
-    /// They are replaced as a whole.
-    ranges: RwLock<Arc<RangeTombstones>>,
+    ranges: RwLock<LiveRanges>,
     has_ranges: AtomicBool,
 }
 
@@ -89,7 +118,28 @@ struct Node<'a> {
 impl<'a> Node<'a> {
     fn lengths(self) -> (u32, u32, u32) {
         let (key, levels) = self.page.halves(self.offset + LENGTHS);
+        let levels = levels & !(SUMMED | TRIED);
         (key.into(), levels.into(), self.page.word(self.offset + VALUE_LENGTH))
+    }
+
+    fn has_flag(self, flag: u16) -> bool {
+        self.page.halves(self.offset + LENGTHS).1 & flag != 0
+    }
+
+    /// Its sum, if it has one of nothing but what came behind a removal of the key's range.
+    fn sum(self, removed_at: Option<Timestamp>) -> Option<Sum> {
+        if !self.has_flag(SUMMED) {
+            return None;
+        }
+        let (key, levels, value) = self.lengths();
+        let offset = self.key_offset(levels) + padded(key) + padded(value);
+        let oldest = Timestamp(self.page.long(offset));
+        if removed_at.is_some_and(|removed_at| removed_at >= oldest) {
+            return None;
+        }
+        let mut list = Vec::new();
+        self.page.copy_to(offset + SUM_HEADER_BYTES, self.page.word(offset + 8), &mut list);
+        Some(Sum { oldest, list })
     }
 
     fn version(self) -> Version {
@@ -114,6 +164,11 @@ impl<'a> Node<'a> {
     fn is_of(self, key: &[u8]) -> bool {
         let (length, levels, _) = self.lengths();
         self.page.compare(self.key_offset(levels), length, key) == Compared::Equal
+    }
+
+    fn copy_key(self, into: &mut Vec<u8>) {
+        let (key, levels, _) = self.lengths();
+        self.page.copy_to(self.key_offset(levels), key, into);
     }
 
     fn copy_value(self, into: &mut Vec<u8>) {
@@ -204,16 +259,58 @@ impl Memtable {
         (before, link)
     }
 
-    /// Adds a version of the commit that the log has as `record`.
+    /// What a put of operands is to have beside them: a flag, and perhaps a sum.
+    fn sum_with(&self, key: &[u8], at: Timestamp, operands: &[u8], join: Join<'_>) -> (u16, Option<Sum>) {
+        let of_operands =
+            |link| self.node(link).filter(|node| node.is_of(key) && node.version().is_operands());
+        let first = self.around(key, at).1;
+        let (mut link, mut nodes) = (first, Vec::new());
+        while nodes.len() + 1 < OPERANDS_PER_SUM {
+            match of_operands(link) {
+                Some(node) if !node.has_flag(SUMMED | TRIED) => nodes.push(node),
+                _ => return (0, None),
+            }
+            link = self.link(nodes.last().copied(), 0).load(Ordering::Acquire);
+        }
+        let mut oldest = nodes.last().map_or(at, |node| node.version().timestamp());
+        let mut lists = vec![operands.to_vec()];
+        for node in &nodes {
+            let mut list = Vec::new();
+            node.copy_value(&mut list);
+            lists.push(list);
+        }
+        if let Some(sum) = of_operands(link).and_then(|node| node.sum(None)) {
+            oldest = sum.oldest;
+            lists.push(sum.list);
+        }
+        let lists: Vec<&[u8]> = lists.iter().rev().map(Vec::as_slice).collect();
+        match join(&lists) {
+            Some(list) => (SUMMED, Some(Sum { oldest, list })),
+            None => (TRIED, None),
+        }
+    }
+
+    /// Adds a version of the commit that the log has as `record`. Operands may be [joined](Join) with those
+    /// before them.
     ///
     /// # Errors
     /// [`Full`], and nothing has changed.
-    pub fn put(&self, key: &[u8], version: Version, value: &[u8], record: LogRecord) -> Result<(), Full> {
+    pub fn put(
+        &self,
+        key: &[u8],
+        version: Version,
+        value: &[u8],
+        record: LogRecord,
+        join: Option<Join<'_>>,
+    ) -> Result<(), Full> {
         let at = version.timestamp();
+        let (flag, sum) = join.map_or((0, None), |join| self.sum_with(key, at, value, join));
+        let sum_bytes = sum.as_ref().map_or(0, |sum| SUM_HEADER_BYTES + padded(sum.list.len() as u32));
         let random = mix(u64::from(self.taken.load(Ordering::Relaxed)) << 32 ^ at.0);
         let levels = levels_of(random);
         let key_bytes = padded(key.len() as u32);
-        let bytes = LINKS + levels as u32 * WORD_BYTES + key_bytes + padded(value.len() as u32);
+        let value_bytes = padded(value.len() as u32);
+        let bytes = LINKS + levels as u32 * WORD_BYTES + key_bytes + value_bytes + sum_bytes;
         let link = self.take(bytes / WORD_BYTES).ok_or(Full)?;
         // Before it is seen: a checkpoint that misses it replays the log from there.
         let is_noted =
@@ -223,11 +320,17 @@ impl Memtable {
         }
         let Some(node) = self.node(link) else { return Err(Full) };
         let Node { page, offset } = node;
-        page.set_halves(offset + LENGTHS, key.len() as u16, levels as u16);
+        page.set_halves(offset + LENGTHS, key.len() as u16, levels as u16 | flag);
         page.set_word(offset + VALUE_LENGTH, value.len() as u32);
         page.set_long(offset + VERSION, version.bits());
         page.copy_from(node.key_offset(levels as u32), key);
         page.copy_from(node.key_offset(levels as u32) + key_bytes, value);
+        if let Some(sum) = sum {
+            let offset = node.key_offset(levels as u32) + key_bytes + value_bytes;
+            page.set_long(offset, sum.oldest.0);
+            page.set_word(offset + 8, sum.list.len() as u32);
+            page.copy_from(offset + SUM_HEADER_BYTES, &sum.list);
+        }
         let mut befores = [0; LEVELS];
         let mut before = 0;
         for level in (0..LEVELS).rev() {
@@ -263,11 +366,17 @@ impl Memtable {
     }
 
     /// Removes the keys from `lower` on up to, and without, `upper`, by the commit that the log has as
-    /// `record`.
+    /// `record`. Older removals of the same keys stay as far as `retention` needs them: all without one.
     ///
     /// # Errors
     /// [`Full`], and nothing has changed.
-    pub fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Full> {
+    pub fn remove_range(
+        &self,
+        lower: &[u8],
+        upper: &[u8],
+        record: LogRecord,
+        retention: Option<&Retention>,
+    ) -> Result<(), Full> {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let bytes = self.frames.len() as u64 * u64::from(self.frame_words) * u64::from(WORD_BYTES);
         let taken = ranges.bytes() + (lower.len() + upper.len()) as u64;
@@ -276,16 +385,26 @@ impl Memtable {
             return Err(Full);
         }
         self.note(record);
-        let mut more = RangeTombstones::clone(&ranges);
-        more.add(lower, upper, record.timestamp);
-        *ranges = Arc::new(more);
+        ranges.add(lower, upper, record.timestamp, |range| match retention {
+            Some(retention) => retention.needed(range, false),
+            None => range.removed_at.clone(),
+        });
         self.has_ranges.store(true, Ordering::Release);
         Ok(())
     }
 
+    fn ranges(&self) -> RwLockReadGuard<'_, LiveRanges> {
+        self.ranges.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it has removals of ranges.
+    pub fn has_ranges(&self) -> bool {
+        self.has_ranges.load(Ordering::Acquire)
+    }
+
     /// Its removals of ranges.
-    pub fn range_tombstones(&self) -> Arc<RangeTombstones> {
-        Arc::clone(&self.ranges.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn range_tombstones(&self) -> RangeTombstones {
+        self.ranges().all()
     }
 
     /// The newest version of a key that is not newer than `at`; its value is appended to `into`.
@@ -304,30 +423,103 @@ impl Memtable {
 
     /// The newest removal of a range with the key that is not newer than `at`.
     pub fn removed_at(&self, key: &[u8], at: Timestamp) -> Option<Timestamp> {
-        let has_ranges = self.has_ranges.load(Ordering::Acquire);
-        has_ranges.then(|| self.range_tombstones().newest(key, at)).flatten()
+        self.has_ranges().then(|| self.ranges().newest(key, at)).flatten()
+    }
+
+    /// Shows the versions of a key to `take`, the newest first of those that are not newer than `at`, until it
+    /// says that older ones are not needed: each with the oldest commit that its operands are of, if `sums`
+    /// may stand for several. Whether older ones are needed. Removals of ranges hide nothing.
+    pub fn each_of(
+        &self,
+        key: &[u8],
+        at: Timestamp,
+        sums: bool,
+        take: impl FnMut(Version, &[u8], Timestamp) -> bool,
+    ) -> bool {
+        self.each_from(self.around(key, at).1, key, (at, sums), take)
+    }
+
+    /// The same from the first of them on.
+    fn each_from(
+        &self,
+        mut link: u32,
+        key: &[u8],
+        (at, sums): (Timestamp, bool),
+        mut take: impl FnMut(Version, &[u8], Timestamp) -> bool,
+    ) -> bool {
+        let removed_at = if sums { self.removed_at(key, at) } else { None };
+        let mut value = Vec::new();
+        while let Some(node) = self.node(link).filter(|node| node.is_of(key)) {
+            #[cfg(any(test, feature = "testing"))]
+            crate::testing::count_step();
+            let version = node.version();
+            if sums && let Some(Sum { oldest, list }) = node.sum(removed_at) {
+                if !take(version, &list, oldest) {
+                    return false;
+                }
+                link = self.around(key, Timestamp(oldest.0.saturating_sub(1))).1;
+                continue;
+            }
+            value.clear();
+            node.copy_value(&mut value);
+            if !take(version, &value, version.timestamp()) {
+                return false;
+            }
+            link = self.link(Some(node), 0).load(Ordering::Acquire);
+        }
+        true
     }
 
     /// Has a chain take in the versions of a key, down to one that is not made of operands. Whether older
     /// ones are needed, which are not here.
     pub fn take_chain(&self, key: &[u8], chain: &mut Chain) -> bool {
         let removed_at = self.removed_at(key, chain.at);
-        let (mut link, mut value) = (self.around(key, chain.at).1, Vec::new());
-        while let Some(node) = self.node(link).filter(|node| node.is_of(key)) {
-            let version = node.version();
-            if removed_at.is_some_and(|removed_at| version.timestamp() < removed_at)
-                && !planted!(BaseUnderRemovedRangeUsed)
-            {
-                break;
-            }
-            value.clear();
-            node.copy_value(&mut value);
-            if !chain.take(version, &value) {
-                return false;
-            }
-            link = self.link(Some(node), 0).load(Ordering::Acquire);
+        let mut is_removed = false;
+        let needs_older = self.each_of(key, chain.at, true, |version, value, oldest| {
+            is_removed = removed_at.is_some_and(|removed_at| version.timestamp() < removed_at)
+                && !planted!(BaseUnderRemovedRangeUsed);
+            !is_removed && chain.take_sum(version, value, oldest)
+        });
+        match removed_at {
+            Some(removed_at) if needs_older || is_removed => chain.take(Version::tombstone(removed_at), &[]),
+            _ => needs_older,
         }
-        removed_at.is_none_or(|removed_at| chain.take(Version::tombstone(removed_at), &[]))
+    }
+
+    /// What a reader as of `at` needs of the key whose newest version a node is: that version, if it is newer,
+    /// and those that the reader sees down to one that is not made of operands, the newest first.
+    pub fn seen_of(&self, newest: u32, (at, sums): (Timestamp, bool), versions: &mut KeyVersions) {
+        let Some(node) = self.node(newest) else { return versions.begin(&[]) };
+        let mut key = Vec::new();
+        node.copy_key(&mut key);
+        versions.begin(&key);
+        let mut first = newest;
+        if node.version().timestamp() > at {
+            versions.push(node.version(), &[]);
+            first = self.around(&key, at).1;
+        }
+        self.each_from(first, &key, (at, sums), |version, value, _| {
+            versions.push(version, value);
+            version.is_operands()
+        });
+    }
+
+    /// The node with the newest version of a node's key.
+    pub fn newest_of(&self, node: u32) -> u32 {
+        let mut key = Vec::new();
+        self.node(node).iter().for_each(|node| node.copy_key(&mut key));
+        self.around(&key, Timestamp(u64::MAX)).1
+    }
+
+    /// The first node behind one that is of another key than this one's.
+    pub fn next_key(&self, mut node: u32, key: &[u8]) -> Option<u32> {
+        for _ in 0..STEPS_BEFORE_SEEK {
+            node = self.next(node)?;
+            if self.node(node).is_none_or(|node| !node.is_of(key)) {
+                return Some(node);
+            }
+        }
+        self.seek(Some((key, Timestamp(0))), Direction::Forward)
     }
 
     /// Bytes of memory that are taken.
@@ -387,6 +579,12 @@ impl Memtable {
     }
 }
 
+impl Removals for Memtable {
+    fn around(&self, key: &[u8], at: Timestamp) -> Removed {
+        self.ranges().around(key, at)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cmp::Reverse;
@@ -409,7 +607,13 @@ mod tests {
     }
 
     fn put(table: &Memtable, key: &[u8], timestamp: u64) -> Result<(), Full> {
-        table.put(key, Version::put(Timestamp(timestamp)), &timestamp.to_le_bytes()[..3], record(timestamp))
+        table.put(
+            key,
+            Version::put(Timestamp(timestamp)),
+            &timestamp.to_le_bytes()[..3],
+            record(timestamp),
+            None,
+        )
     }
 
     /// Keys and timestamps of what a cursor goes over.
@@ -461,9 +665,9 @@ mod tests {
     fn one_range_always_finds_room_and_many_do_not() {
         let table = empty(16 << 10);
         let (lower, upper) = (vec![1; 9000], vec![2; 9000]);
-        assert_eq!(Memtable::none().remove_range(&lower, &upper, record(1)), Err(Full));
-        assert_eq!(table.remove_range(&lower, &upper, record(1)), Ok(()));
-        assert_eq!(table.remove_range(b"a", b"b", record(2)), Err(Full));
+        assert_eq!(Memtable::none().remove_range(&lower, &upper, record(1), None), Err(Full));
+        assert_eq!(table.remove_range(&lower, &upper, record(1), None), Ok(()));
+        assert_eq!(table.remove_range(b"a", b"b", record(2), None), Err(Full));
         assert_eq!(
             table.find(&[1; 9001], Timestamp(5), &mut Vec::new()),
             Some(Version::tombstone(Timestamp(1)))
@@ -472,7 +676,7 @@ mod tests {
         let taken = (1_u64..)
             .take_while(|number| {
                 let key = |number: u64| number.to_be_bytes();
-                small.remove_range(&key(2 * number), &key(2 * number + 1), record(*number)).is_ok()
+                small.remove_range(&key(2 * number), &key(2 * number + 1), record(*number), None).is_ok()
             })
             .count();
         assert!((50..1000).contains(&taken), "{taken}");
@@ -485,7 +689,7 @@ mod tests {
             (1_u64..).take_while(|number| put(&table, &number.to_be_bytes(), *number).is_ok()).count();
         assert!(taken > 100 && table.bytes() <= 16 << 10, "{taken}");
         assert_eq!(range(&table, Bound::Unbounded, Direction::Forward).len(), taken);
-        assert_eq!(table.put(&[0; 5000], Version::put(Timestamp(1)), &[], record(1)), Err(Full));
+        assert_eq!(table.put(&[0; 5000], Version::put(Timestamp(1)), &[], record(1), None), Err(Full));
     }
 
     #[test]
@@ -536,6 +740,51 @@ mod tests {
             let expected = expected.filter(|place| place.0 == key).map(|place| place.1.0);
             let found = table.find(&key, Timestamp(at), &mut Vec::new());
             prop_assert_eq!(found.map(|found| found.timestamp().0), expected);
+        }
+    }
+
+    /// What a chain makes of operands that add, over what is elsewhere, of which there is nothing.
+    fn counted(table: &Memtable, at: u64, sums: bool) -> (u64, Option<u64>) {
+        let operators = crate::index::own_operators();
+        let operator = operators.of_tree(crate::index::AddOperator::NAME);
+        let removed_at = table.removed_at(b"k", Timestamp(at));
+        let (mut chain, mut steps) = (Chain::new(Timestamp(at)), 0);
+        table.each_of(b"k", Timestamp(at), sums, |version, value, oldest| {
+            steps += 1;
+            removed_at.is_none_or(|removed_at| version.timestamp() > removed_at)
+                && chain.take_sum(version, value, oldest)
+        });
+        let value = chain.value(b"k", Some(&operator), None).unwrap();
+        (steps, value.map(|value| u64::from_le_bytes(value.try_into().unwrap())))
+    }
+
+    proptest! {
+        /// Sums change nothing, whatever a reader's snapshot is, and spare steps.
+        #[test]
+        fn sums_are_what_they_stand_for(
+            kinds in proptest::collection::vec(0_u8..40, 1..200),
+            at in 1_u64..200,
+        ) {
+            let table = empty(1 << 20);
+            let operators = crate::index::own_operators();
+            let operator = operators.of_tree(crate::index::AddOperator::NAME);
+            let join = |lists: &[&[u8]]| operator.joined(b"k", lists);
+            for (number, kind) in (1..).zip(&kinds) {
+                let (timestamp, mut list) = (Timestamp(number), Vec::new());
+                crate::index::operands::push(&mut list, &number.to_le_bytes());
+                let done = match kind {
+                    0 => table.put(b"k", Version::put(timestamp), &number.to_le_bytes(), record(number), None),
+                    1 => table.put(b"k", Version::tombstone(timestamp), &[], record(number), None),
+                    2 => table.remove_range(b"a", b"z", record(number), None),
+                    _ => table.put(b"k", Version::operands(timestamp), &list, record(number), Some(&join)),
+                };
+                prop_assert_eq!(done, Ok(()));
+            }
+            let ((few, with), (_, without)) = (counted(&table, at, true), counted(&table, at, false));
+            prop_assert_eq!(with, without);
+            if !kinds.contains(&2) {
+                prop_assert!(few <= OPERANDS_PER_SUM as u64 + 1, "{} steps", few);
+            }
         }
     }
 }

@@ -3,6 +3,8 @@
 //! ```text
 //! memtable   versions in memory                       cursor     versions of several sources in order
 //! ranges     removals of ranges of keys               interval   keys from one on to another
+//! live_ranges  those of a memtable                     hidden     removals of all sources of a scan
+//! dead       where a scan has found nothing
 //! retention  which versions stay when they are merged folding    operands become values in merges
 //! chain      operands down to what they are over      versions   those of one key
 //! turn       tasks wait for what they need alone         shared  what they know of the store around them
@@ -13,8 +15,11 @@
 mod chain;
 mod cursor;
 mod cuts;
+mod dead;
 mod folding;
+mod hidden;
 mod interval;
+mod live_ranges;
 mod memtable;
 mod memtables;
 mod ranges;
@@ -26,15 +31,17 @@ mod turn;
 mod versions;
 
 pub(crate) use chain::Chain;
-pub(crate) use cursor::{Cursor, Hidden, MemtableCursor, Merged, Start, order, place_of};
+pub(crate) use cursor::{Cursor, MemtableCursor, Merged, SeenCursor, Start, order, place_of};
 pub(crate) use cuts::Cuts;
+pub(crate) use dead::{DEAD_RUN, Dead, Met, Watch};
 pub(crate) use folding::Folding;
+pub(crate) use hidden::Hidden;
 pub(crate) use interval::KeyInterval;
-pub(crate) use memtable::{Full, Memtable};
+pub(crate) use memtable::{Full, Join, Memtable};
 pub(crate) use memtables::Memtables;
 #[cfg(test)]
 pub(crate) use ranges::testing as range_testing;
-pub(crate) use ranges::{Fragment, RangeTombstones, hidden_by};
+pub(crate) use ranges::{Fragment, RangeTombstones, Removals, Removed, hidden_by};
 pub(crate) use replay::made_before;
 pub(crate) use retention::Retention;
 pub(crate) use room::Room;

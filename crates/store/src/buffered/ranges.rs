@@ -22,6 +22,59 @@ pub(crate) struct Fragment {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeTombstones(Vec<Fragment>);
 
+/// The keys from `lower` on up to, and without, `upper`, of which a reader knows the same removal, or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Removed {
+    pub lower: Vec<u8>,
+    pub upper: Option<Vec<u8>>,
+    /// The newest removal that the reader sees.
+    pub at: Option<Timestamp>,
+}
+
+impl Removed {
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.lower.as_slice() <= key && self.upper.as_deref().is_none_or(|upper| key < upper)
+    }
+
+    /// What two sources know together of the keys that both have.
+    pub fn with(self, other: Self) -> Self {
+        let upper = match (self.upper, other.upper) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        Self { lower: self.lower.max(other.lower), upper, at: self.at.max(other.at) }
+    }
+}
+
+/// Some removals of ranges.
+pub(crate) trait Removals: Send + Sync {
+    /// The keys around one of which a reader as of `at` knows the same.
+    fn around(&self, key: &[u8], at: Timestamp) -> Removed;
+}
+
+impl Removals for RangeTombstones {
+    fn around(&self, key: &[u8], at: Timestamp) -> Removed {
+        let place = self.0.partition_point(|fragment| fragment.upper.as_slice() <= key);
+        match self.0.get(place) {
+            Some(own) if own.lower.as_slice() <= key => {
+                Removed { lower: own.lower.clone(), upper: Some(own.upper.clone()), at: own.newest(at) }
+            }
+            behind => {
+                let before = place.checked_sub(1).and_then(|before| self.0.get(before));
+                let lower = before.map(|before| before.upper.clone()).unwrap_or_default();
+                Removed { lower, upper: behind.map(|behind| behind.lower.clone()), at: None }
+            }
+        }
+    }
+}
+
+impl FromIterator<Fragment> for RangeTombstones {
+    /// Of fragments that do not overlap, in key order.
+    fn from_iter<T: IntoIterator<Item = Fragment>>(fragments: T) -> Self {
+        Self(fragments.into_iter().collect())
+    }
+}
+
 /// The newer one of a version and a removal of a range that has its key.
 pub(crate) fn hidden_by(removed_at: Option<Timestamp>, found: Option<Version>) -> Option<Version> {
     match removed_at {
@@ -70,14 +123,6 @@ impl RangeTombstones {
     /// The fragments, in key order.
     pub fn fragments(&self) -> &[Fragment] {
         &self.0
-    }
-
-    /// About how many bytes they take.
-    pub fn bytes(&self) -> u64 {
-        let of = |fragment: &Fragment| {
-            fragment.lower.len() + fragment.upper.len() + size_of_val(fragment.removed_at.as_slice())
-        };
-        self.0.iter().map(of).sum::<usize>() as u64
     }
 
     /// Removals, of which one counts in each of its fragments.
@@ -182,12 +227,14 @@ impl RangeTombstones {
         }
     }
 
-    /// Keeps of each fragment the removals that `needed` leaves, which gets the fragment.
+    /// Keeps of each fragment the removals that `needed` leaves, which gets the fragment. Neighbours that
+    /// have the same ones become one.
     pub fn retain(&mut self, needed: impl Fn(&Fragment) -> Vec<Timestamp>) {
         self.0.retain_mut(|fragment| {
             fragment.removed_at = needed(fragment);
             !fragment.removed_at.is_empty()
         });
+        self.join();
     }
 
     /// Makes one fragment of those side by side that have the same removals.
@@ -262,6 +309,13 @@ mod tests {
 
     fn removals(all: &RangeTombstones, key: &[u8]) -> Vec<u64> {
         all.of(key).map_or_else(Vec::new, |fragment| fragment.removed_at.iter().map(|at| at.0).collect())
+    }
+
+    #[test]
+    fn neighbours_with_the_same_removals_become_one() {
+        let mut all = of(&[(vec![1], vec![9], 5), (vec![3], vec![4], 2), (vec![6], vec![7], 4)]);
+        all.retain(|fragment| fragment.removed_at[..1].to_vec());
+        assert_eq!(all, of(&[(vec![1], vec![9], 5)]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::operands;
 use crate::Error;
 use crate::sync::{Arc, Mutex, PoisonError};
 
@@ -170,6 +171,18 @@ impl TreeOperator {
     pub fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let operator = self.operator.as_deref()?;
         catch_unwind(AssertUnwindSafe(|| operator.partial_merge(key, operands))).ok().flatten()
+    }
+
+    /// One list of operands that does the same as these ones, the oldest first, if there is one that is not
+    /// longer than the longest of them: a counter's, not all that was ever appended.
+    pub fn joined(&self, key: &[u8], lists: &[&[u8]]) -> Option<Vec<u8>> {
+        let all: Vec<&[u8]> =
+            lists.iter().map(|list| operands::all(list)).collect::<Option<Vec<_>>>()?.concat();
+        let one = self.partial_merge(key, &all)?;
+        let longest = lists.iter().map(|list| list.len()).max()?;
+        let mut list = Vec::new();
+        (operands::length(&one) <= longest).then(|| operands::push(&mut list, &one))?;
+        Some(list)
     }
 
     #[cold]

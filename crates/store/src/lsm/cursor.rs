@@ -6,7 +6,7 @@ use super::levels::Run;
 use super::table::Table;
 use super::table_cursor::{Reading, TableCursor};
 use crate::Error;
-use crate::buffered::{Cursor, Hidden, KeyInterval, Start, place_of};
+use crate::buffered::{Cursor, Hidden, KeyInterval, Removals, Removed, Start, place_of};
 use crate::index::{Direction, Version};
 use crate::log::Timestamp;
 use crate::pool::Pool;
@@ -21,13 +21,10 @@ pub(super) struct Reader {
     pub reading: Reading,
 }
 
-impl Hidden {
-    /// Whether all versions of a table are removed.
-    fn has_all_of(&self, table: &Table) -> bool {
-        let fragment = self.ranges.of(&table.summary.first_key);
-        let of = fragment.filter(|fragment| fragment.contains(KeyInterval::of(table)));
-        let removed_at = of.and_then(|fragment| fragment.newest(self.at));
-        removed_at.is_some_and(|removed_at| Timestamp(table.summary.newest) < removed_at)
+impl Removals for Table {
+    /// Of those that were read before.
+    fn around(&self, key: &[u8], at: Timestamp) -> Removed {
+        self.known_range_tombstones().map(|ranges| ranges.around(key, at)).unwrap_or_default()
     }
 }
 
@@ -78,7 +75,9 @@ impl RunCursor {
     fn enter(&mut self, mut place: Option<(&[u8], Timestamp)>) -> Result<(), Error> {
         self.inside = None;
         while let Some(table) = self.run.get(self.table) {
-            if !self.hidden.as_ref().is_some_and(|hidden| hidden.has_all_of(table)) {
+            let newest = Timestamp(table.summary.newest);
+            let is_hidden = |hidden: &Hidden| hidden.has_all(KeyInterval::of(table), newest);
+            if !self.hidden.as_ref().is_some_and(is_hidden) {
                 let inside = TableCursor::new(table, &self.reader, self.direction, place)?;
                 if inside.get().is_some() {
                     self.inside = Some(inside);

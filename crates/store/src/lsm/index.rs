@@ -14,7 +14,7 @@ use super::table::Table;
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use crate::Error;
-use crate::buffered::{Cursor, KeyVersions, Memtable, MemtableCursor, made_before};
+use crate::buffered::{Cursor, KeyVersions, Memtable, MemtableCursor, Retention, made_before};
 use crate::header::PageId;
 use crate::index::{
     Census, Commit, Direction, Found, Index, Limits, Loads, LsmStats, May, Newest, Prior, Reapplied,
@@ -248,7 +248,7 @@ impl Index for Lsm {
             census.page_bytes += table.summary.bytes;
         }
         let reader = self.shared.reader(Reading::Once);
-        let mut merged = parts.merged(&reader, Direction::Forward, Bound::Unbounded, None)?;
+        let mut merged = parts.all(&reader)?;
         let mut versions = KeyVersions::default();
         while merged.next_key(&mut versions)? {
             census.records += versions.all.len() as u64;
@@ -297,7 +297,9 @@ impl Index for Lsm {
 impl RemovesRanges for Lsm {
     fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) {
         let upper = if planted!(RangeEndRemoved) { &behind(upper) } else { upper };
-        self.change(|memtable| memtable.remove_range(lower, upper, record));
+        let horizon = self.shared.horizon();
+        let retention = horizon.as_deref().map(Retention::new);
+        self.change(|memtable| memtable.remove_range(lower, upper, record, retention.as_ref()));
     }
 
     fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error> {

@@ -119,6 +119,7 @@ impl Lsm {
         let levels = self.manifest.store(&[], |_| before.without_load(load).with(&edit))?;
         self.controller.note(self.options.policy.debt(&levels));
         self.parts_mut().levels = Arc::new(levels);
+        self.dead.all_written();
         self.update_claim();
         drop(claimed);
         self.counters.loaded(to.level(), bytes);

@@ -1,11 +1,12 @@
 //! Scans.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 
 use super::table_cursor::Reading;
 use super::tree::{Lsm, Parts};
 use crate::Error;
-use crate::buffered::{Chain, Held, Hidden, KeyVersions, Merged};
+use crate::buffered::{Chain, DEAD_RUN, Held, Hidden, KeyVersions, Merged, Met, Watch};
 use crate::index::{Direction, Piece, Steps, Version, behind};
 use crate::log::Timestamp;
 use crate::sync::Arc;
@@ -23,12 +24,20 @@ pub(super) struct LsmScan {
     upper: Option<Vec<u8>>,
     at: Timestamp,
     /// Where it has come to, as long as memtables and tables are the same.
-    under_way: Option<(Parts, Merged, Option<Hidden>)>,
+    under_way: Option<UnderWay>,
     has_ended: bool,
     step_bytes: usize,
     /// Whether operands are shown as they are.
     is_unmerged: bool,
+    /// Keys without records that it has come to since the last record.
+    dead_keys: usize,
 }
+
+/// A record as a scan sees it.
+type Seen<'v> = (Version, Cow<'v, [u8]>);
+
+/// Where a scan is: what it goes over, without what it sees nothing of.
+type UnderWay = (Parts, Merged, Option<Hidden>);
 
 impl LsmScan {
     /// The records with keys from the first up to but without the second, which a snapshot of `at` sees.
@@ -41,7 +50,8 @@ impl LsmScan {
         let has_ended = upper.as_ref().is_some_and(|upper| *upper <= lower);
         let step_bytes = STEP_BYTES_FIRST;
         let under_way = None;
-        Self { tree, direction, lower, upper, at, under_way, has_ended, step_bytes, is_unmerged: false }
+        let (is_unmerged, dead_keys) = (false, 0);
+        Self { tree, direction, lower, upper, at, under_way, has_ended, step_bytes, is_unmerged, dead_keys }
     }
 
     /// The same without operands being merged.
@@ -112,7 +122,7 @@ impl LsmScan {
     }
 
     /// What is left to be scanned.
-    fn merged(&mut self) -> Result<(Parts, Merged, Option<Hidden>), Error> {
+    fn merged(&mut self) -> Result<UnderWay, Error> {
         let parts = self.tree.parts().clone();
         match self.under_way.take() {
             Some(own) if own.0.is_same(&parts) => Ok(own),
@@ -124,10 +134,94 @@ impl LsmScan {
                 };
                 let reader = self.tree.shared.reader(Reading::Kept);
                 let hidden = parts.hidden(&self.lower, self.upper.as_deref(), self.at)?;
-                let merged = parts.merged(&reader, self.direction, start, hidden.as_ref())?;
+                let merged = parts.merged(&reader, self.direction, start, (self.at, hidden.as_ref()))?;
                 Ok((parts, merged, hidden))
             }
         }
+    }
+}
+
+impl LsmScan {
+    /// What it sees of a key.
+    fn met<'v>(&self, versions: &'v KeyVersions, hidden: Option<&Hidden>) -> Result<Met<Seen<'v>>, Error> {
+        let record = match self.seen(versions, hidden) {
+            Some(held) if held.version.is_operands() => {
+                let made = self.merged_record(versions, hidden)?;
+                made.map(|(version, value)| (version, Cow::Owned(value)))
+            }
+            held => held.map(|held| (held.version, Cow::Borrowed(versions.value(held)))),
+        };
+        let newest = match self.direction {
+            Direction::Forward => versions.all.first(),
+            Direction::Backward => versions.all.last(),
+        };
+        Ok(Met::of(record, newest.map(|newest| newest.version), self.at))
+    }
+
+    /// Goes on behind a key.
+    fn pass(&mut self, key: &[u8]) {
+        match self.direction {
+            Direction::Forward => self.lower = behind(key),
+            Direction::Backward => self.upper = Some(key.to_vec()),
+        }
+    }
+
+    /// Where it is, as [`Dead`](crate::buffered::Dead) has it.
+    fn place(&self) -> Option<&[u8]> {
+        match self.direction {
+            Direction::Forward => Some(&self.lower),
+            Direction::Backward => self.upper.as_deref(),
+        }
+    }
+
+    /// Passes the stretch without records that it is in, as far as the tree knows one. Whether there was one.
+    fn pass_dead(&mut self) -> bool {
+        let Some(to) = self.tree.dead.passed(self.place(), self.direction, self.at) else { return false };
+        match (self.direction, to) {
+            (Direction::Forward, Some(lower)) => self.lower = lower,
+            (Direction::Forward, None) => self.has_ended = true,
+            (Direction::Backward, upper) => self.upper = upper,
+        }
+        self.has_ended |= self.upper.as_ref().is_some_and(|upper| *upper <= self.lower);
+        true
+    }
+
+    /// It has come to a key without a record behind others: it passes what the tree knows to be without
+    /// records, and watches what comes then. `None`: it goes on as before.
+    fn pass_more<'t>(
+        &mut self,
+        tree: &'t Lsm,
+        key: &[u8],
+        watch: &mut Option<Watch<'t>>,
+    ) -> Result<Option<UnderWay>, Error> {
+        self.dead_keys += 1;
+        if !self.dead_keys.is_multiple_of(DEAD_RUN) {
+            return Ok(None);
+        }
+        self.pass(key);
+        let has_passed = self.pass_dead();
+        if self.has_ended || watch.is_some() && !has_passed {
+            return Ok(None);
+        }
+        if watch.is_none() {
+            *watch = Some(tree.dead.watch(self.place(), self.direction));
+        }
+        // What was written before the watch is found from here on.
+        self.under_way = None;
+        self.merged().map(Some)
+    }
+
+    /// The keys without records end before a key, or with the range.
+    fn end_dead(&mut self, watch: Option<Watch<'_>>, key: Option<&[u8]>, as_of: Timestamp) {
+        self.dead_keys = 0;
+        let Some(watch) = watch else { return };
+        let Some(horizon) = self.tree.shared.horizon() else { return };
+        let until = match (key, self.direction) {
+            (Some(key), _) => Bound::Excluded(key),
+            (None, Direction::Forward) => self.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            (None, Direction::Backward) => Bound::Included(self.lower.as_slice()),
+        };
+        watch.end(until, as_of, &horizon.snapshots().now());
     }
 }
 
@@ -137,42 +231,53 @@ impl Steps for LsmScan {
         if self.has_ended {
             return Ok(false);
         }
-        let (parts, mut merged, hidden) = self.merged()?;
+        let tree = Arc::clone(&self.tree);
+        let mut under_way = self.merged()?;
         let mut versions = KeyVersions::default();
         // Records of a scan backward, which the piece has the other way round.
         let (mut backward, mut bytes) = (Vec::new(), 0);
+        let (mut watch, mut as_of) = (None, self.at);
         while bytes < self.step_bytes {
-            if !merged.next_key(&mut versions)? || !self.is_within(versions.key()) {
+            let (_, merged, hidden) = &mut under_way;
+            if self.has_ended || !merged.next_key(&mut versions)? || !self.is_within(versions.key()) {
                 self.has_ended = true;
+                self.end_dead(watch.take(), None, as_of);
                 break;
             }
-            let Some(held) = self.seen(&versions, hidden.as_ref()) else { continue };
-            let made;
-            let (version, value) = if held.version.is_operands() {
-                made = match self.merged_record(&versions, hidden.as_ref())? {
-                    Some(made) => made,
-                    None => continue,
-                };
-                (made.0, made.1.as_slice())
-            } else {
-                (held.version, versions.value(held))
+            #[cfg(any(test, feature = "testing"))]
+            crate::testing::count_step();
+            let (version, value) = match self.met(&versions, hidden.as_ref())? {
+                Met::Record(record) => record,
+                Met::Dead(from) => {
+                    as_of = as_of.max(from);
+                    if bytes > 0 && self.dead_keys + 1 >= DEAD_RUN {
+                        // What it has is not kept waiting for what comes behind.
+                        break;
+                    }
+                    if let Some(further) = self.pass_more(&tree, versions.key(), &mut watch)? {
+                        under_way = further;
+                    }
+                    continue;
+                }
+                Met::WrittenSince => {
+                    self.end_dead(watch.take(), Some(versions.key()), as_of);
+                    continue;
+                }
             };
+            self.end_dead(watch.take(), Some(versions.key()), as_of);
             bytes += versions.key().len() + value.len();
             match self.direction {
-                Direction::Forward => push(piece, versions.key(), version, value),
+                Direction::Forward => push(piece, versions.key(), version, &value),
                 Direction::Backward => {
-                    backward.push((versions.key().to_vec(), version, value.to_vec()));
+                    backward.push((versions.key().to_vec(), version, value.into_owned()));
                 }
             }
         }
         self.step_bytes = (2 * self.step_bytes).min(STEP_BYTES_MAX);
         if !self.has_ended {
-            match self.direction {
-                Direction::Forward => self.lower = behind(versions.key()),
-                Direction::Backward => self.upper = Some(versions.key().to_vec()),
-            }
-            merged.let_go();
-            self.under_way = Some((parts, merged, hidden));
+            self.pass(versions.key());
+            under_way.1.let_go();
+            self.under_way = Some(under_way);
         }
         backward.iter().rev().for_each(|(key, version, value)| push(piece, key, *version, value));
         Ok(!piece.is_empty())

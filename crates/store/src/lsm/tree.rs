@@ -32,8 +32,8 @@ use super::table_cursor::Reading;
 use super::throttling::Controller;
 use crate::Error;
 use crate::buffered::{
-    Cursor, Cuts, Full, Hidden, Memtable, MemtableCursor, Memtables, Merged, RangeTombstones, Shared, Turns,
-    hidden_by,
+    Cursor, Cuts, Dead, Full, Hidden, Join, Memtable, MemtableCursor, Memtables, Merged, Removals,
+    SeenCursor, Shared, Turns, hidden_by,
 };
 use crate::header::PageId;
 use crate::index::{Direction, LoadId, May, TreeId, TreeOperator, Version, Write};
@@ -91,6 +91,7 @@ pub(crate) struct Lsm {
     /// Whether no job is to run any more.
     pub(super) is_stopped: AtomicBool,
     pub(super) cuts: Cuts,
+    pub(super) dead: Dead,
     /// Whether a flush has found no room. It would have one more checkpoint made for want of room each time.
     pub(super) is_stuck: AtomicBool,
     /// Whether it does all that makes room.
@@ -121,32 +122,50 @@ impl Parts {
     /// What a scan of these keys with a snapshot of `at` sees nothing of; `None` if there is nothing removed
     /// by ranges.
     pub fn hidden(&self, lower: &[u8], upper: Option<&[u8]>, at: Timestamp) -> Result<Option<Hidden>, Error> {
-        let mut ranges = RangeTombstones::default();
-        for memtable in self.memtables.iter() {
-            ranges.extend(&memtable.range_tombstones());
+        let mut sources: Vec<Arc<dyn Removals>> = Vec::new();
+        for memtable in self.memtables.iter().filter(|memtable| memtable.has_ranges()) {
+            sources.push(Arc::clone(memtable) as _);
         }
         for table in self.levels.tables().filter(|table| table.summary.range_tombstones > 0) {
             let summary = &table.summary;
             if upper.is_none_or(|upper| summary.first_key.as_slice() < upper)
                 && lower <= summary.last_key.as_slice()
             {
-                ranges.extend(table.range_tombstones()?);
+                // They are in memory from now on.
+                table.range_tombstones()?;
+                sources.push(Arc::clone(table) as _);
             }
         }
-        Ok((!ranges.is_empty()).then(|| Hidden { ranges: Arc::new(ranges), at }))
+        Ok(Hidden::new(sources, at))
     }
 
-    /// All versions, from a place on, without tables that are hidden as a whole.
+    /// The versions that a scan as of `at` needs, from a place on, without tables that are hidden as a whole.
     pub fn merged(
         &self,
         reader: &Reader,
         direction: Direction,
         start: Bound<&[u8]>,
-        hidden: Option<&Hidden>,
+        (at, hidden): (Timestamp, Option<&Hidden>),
     ) -> Result<Merged, Error> {
-        let in_memory =
-            self.memtables.iter().map(|table| Box::new(MemtableCursor::new(table, direction, start)) as _);
-        let mut sources: Vec<Box<dyn Cursor>> = in_memory.collect();
+        // Tables and memtables are of one moment: none has a part of another one's operands.
+        let seen = |table| Box::new(SeenCursor::new(table, direction, start, (at, true))) as _;
+        self.with_tables(self.memtables.iter().map(seen).collect(), reader, direction, (start, hidden))
+    }
+
+    /// All versions that there are, in order.
+    pub fn all(&self, reader: &Reader) -> Result<Merged, Error> {
+        let (direction, start) = (Direction::Forward, Bound::Unbounded);
+        let all = |table| Box::new(MemtableCursor::new(table, direction, start)) as _;
+        self.with_tables(self.memtables.iter().map(all).collect(), reader, direction, (start, None))
+    }
+
+    fn with_tables(
+        &self,
+        mut sources: Vec<Box<dyn Cursor>>,
+        reader: &Reader,
+        direction: Direction,
+        (start, hidden): (Bound<&[u8]>, Option<&Hidden>),
+    ) -> Result<Merged, Error> {
         for run in self.levels.runs() {
             let hidden = hidden.cloned();
             sources.push(Box::new(RunCursor::without(run.clone(), reader, direction, start, hidden)?));
@@ -213,6 +232,7 @@ impl Lsm {
             is_cleared: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             cuts: Cuts::default(),
+            dead: Dead::default(),
             is_stuck: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
             is_unified: AtomicBool::new(false),
@@ -350,7 +370,13 @@ impl Lsm {
 
     pub(super) fn put(&self, key: &[u8], write: Write<'_>, record: LogRecord) {
         let (version, value) = write.version(record.timestamp);
-        self.change(|memtable| memtable.put(key, version, value, record));
+        let operator = self.operator.as_deref().filter(|_| version.is_operands());
+        let join = operator.map(|operator| move |lists: &[&[u8]]| operator.joined(key, lists));
+        let join = join.as_ref().map(|join| join as Join<'_>);
+        self.change(|memtable| memtable.put(key, version, value, record, join));
+        if !version.is_tombstone() {
+            self.dead.written(key);
+        }
     }
 
     /// Changes the active memtable, or the next one if it is full.

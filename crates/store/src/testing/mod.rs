@@ -9,6 +9,7 @@ mod kind;
 mod observe;
 mod preempt;
 mod small;
+mod steps;
 mod superblock;
 mod trouble;
 
@@ -22,5 +23,7 @@ pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
 pub(crate) use preempt::point;
 pub use preempt::{Preempted, preempt};
 pub use small::Small;
+pub(crate) use steps::count_step;
+pub use steps::steps;
 pub use superblock::{DeviceUse, device_use};
 pub use trouble::{Listener, Trouble, Troubled};

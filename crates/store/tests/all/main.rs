@@ -11,6 +11,7 @@ mod bulk;
 mod clearing;
 mod compact;
 mod contention;
+mod costs;
 mod dropped;
 mod earlier_versions;
 mod format;
