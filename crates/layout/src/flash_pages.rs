@@ -12,14 +12,16 @@
 //! and the heads that it changes modifies only the pages of the record. The logical file has neither heads
 //! nor gaps, so that positions that a program has noted stay what they were.
 //!
-//! Life of a mapping: [`FlashPages::new`] for an empty file, or [`FlashPages::recover`] from the heads of one
-//! that exists; then [`FlashPages::append`] for each record. A file that was cut off anywhere, or whose last
-//! pages never reached the drive, is a prefix of the records' bytes.
+//! Heads are [`PageHead`](crate::PageHead)s. Files of earlier versions have counts instead, of
+//! [`PAGE_COUNT_BYTES`]: the used bytes, and the same with all bits flipped.
+//!
+//! Life of a mapping: [`FlashPages::new`] for an empty file, [`FlashPages::push`] for each page of one that
+//! exists, or [`FlashPages::recover`] from its counts; then [`FlashPages::append`] for each record.
 
-use crate::{Error, Piece};
+use crate::{Error, PAGE_HEAD_BYTES, Piece};
 
-/// Bytes at the begin of each page that say how many follow.
-pub const PAGE_HEAD_BYTES: u64 = 4;
+/// Bytes at the begin of each page of earlier versions that say how many follow.
+pub const PAGE_COUNT_BYTES: u64 = 4;
 
 const PAGE_BYTES_MIN: u64 = 512;
 const PAGE_BYTES_MAX: u64 = 64 << 10;
@@ -28,6 +30,8 @@ const PAGE_BYTES_MAX: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlashPages {
     page_bytes: u64,
+    /// Bytes of the head of each page.
+    head_bytes: u64,
     /// The logical offset at which the bytes of each page end. Ends rise.
     ends: Vec<u64>,
 }
@@ -43,25 +47,48 @@ impl FlashPages {
             let allowed = "a power of two, from 512 bytes to 64 KiB";
             return Err(Error::Size { what: "the flash page", bytes: page_bytes, allowed });
         }
-        Ok(Self { page_bytes, ends: Vec::new() })
+        Ok(Self { page_bytes, head_bytes: PAGE_HEAD_BYTES, ends: Vec::new() })
     }
 
-    /// The mapping of a file of `physical_bytes` whose pages begin with `heads`. It ends before the first
-    /// page that was never written, whose head is zero, and where the file does.
+    /// The same where pages begin with counts, as in files of earlier versions.
+    ///
+    /// # Errors
+    /// As [`FlashPages::new`].
+    pub fn with_counts(page_bytes: u64) -> Result<Self, Error> {
+        Ok(Self { head_bytes: PAGE_COUNT_BYTES, ..Self::new(page_bytes)? })
+    }
+
+    /// Whether pages begin with counts.
+    pub fn has_counts(&self) -> bool {
+        self.head_bytes == PAGE_COUNT_BYTES
+    }
+
+    /// Bytes of the head of each page.
+    pub fn head_bytes(&self) -> u64 {
+        self.head_bytes
+    }
+
+    /// Adds a page with so many used bytes, which were found in a file. It has room for them.
+    pub fn push(&mut self, used_bytes: u64) {
+        self.ends.push(self.length_bytes().saturating_add(used_bytes.min(self.room_bytes())));
+    }
+
+    /// The mapping of a file of `physical_bytes` whose pages begin with these counts. It ends before the
+    /// first page that was never written, whose count is zero, and where the file does.
     ///
     /// # Errors
     /// As [`FlashPages::new`] and [`FlashPages::resume`].
     pub fn recover(
         page_bytes: u64,
-        heads: impl IntoIterator<Item = [u8; PAGE_HEAD_BYTES as usize]>,
+        heads: impl IntoIterator<Item = [u8; PAGE_COUNT_BYTES as usize]>,
         physical_bytes: u64,
     ) -> Result<Self, Error> {
-        let mut pages = Self::new(page_bytes)?;
+        let mut pages = Self::with_counts(page_bytes)?;
         pages.resume(heads, physical_bytes)?;
         Ok(pages)
     }
 
-    /// Takes in what somebody else has appended: the heads of the last page that is known,
+    /// Takes in what other processes have appended: the counts of the last page that is known,
     /// [`FlashPages::last_page`], and of those behind it, of a file that has `physical_bytes` now.
     ///
     /// # Errors
@@ -69,15 +96,15 @@ impl FlashPages {
     /// mapping is what it was then.
     pub fn resume(
         &mut self,
-        heads: impl IntoIterator<Item = [u8; PAGE_HEAD_BYTES as usize]>,
+        heads: impl IntoIterator<Item = [u8; PAGE_COUNT_BYTES as usize]>,
         physical_bytes: u64,
     ) -> Result<(), Error> {
         let last = self.ends.pop();
         let known = self.ends.len();
         for head in heads {
             let page = self.ends.len() as u64 * self.page_bytes;
-            let there = physical_bytes.saturating_sub(page + PAGE_HEAD_BYTES);
-            match decode_head(head, self.room_bytes()) {
+            let there = physical_bytes.saturating_sub(page + PAGE_COUNT_BYTES);
+            match decode_count(head, self.room_bytes()) {
                 Ok(used) if used.min(there) > 0 => self.ends.push(self.length_bytes() + used.min(there)),
                 Ok(_) => break,
                 Err(problem) => {
@@ -126,20 +153,22 @@ impl FlashPages {
     pub fn physical_length(&self) -> u64 {
         match self.ends.len() as u64 {
             0 => 0,
-            pages => (pages - 1) * self.page_bytes + PAGE_HEAD_BYTES + self.used_bytes(pages as usize - 1),
+            pages => (pages - 1) * self.page_bytes + self.head_bytes + self.used_bytes(pages as usize - 1),
         }
     }
 
     /// Bytes of records in a page.
-    fn room_bytes(&self) -> u64 {
-        self.page_bytes - PAGE_HEAD_BYTES
+    pub fn room_bytes(&self) -> u64 {
+        self.page_bytes - self.head_bytes
     }
 
-    fn begin(&self, page: usize) -> u64 {
+    /// Where the bytes of a page begin, in logical bytes.
+    pub fn begin(&self, page: usize) -> u64 {
         page.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
-    fn used_bytes(&self, page: usize) -> u64 {
+    /// Used bytes of a page.
+    pub fn used_bytes(&self, page: usize) -> u64 {
         self.ends[page] - self.begin(page)
     }
 
@@ -174,7 +203,7 @@ impl FlashPages {
         let mut pieces = Vec::new();
         while at < end {
             let next = self.ends[page].min(end);
-            let physical = page as u64 * self.page_bytes + PAGE_HEAD_BYTES + (at - self.begin(page));
+            let physical = page as u64 * self.page_bytes + self.head_bytes + (at - self.begin(page));
             pieces.push(Piece { logical: at, physical, length_bytes: next - at });
             (at, page) = (next, page + 1);
         }
@@ -184,26 +213,31 @@ impl FlashPages {
     /// Which logical byte lies there; `None` in heads and gaps, and behind the end.
     pub fn logical(&self, physical: u64) -> Option<u64> {
         let page = usize::try_from(physical / self.page_bytes).ok().filter(|page| *page < self.ends.len())?;
-        let within = (physical % self.page_bytes).checked_sub(PAGE_HEAD_BYTES)?;
+        let within = (physical % self.page_bytes).checked_sub(self.head_bytes)?;
         (within < self.used_bytes(page)).then(|| self.begin(page) + within)
     }
 
-    /// The page that a physical offset is in, and the head that belongs to its begin.
-    pub fn head(&self, physical: u64) -> Option<(u64, [u8; PAGE_HEAD_BYTES as usize])> {
+    /// Pages that have bytes.
+    pub fn pages(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The page that a physical offset is in, and the count that belongs to its begin.
+    pub fn count(&self, physical: u64) -> Option<(u64, [u8; PAGE_COUNT_BYTES as usize])> {
         let page = usize::try_from(physical / self.page_bytes).ok().filter(|page| *page < self.ends.len())?;
-        Some((page as u64 * self.page_bytes, encode_head(self.used_bytes(page))))
+        Some((page as u64 * self.page_bytes, encode_count(self.used_bytes(page))))
     }
 }
 
 /// The number of used bytes, and the same with all bits flipped.
-fn encode_head(used_bytes: u64) -> [u8; PAGE_HEAD_BYTES as usize] {
+fn encode_count(used_bytes: u64) -> [u8; PAGE_COUNT_BYTES as usize] {
     let [a, b, ..] = used_bytes.to_le_bytes();
     [a, b, !a, !b]
 }
 
 /// Used bytes of a page with room for `room_bytes`; 0 of one that was never written.
-fn decode_head(
-    [a, b, not_a, not_b]: [u8; PAGE_HEAD_BYTES as usize],
+fn decode_count(
+    [a, b, not_a, not_b]: [u8; PAGE_COUNT_BYTES as usize],
     room_bytes: u64,
 ) -> Result<u64, &'static str> {
     match u64::from(u16::from_le_bytes([a, b])) {
@@ -228,13 +262,13 @@ mod tests {
     }
 
     fn heads(pages: &FlashPages) -> Vec<[u8; 4]> {
-        (0..pages.ends.len() as u64).map(|page| pages.head(page * pages.page_bytes).unwrap().1).collect()
+        (0..pages.ends.len() as u64).map(|page| pages.count(page * pages.page_bytes).unwrap().1).collect()
     }
 
     fn files() -> impl Strategy<Value = (FlashPages, Vec<Vec<Piece>>)> {
         let records = proptest::collection::vec(prop_oneof![1_u64..300, 1_u64..5000], 0..60);
         (9_u32..=13, records).prop_map(|(shift, records)| {
-            let mut pages = FlashPages::new(1 << shift).unwrap();
+            let mut pages = FlashPages::with_counts(1 << shift).unwrap();
             let placed = records.iter().map(|bytes| pages.append(*bytes)).collect();
             (pages, placed)
         })
@@ -267,7 +301,7 @@ mod tests {
 
     #[test]
     fn pages_without_a_head_end_the_file() {
-        let mut pages = FlashPages::new(512).unwrap();
+        let mut pages = FlashPages::with_counts(512).unwrap();
         for _ in 0..10 {
             pages.append(400);
         }
@@ -279,7 +313,7 @@ mod tests {
 
     #[test]
     fn damaged_heads_are_named() {
-        let mut pages = FlashPages::new(512).unwrap();
+        let mut pages = FlashPages::with_counts(512).unwrap();
         for _ in 0..10 {
             pages.append(400);
         }
@@ -296,7 +330,7 @@ mod tests {
             let said = error.to_string();
             assert!(said.contains("at byte 2048") && said.contains(text), "{said}");
             // What was known stays.
-            let mut known = FlashPages::new(512).unwrap();
+            let mut known = FlashPages::with_counts(512).unwrap();
             known.append(400);
             let before = known.clone();
             known.resume(damaged, pages.physical_length()).unwrap_err();
@@ -340,7 +374,7 @@ mod tests {
         #[test]
         fn a_file_that_was_cut_off_is_a_prefix((pages, _) in files(), cut in 0_u64..200_000) {
             let cut = cut.min(pages.physical_length());
-            let there = |page: &u64| page * pages.page_bytes + PAGE_HEAD_BYTES <= cut;
+            let there = |page: &u64| page * pages.page_bytes + PAGE_COUNT_BYTES <= cut;
             let count = (0..pages.ends.len() as u64).take_while(there).count();
             let left = FlashPages::recover(pages.page_bytes, heads(&pages)[..count].to_vec(), cut).unwrap();
             prop_assert!(left.length_bytes() <= pages.length_bytes());

@@ -5,7 +5,8 @@
 //!    │ magic "Flashgrain file\0"    │ no program takes this for a file of its own
 //! 16 ├──────────────────────────────┤
 //!    │ technique, u32               │ 1: use-hot-locations, 2: write-aligned-stripes,
-//!    │                              │ 3: contain-write-in-flash-page
+//!    │                              │ 3: contain-write-in-flash-page, pages begin with counts,
+//!    │                              │ 4: the same, pages begin with heads
 //! 20 ├──────────────────────────────┤
 //!    │ zero                         │
 //! 24 ├──────────────────────────────┤
@@ -38,7 +39,8 @@ const MAGIC: &[u8; 16] = b"Flashgrain file\0";
 const CHECKED_BYTES: usize = 60;
 const USE_HOT_LOCATIONS: u32 = 1;
 const WRITE_ALIGNED_STRIPES: u32 = 2;
-const CONTAIN_WRITE_IN_FLASH_PAGE: u32 = 3;
+const PAGES_WITH_COUNTS: u32 = 3;
+const PAGES_WITH_HEADS: u32 = 4;
 
 /// The header of a database with this layout.
 pub fn encode(layout: Layout) -> [u8; ENCODED_BYTES] {
@@ -65,9 +67,9 @@ pub fn encode_log(statement: Statement) -> [u8; ENCODED_BYTES] {
     encode_numbers(WRITE_ALIGNED_STRIPES, numbers, false)
 }
 
-/// The header of a file of records in flash pages of so many bytes.
+/// The header of a file of records in flash pages of so many bytes, which begin with heads.
 pub fn encode_records(page_bytes: u64) -> [u8; ENCODED_BYTES] {
-    encode_numbers(CONTAIN_WRITE_IN_FLASH_PAGE, [page_bytes, 0, 0], false)
+    encode_numbers(PAGES_WITH_HEADS, [page_bytes, 0, 0], false)
 }
 
 fn encode_numbers(technique: u32, numbers: [u64; 3], has_checksums: bool) -> [u8; ENCODED_BYTES] {
@@ -118,10 +120,14 @@ pub fn decode_log(beginning: &[u8]) -> Result<Option<Statement>, Error> {
 /// # Errors
 /// As [`decode`].
 pub fn decode_records(beginning: &[u8]) -> Result<Option<FlashPages>, Error> {
-    match decode_numbers(beginning, CONTAIN_WRITE_IN_FLASH_PAGE)? {
-        Some(([page_bytes, 0, 0], false)) => FlashPages::new(page_bytes).map(Some),
+    let of_technique = |technique| match decode_numbers(beginning, technique)? {
+        Some(([page_bytes, 0, 0], false)) => Ok(Some(page_bytes)),
         Some(_) => Err(Error::Newer),
         None => Ok(None),
+    };
+    match of_technique(PAGES_WITH_HEADS) {
+        Err(Error::Newer) => of_technique(PAGES_WITH_COUNTS)?.map(FlashPages::with_counts).transpose(),
+        page_bytes => page_bytes?.map(FlashPages::new).transpose(),
     }
 }
 

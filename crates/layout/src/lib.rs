@@ -20,16 +20,18 @@ pub mod header;
 mod hot_locations;
 mod layout;
 mod page_checksum;
+mod page_head;
 mod stripe_pieces;
 
 pub use aligned_frames::{
     AlignedFrames, FRAME_HEADER_BYTES, LOG_HEADER_AT, LOG_HEADER_BYTES, Place, PlacedPiece,
 };
 pub use error::Error;
-pub use flash_pages::{FlashPages, PAGE_HEAD_BYTES};
+pub use flash_pages::{FlashPages, PAGE_COUNT_BYTES};
 pub use hot_locations::HotLocations;
 pub use layout::Layout;
 pub use page_checksum::{PAGE_CHECKSUM_BYTES, open_page, seal_page};
+pub use page_head::{PAGE_HEAD_BYTES, PageHead, sum};
 pub use stripe_pieces::stripe_pieces;
 
 /// Bytes without a gap, on either side of a mapping.

@@ -128,6 +128,11 @@ impl Data {
         self.number.load(Ordering::Relaxed)
     }
 
+    /// Whether this process has opened it.
+    pub fn is_own(&self) -> bool {
+        self.process.load(Ordering::Relaxed) == fork::process()
+    }
+
     /// Does something with the file.
     ///
     /// # Errors

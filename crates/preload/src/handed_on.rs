@@ -23,7 +23,6 @@ macro_rules! handed_on {
     };
 }
 
-handed_on! { [fsync, fdatasync, syncfs]() -> c_int }
 handed_on! { [flock](operation: c_int) -> c_int }
 handed_on! { [fchmod](mode: mode_t) -> c_int }
 handed_on! { [fchown](user: uid_t, group: gid_t) -> c_int }
@@ -34,11 +33,26 @@ handed_on! { [fgetxattr](name: *const c_char, value: *mut c_void, length: size_t
 handed_on! { [flistxattr](names: *mut c_char, length: size_t) -> ssize_t }
 handed_on! { [fremovexattr](name: *const c_char) -> c_int }
 
+instead! { one fsync (descriptor: c_int) -> c_int, real => match table::get(descriptor) {
+    Some(own) => own.synchronised(|data| real!(fsync(data => c_int) -> c_int)),
+    None => real(),
+}}
+
+instead! { one fdatasync (descriptor: c_int) -> c_int, real => match table::get(descriptor) {
+    Some(own) => own.synchronised(|data| real!(fdatasync(data => c_int) -> c_int)),
+    None => real(),
+}}
+
+instead! { one syncfs (descriptor: c_int) -> c_int, real => match table::get(descriptor) {
+    Some(own) => own.synchronised(|data| real!(syncfs(data => c_int) -> c_int)),
+    None => real(),
+}}
+
 // Bytes of the drive are not those of the program: all of the file is synchronised.
 instead! { [sync_file_range](
     descriptor: c_int, offset: off64_t, length: off64_t, flags: c_uint
 ) -> c_int, real => match table::get(descriptor) {
-    Some(own) => own.handed_on(|data| real!(fdatasync(data => c_int) -> c_int)),
+    Some(own) => own.synchronised(|data| real!(fdatasync(data => c_int) -> c_int)),
     None => real(),
 }}
 

@@ -67,7 +67,7 @@ unsafe fn length_of_named(
         folder => c_int, path => *const c_char, flags => c_int, 0 => mode_t) -> c_int))?;
     let file = borrowed(descriptor);
     let locked = TransferLock::shared(&file);
-    let records = locked.and_then(|_locked| Records::open(&file));
+    let records = locked.and_then(|_locked| Records::open(&*file));
     close(descriptor);
     Ok(records?.map(|records| records.length_bytes()))
 }

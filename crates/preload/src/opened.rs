@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use flashgrain_record_files::lock::TransferLock;
-use flashgrain_record_files::{Kind, Records};
+use flashgrain_record_files::{Kind, Records, SyncPoint};
 
 use super::data::{Data, Identity};
 use super::failure::fail;
@@ -296,9 +296,54 @@ impl Opened {
         })
     }
 
+    /// What a call returns that synchronises the file: it gets the private descriptor.
+    pub fn synchronised(&self, call: impl FnOnce(c_int) -> c_int) -> c_int {
+        // A file that cannot be looked at is synchronised nevertheless.
+        let point = self.data.with(|file| self.sync_point(file)).ok().flatten();
+        let done = self.handed_on(call);
+        let (0, Some(point), true) = (done, point, self.writes()) else { return done };
+        let learned = self.data.with(|file| self.learn(file, point));
+        learned.map_or_else(|error| fail(&error), |()| done)
+    }
+
+    fn learn(&self, file: &File, point: SyncPoint) -> Result<()> {
+        let mut content = self.content_to_change();
+        let Content::Records(records) = &mut *content else { return Ok(()) };
+        let _locked = TransferLock::exclusive(file)?;
+        records.synced(file, point)
+    }
+
+    fn sync_point(&self, file: &File) -> Result<Option<SyncPoint>> {
+        let mut content = self.content_to_change();
+        let Content::Records(records) = &mut *content else { return Ok(None) };
+        let _locked = TransferLock::shared(file)?;
+        records.refresh(file)?;
+        Ok(Some(records.sync_point()))
+    }
+
+    /// The program closes the file.
+    fn finish(&self) -> Result<()> {
+        self.data.with(|file| {
+            let mut content = self.content_to_change();
+            let Content::Records(records) = &mut *content else { return Ok(()) };
+            let _locked = TransferLock::exclusive(file)?;
+            records.refresh(file)?;
+            records.finish(file)
+        })
+    }
+
     /// What a call returns that concerns the file and not its content: it gets the private descriptor.
     pub fn handed_on<T: From<i8>>(&self, call: impl FnOnce(c_int) -> T) -> T {
         let handed_on = self.data.with(|_| Ok(call(self.data.number())));
         handed_on.unwrap_or_else(|error| fail(&error))
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.writes() && self.data.is_own() {
+            // What it says is known without it, unless the drive damages the last page.
+            let _finished = self.finish();
+        }
     }
 }

@@ -226,7 +226,7 @@ instead! { [pwritev2, pwritev64v2](
         // SAFETY: see the crate.
         let written = unsafe { write_vectors(own, (vectors, length), at, flags & libc::RWF_APPEND != 0) }?;
         if flags & synchronises != 0 {
-            checked(own.handed_on(|data| real!(fsync(data => c_int) -> c_int)))?;
+            checked(own.synchronised(|data| real!(fsync(data => c_int) -> c_int)))?;
         }
         Ok(written)
     })

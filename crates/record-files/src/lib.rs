@@ -8,16 +8,24 @@
 //! ```
 //!
 //! `first` is 4096, or a flash page if that is larger. [`Records`] has the offsets that a program would have
-//! without all this: whatever notes positions in the file keeps them. What it promises is what a plain file
-//! promises: after a crash, what was synchronised is there, and of what was written behind it a prefix.
+//! without all this: whatever notes positions in the file keeps them. After a crash, what was synchronised is
+//! there, and of what was appended after that a prefix.
 //!
-//! Pages at the end that never reached the drive are zero, and end the records there. A page whose count of
-//! its bytes is damaged is an error with its offset, and so is one that is empty with something behind it:
-//! it was damaged, or, in a crash before all was synchronised, the drive kept a later page and lost this one.
+//! ```text
+//! records    what programs call                      storage   what a file of records lies on
+//! heads      pages with heads, and the order of      lock      locks between processes
+//!            durable writes                          unpack    the way back to a plain file
+//! counts     pages of earlier versions
+//! ```
 
+mod counts;
+mod heads;
 pub mod lock;
 mod records;
+mod storage;
 mod unpack;
 
+pub use heads::SyncPoint;
 pub use records::{Kind, Records};
+pub use storage::Storage;
 pub use unpack::unpack;

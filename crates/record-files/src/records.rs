@@ -1,53 +1,42 @@
 //! A file of records: which of its bytes are where, and how they are read and written.
 
-use std::fs::File;
-use std::io::{Error, ErrorKind, Read, Result};
-use std::os::unix::fs::FileExt;
+use std::io::{Error, ErrorKind, Result};
 
 use flashgrain_layout::header::{ENCODED_BYTES, HEADER_BYTES, decode_records, encode_records};
-use flashgrain_layout::{Error as LayoutError, FlashPages, PAGE_HEAD_BYTES};
+use flashgrain_layout::{Error as LayoutError, FlashPages};
+
+use crate::heads::Known;
+use crate::storage::Storage;
 
 /// Zeros that are appended at a time where a program leaves a gap, and at most: they take room.
 const GAP_BYTES: u64 = 64 << 10;
 const GAP_BYTES_MAX: u64 = 64 << 20;
 
 /// The records of a file. Each call gets the file, as programs open one file several times, with several
-/// rights; one [`Records`] serves them all, and only one writes at a time.
+/// rights; one [`Records`] serves them all, and only one writes at a time, after [`Records::refresh`].
 #[derive(Clone, Debug)]
 pub struct Records {
-    pages: FlashPages,
+    pub(crate) pages: FlashPages,
     /// What the last page has, from its head on.
-    last: Vec<u8>,
+    pub(crate) last: Vec<u8>,
+    /// Whether something lies after the end that is no record.
+    pub(crate) has_rest: bool,
+    pub(crate) known: Known,
 }
 
 fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(ErrorKind::InvalidData, error)
 }
 
-fn damaged(offset_bytes: u64, problem: &'static str) -> Error {
+pub(crate) fn damaged(offset_bytes: u64, problem: &'static str) -> Error {
     invalid(LayoutError::Page { offset_bytes, problem })
 }
 
-/// Behind the last page there is nothing: what was lost in a crash, before it was synchronised, is zero.
-/// Anything else was written behind a page that is not there any more.
-fn check_end(file: &File, end: u64) -> Result<()> {
-    let mut rest = Positioned { file, at: end };
-    let mut bytes = vec![0; 64 << 10];
-    loop {
-        match rest.read(&mut bytes)? {
-            0 => return Ok(()),
-            read if bytes[..read].iter().all(|byte| *byte == 0) => {}
-            _ => return Err(damaged(end, "it is empty, and there is more behind its begin")),
-        }
-    }
-}
-
-fn head_at(file: &File, offset: u64) -> Result<Option<[u8; PAGE_HEAD_BYTES as usize]>> {
-    let mut head = [0; PAGE_HEAD_BYTES as usize];
-    match file.read_exact_at(&mut head, offset) {
-        Ok(()) => Ok(Some(head)),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error),
+/// The same error, with the offset of a page from the file's begin on instead of the first page's.
+pub(crate) fn located(first: u64, error: LayoutError) -> Error {
+    match error {
+        LayoutError::Page { offset_bytes, problem } => damaged(first + offset_bytes, problem),
+        other => invalid(other),
     }
 }
 
@@ -63,6 +52,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Bytes that say it.
+    pub const LOOKED_AT_BYTES: usize = ENCODED_BYTES;
+
     /// The kind of a file of `file_bytes` with these first bytes, all of them or [`Kind::LOOKED_AT_BYTES`].
     pub fn of(beginning: &[u8], file_bytes: u64) -> Self {
         let is_torn = file_bytes == ENCODED_BYTES as u64 && beginning.iter().all(|byte| *byte == 0);
@@ -73,14 +65,12 @@ impl Kind {
             Ok(Some(_)) | Err(_) => Self::Records,
         }
     }
-
-    /// Bytes that say it.
-    pub const LOOKED_AT_BYTES: usize = ENCODED_BYTES;
 }
 
-fn beginning_of(file: &File) -> Result<Vec<u8>> {
-    let mut beginning = Vec::new();
-    Positioned { file, at: 0 }.take(ENCODED_BYTES as u64).read_to_end(&mut beginning)?;
+fn beginning_of(file: &impl Storage) -> Result<Vec<u8>> {
+    let mut beginning = vec![0; ENCODED_BYTES];
+    let read = file.read_up_to(&mut beginning, 0)?;
+    beginning.truncate(read);
     Ok(beginning)
 }
 
@@ -89,8 +79,8 @@ impl Records {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn kind_of(file: &File) -> Result<Kind> {
-        Ok(Kind::of(&beginning_of(file)?, file.metadata()?.len()))
+    pub fn kind_of(file: &impl Storage) -> Result<Kind> {
+        Ok(Kind::of(&beginning_of(file)?, file.length_bytes()?))
     }
 
     /// Makes an empty file one of records in flash pages of `page_bytes`: a power of two from 512 bytes to
@@ -98,30 +88,45 @@ impl Records {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for another size; those of writing.
-    pub fn create(file: &File, page_bytes: u64) -> Result<Self> {
+    pub fn create(file: &impl Storage, page_bytes: u64) -> Result<Self> {
         let pages =
             FlashPages::new(page_bytes).map_err(|error| Error::new(ErrorKind::InvalidInput, error))?;
         file.write_all_at(&encode_records(page_bytes), 0)?;
         // A record that reached the drive before the header would be in a file without a layout.
         file.sync_data()?;
-        Ok(Self { pages, last: Vec::new() })
+        Ok(Self::without_pages(&pages))
     }
 
     /// The records of a file that has such a layout; `None` if it has none.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidData`] if its header is damaged or of a later version, or a page's count of its
-    /// bytes is damaged, with the page's offset; those of reading.
-    pub fn open(file: &File) -> Result<Option<Self>> {
+    /// [`ErrorKind::InvalidData`] if its header is damaged or of a later version, or a page that was durable
+    /// is damaged, with the page's offset; those of reading.
+    pub fn open(file: &impl Storage) -> Result<Option<Self>> {
         let Some(pages) = decode_records(&beginning_of(file)?).map_err(invalid)? else { return Ok(None) };
-        let mut records = Self { pages, last: Vec::new() };
-        records.resume(file)?;
+        let mut records = Self::without_pages(&pages);
+        match records.pages.has_counts() {
+            true => records.resume_counts(file)?,
+            false => records.resume_heads(file)?,
+        }
         Ok(Some(records))
     }
 
+    /// No records, in pages of the same kind.
+    pub(crate) fn without_pages(pages: &FlashPages) -> Self {
+        let mut pages = pages.clone();
+        pages.truncate(0);
+        Self { pages, last: Vec::new(), has_rest: false, known: Known::default() }
+    }
+
     /// Where the first flash page is.
-    fn first(&self) -> u64 {
+    pub(crate) fn first(&self) -> u64 {
         HEADER_BYTES.max(self.pages.page_bytes())
+    }
+
+    /// Bytes of the file from the first flash page on.
+    pub(crate) fn physical_bytes(&self, file: &impl Storage) -> Result<u64> {
+        Ok(file.length_bytes()?.saturating_sub(self.first()))
     }
 
     /// Bytes of all records.
@@ -129,52 +134,18 @@ impl Records {
         self.pages.length_bytes()
     }
 
-    /// Takes in what other processes have appended or cut off since.
+    /// Takes in what other processes have appended, changed or cut off since.
     ///
     /// # Errors
     /// As [`Records::open`]. The records are then those before the damage, as far as they are known.
-    pub fn refresh(&mut self, file: &File) -> Result<()> {
-        let physical_bytes = file.metadata()?.len().saturating_sub(self.first());
-        if physical_bytes == self.pages.physical_length() {
-            return Ok(());
-        }
-        if physical_bytes < self.pages.physical_length() {
-            let mut pages = self.pages.clone();
-            pages.truncate(0);
-            let mut shorter = Self { pages, last: Vec::new() };
-            shorter.resume(file)?;
-            *self = shorter;
-            return Ok(());
-        }
-        self.resume(file)
+    pub fn refresh(&mut self, file: &impl Storage) -> Result<()> {
+        if self.pages.has_counts() { self.refresh_counts(file) } else { self.refresh_heads(file) }
     }
 
-    /// Reads the heads from the last page that is known on.
-    fn resume(&mut self, file: &File) -> Result<()> {
-        let first = self.first();
-        let physical_bytes = file.metadata()?.len().saturating_sub(first);
-        let mut heads = Vec::new();
-        let mut at = self.pages.last_page();
-        while at < physical_bytes
-            && let Some(head) = head_at(file, first + at)?
-        {
-            heads.push(head);
-            at += self.pages.page_bytes();
-        }
-        self.pages.resume(heads, physical_bytes).map_err(|error| match error {
-            LayoutError::Page { offset_bytes, problem } => damaged(first + offset_bytes, problem),
-            other => invalid(other),
-        })?;
-        self.load_last(file)?;
-        let end = self.pages.next_page();
-        // A page may also be cut off within its head, or right behind it.
-        if physical_bytes <= end + PAGE_HEAD_BYTES { Ok(()) } else { check_end(file, first + end) }
-    }
-
-    fn load_last(&mut self, file: &File) -> Result<()> {
+    pub(crate) fn load_last(&mut self, file: &impl Storage) -> Result<()> {
         let begin = self.pages.last_page();
         let mut last = vec![0; (self.pages.physical_length() - begin) as usize];
-        file.read_exact_at(&mut last, self.first() + begin)?;
+        file.read_all_at(&mut last, self.first() + begin)?;
         self.last = last;
         Ok(())
     }
@@ -183,7 +154,8 @@ impl Records {
     ///
     /// # Errors
     /// Those of writing; the record is not there then.
-    pub fn append(&mut self, file: &File, record: &[u8]) -> Result<()> {
+    pub fn append(&mut self, file: &impl Storage, record: &[u8]) -> Result<()> {
+        self.settle(file)?;
         let (before, last_page) = (self.length_bytes(), self.pages.last_page());
         let pieces = self.pages.append(record.len() as u64);
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(()) };
@@ -197,12 +169,18 @@ impl Records {
             let (from, to) = ((piece.logical - before) as usize, (piece.physical - begin) as usize);
             let length = piece.length_bytes as usize;
             bytes[to..to + length].copy_from_slice(&record[from..from + length]);
-            if let Some((page, head)) = self.pages.head(piece.physical) {
-                bytes[(page - begin) as usize..][..head.len()].copy_from_slice(&head);
+            if self.pages.has_counts()
+                && let Some((page, count)) = self.pages.count(piece.physical)
+            {
+                bytes[(page - begin) as usize..][..count.len()].copy_from_slice(&count);
             }
+        }
+        if !self.pages.has_counts() {
+            self.put_heads((begin / page_bytes) as usize, &mut bytes);
         }
         if let Err(error) = file.write_all_at(&bytes, self.first() + begin) {
             self.pages.truncate(before);
+            self.has_rest = !self.pages.has_counts();
             return Err(error);
         }
         self.last = bytes.split_off((self.pages.last_page() - begin) as usize);
@@ -213,11 +191,11 @@ impl Records {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn read_at(&self, file: &File, bytes: &mut [u8], logical: u64) -> Result<usize> {
+    pub fn read_at(&self, file: &impl Storage, bytes: &mut [u8], logical: u64) -> Result<usize> {
         let mut read = 0;
         for piece in self.pages.pieces(logical, bytes.len() as u64) {
             let part = &mut bytes[read..read + piece.length_bytes as usize];
-            file.read_exact_at(part, self.first() + piece.physical)?;
+            file.read_all_at(part, self.first() + piece.physical)?;
             read += part.len();
         }
         Ok(read)
@@ -229,40 +207,32 @@ impl Records {
     /// # Errors
     /// [`ErrorKind::FileTooLarge`] for a gap of more than 64 MiB; those of writing. Some of the bytes may be
     /// written then.
-    pub fn write_at(&mut self, file: &File, bytes: &[u8], logical: u64) -> Result<()> {
+    pub fn write_at(&mut self, file: &impl Storage, bytes: &[u8], logical: u64) -> Result<()> {
+        self.settle(file)?;
         self.grow(file, logical)?;
-        let mut written = 0;
-        for piece in self.pages.pieces(logical, bytes.len() as u64) {
-            let part = &bytes[written..written + piece.length_bytes as usize];
-            file.write_all_at(part, self.first() + piece.physical)?;
-            if let Some(at) = piece.physical.checked_sub(self.pages.last_page()) {
-                self.last[at as usize..at as usize + part.len()].copy_from_slice(part);
-            }
-            written += part.len();
+        let there = (self.length_bytes() - logical).min(bytes.len() as u64) as usize;
+        let (over, behind) = bytes.split_at(there);
+        match self.pages.has_counts() {
+            true => self.overwrite_counts(file, over, logical)?,
+            false => self.overwrite_heads(file, over, logical)?,
         }
-        self.append(file, &bytes[written..])
+        self.append(file, behind)
     }
 
     /// Makes the file so long: what is behind goes, and what is missing are zeros.
     ///
     /// # Errors
     /// Those of writing.
-    pub fn set_length(&mut self, file: &File, length_bytes: u64) -> Result<()> {
-        if length_bytes >= self.length_bytes() {
-            return self.grow(file, length_bytes);
+    pub fn set_length(&mut self, file: &impl Storage, length_bytes: u64) -> Result<()> {
+        self.settle(file)?;
+        match length_bytes {
+            _ if length_bytes >= self.length_bytes() => self.grow(file, length_bytes),
+            _ if self.pages.has_counts() => self.shorten_counts(file, length_bytes),
+            _ => self.shorten_heads(file, length_bytes),
         }
-        self.pages.truncate(length_bytes);
-        file.set_len(self.first() + self.pages.physical_length())?;
-        if let Some((page, head)) = self.pages.head(self.pages.last_page()) {
-            // A page with less than its head says ends with the file. The other way round, a crash would
-            // leave a shorter page, and behind it what was to be cut off.
-            file.sync_data()?;
-            file.write_all_at(&head, self.first() + page)?;
-        }
-        self.load_last(file)
     }
 
-    fn grow(&mut self, file: &File, length_bytes: u64) -> Result<()> {
+    fn grow(&mut self, file: &impl Storage, length_bytes: u64) -> Result<()> {
         if length_bytes.saturating_sub(self.length_bytes()) > GAP_BYTES_MAX {
             return Err(Error::from(ErrorKind::FileTooLarge));
         }
@@ -271,19 +241,5 @@ impl Records {
             self.append(file, &vec![0; missing as usize])?;
         }
         Ok(())
-    }
-}
-
-/// A file that is read from a place on, without its own position.
-struct Positioned<'a> {
-    file: &'a File,
-    at: u64,
-}
-
-impl Read for Positioned<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
-        let read = self.file.read_at(bytes, self.at)?;
-        self.at += read as u64;
-        Ok(read)
     }
 }

@@ -51,7 +51,7 @@ pub fn unpack(path: &Path) -> Result<Option<u64>> {
         return Err(Error::new(ErrorKind::InvalidInput, several));
     }
     let Some(records) = Records::open(&file)? else { return Ok(None) };
-    let copied = place.copy(&records, &file).and_then(|()| place.replace());
+    let copied = in_order(&Copying { place: &place, records: &records, file: &file });
     // The first error is the one to be told.
     copied.inspect_err(|_| drop(place.remove_copy()))?;
     Ok(Some(records.length_bytes()))
@@ -99,17 +99,42 @@ impl<'a> Place<'a> {
             _ => Ok(()),
         }
     }
+}
 
-    /// Steps 1 and 2.
-    fn copy(&self, records: &Records, file: &File) -> Result<()> {
-        let metadata = file.metadata()?;
+/// The steps of the module.
+trait Steps {
+    type Copy;
+    fn copy(&self) -> Result<Self::Copy>;
+    fn sync_copy(&self, copy: Self::Copy) -> Result<()>;
+    fn replace(&self) -> Result<()>;
+    fn sync_folder(&self) -> Result<()>;
+}
+
+fn in_order(steps: &impl Steps) -> Result<()> {
+    steps.sync_copy(steps.copy()?)?;
+    steps.replace()?;
+    steps.sync_folder()
+}
+
+/// A file of records, and where it goes.
+struct Copying<'a> {
+    place: &'a Place<'a>,
+    records: &'a Records,
+    file: &'a File,
+}
+
+impl Steps for Copying<'_> {
+    type Copy = File;
+
+    fn copy(&self) -> Result<File> {
+        let metadata = self.file.metadata()?;
         let mut options = OpenOptions::new();
-        let mut copy = options.write(true).create_new(true).mode(0o600).open(&self.copy)?;
+        let mut copy = options.write(true).create_new(true).mode(0o600).open(&self.place.copy)?;
         fchown(&copy, Some(metadata.uid()), Some(metadata.gid()))?;
         let mut bytes = vec![0; COPIED_BYTES];
         let mut at = 0;
-        while at < records.length_bytes() {
-            let read = records.read_at(file, &mut bytes, at)?;
+        while at < self.records.length_bytes() {
+            let read = self.records.read_at(self.file, &mut bytes, at)?;
             if read == 0 {
                 return Err(Error::from(ErrorKind::UnexpectedEof));
             }
@@ -120,12 +145,69 @@ impl<'a> Place<'a> {
             FileTimes::new().set_accessed(metadata.accessed()?).set_modified(metadata.modified()?),
         )?;
         copy.set_permissions(PermissionsExt::from_mode(metadata.mode() & 0o7777))?;
+        Ok(copy)
+    }
+
+    fn sync_copy(&self, copy: File) -> Result<()> {
         copy.sync_all()
     }
 
-    /// Steps 3 and 4.
     fn replace(&self) -> Result<()> {
-        fs::rename(&self.copy, self.path)?;
-        File::open(self.folder)?.sync_all()
+        fs::rename(&self.place.copy, self.place.path)
+    }
+
+    fn sync_folder(&self) -> Result<()> {
+        File::open(self.place.folder)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Notes the steps, and fails at one of them.
+    struct Noted {
+        steps: RefCell<Vec<&'static str>>,
+        fails_at: usize,
+    }
+
+    impl Noted {
+        fn note(&self, step: &'static str) -> Result<()> {
+            let mut steps = self.steps.borrow_mut();
+            steps.push(step);
+            if steps.len() > self.fails_at { Err(ErrorKind::Other.into()) } else { Ok(()) }
+        }
+    }
+
+    impl Steps for Noted {
+        type Copy = ();
+
+        fn copy(&self) -> Result<()> {
+            self.note("copy")
+        }
+
+        fn sync_copy(&self, (): ()) -> Result<()> {
+            self.note("sync the copy")
+        }
+
+        fn replace(&self) -> Result<()> {
+            self.note("replace")
+        }
+
+        fn sync_folder(&self) -> Result<()> {
+            self.note("sync the folder")
+        }
+    }
+
+    #[test]
+    fn a_copy_is_durable_before_it_replaces_the_records_and_nothing_follows_an_error() {
+        let order = ["copy", "sync the copy", "replace", "sync the folder"];
+        for fails_at in 0..=order.len() {
+            let noted = Noted { steps: RefCell::default(), fails_at };
+            assert_eq!(in_order(&noted).is_ok(), fails_at == order.len());
+            assert_eq!(*noted.steps.borrow(), order[..order.len().min(fails_at + 1)]);
+        }
     }
 }

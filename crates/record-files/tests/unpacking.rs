@@ -18,6 +18,8 @@ fn records(path: &Path) -> Vec<u8> {
         records.append(&file, &record).unwrap();
         all.extend(record);
     }
+    records.sync(&file).unwrap();
+    records.finish(&file).unwrap();
     all
 }
 
