@@ -202,7 +202,7 @@ impl Target {
         }
     }
 
-    /// Makes the copy durable, and a database.
+    /// Makes the copy durable, and a database, also by its name.
     fn finish(mut self, source: &Source, block: &[u8]) -> Result<Description, Error> {
         source.is_unchanged()?;
         let written = self
@@ -210,11 +210,18 @@ impl Target {
             .set_len(self.length_bytes.max(block.len() as u64))
             .and_then(|()| self.file.sync_all())
             .and_then(|()| self.file.write_all_at(block, 0))
-            .and_then(|()| self.file.sync_all());
+            .and_then(|()| self.file.sync_all())
+            .and_then(|()| sync_folder(&self.path));
         written.map_err(io_error(&self.path))?;
         self.is_finished = true;
         describe(&self.path)
     }
+}
+
+/// Makes the name of a new file durable, so that its source may be removed.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }
 
 impl Drop for Target {

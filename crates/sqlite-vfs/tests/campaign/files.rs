@@ -17,6 +17,8 @@ struct Files {
     next: Inode,
     tape: Vec<Event>,
     memory: BTreeMap<Inode, Vec<Box<[u64]>>>,
+    /// What was asked for, in words.
+    calls: Vec<String>,
 }
 
 thread_local! {
@@ -32,6 +34,20 @@ pub fn load(image: Image) {
 /// What was recorded so far.
 pub fn tape() -> Vec<Event> {
     FILES.with_borrow(|files| files.tape.clone())
+}
+
+/// A file's bytes, if it is there.
+pub fn content(name: &str) -> Option<Vec<u8>> {
+    FILES.with_borrow(|files| files.image.names.get(name).map(|inode| files.image.files[inode].clone()))
+}
+
+/// What was asked of the VFS so far, but for looks at a file's content and identity.
+pub fn calls() -> Vec<String> {
+    FILES.with_borrow(|files| files.calls.clone())
+}
+
+fn called(inode: Inode, what: &str, arguments: &[i64]) {
+    FILES.with_borrow_mut(|files| files.calls.push(format!("{inode} {what} {arguments:?}")));
 }
 
 /// Notes something of the program's.
@@ -58,6 +74,7 @@ fn bytes_of(number: i64) -> usize {
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: an open file.
     let open = unsafe { inode(file) };
+    called(open.inode, "close", &[]);
     if open.is_temporary {
         FILES.with_borrow_mut(|files| files.image.files.remove(&open.inode));
     }
@@ -92,6 +109,7 @@ unsafe extern "C" fn write(
     // SAFETY: an open file, and a buffer of so many bytes.
     let (open, buffer) =
         unsafe { (inode(file), std::slice::from_raw_parts(buffer.cast::<u8>(), bytes as usize)) };
+    called(open.inode, "write", &[offset, bytes.into()]);
     FILES.with_borrow_mut(|files| {
         let content = files.image.files.get_mut(&open.inode).unwrap();
         let end = bytes_of(offset) + buffer.len();
@@ -109,6 +127,7 @@ unsafe extern "C" fn write(
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, length: i64) -> c_int {
     // SAFETY: an open file.
     let open = unsafe { inode(file) };
+    called(open.inode, "truncate", &[length]);
     FILES.with_borrow_mut(|files| {
         files.image.files.get_mut(&open.inode).unwrap().resize(bytes_of(length), 0);
         if !open.is_temporary {
@@ -118,9 +137,10 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, length: i64) -> c_in
     ffi::SQLITE_OK
 }
 
-unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _flags: c_int) -> c_int {
+unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: an open file.
     let open = unsafe { inode(file) };
+    called(open.inode, "sync", &[flags.into()]);
     if !open.is_temporary {
         note(Event::Sync(open.inode));
     }
@@ -133,7 +153,15 @@ unsafe extern "C" fn file_size(file: *mut ffi::sqlite3_file, size: *mut i64) -> 
     ffi::SQLITE_OK
 }
 
-unsafe extern "C" fn lock(_file: *mut ffi::sqlite3_file, _level: c_int) -> c_int {
+unsafe extern "C" fn lock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
+    // SAFETY: an open file.
+    called(unsafe { inode(file) }.inode, "lock", &[level.into()]);
+    ffi::SQLITE_OK
+}
+
+unsafe extern "C" fn unlock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
+    // SAFETY: an open file.
+    called(unsafe { inode(file) }.inode, "unlock", &[level.into()]);
     ffi::SQLITE_OK
 }
 
@@ -144,10 +172,15 @@ unsafe extern "C" fn check_reserved_lock(_file: *mut ffi::sqlite3_file, is_reser
 }
 
 unsafe extern "C" fn file_control(
-    _file: *mut ffi::sqlite3_file,
-    _operation: c_int,
+    file: *mut ffi::sqlite3_file,
+    operation: c_int,
     _argument: *mut c_void,
 ) -> c_int {
+    // A question of the VFS itself, and the one with which it makes sure of the answer.
+    if operation < 100 && operation != ffi::SQLITE_FCNTL_HAS_MOVED {
+        // SAFETY: an open file.
+        called(unsafe { inode(file) }.inode, "control", &[operation.into()]);
+    }
     ffi::SQLITE_NOTFOUND
 }
 
@@ -181,11 +214,13 @@ unsafe extern "C" fn shm_map(
 }
 
 unsafe extern "C" fn shm_lock(
-    _file: *mut ffi::sqlite3_file,
-    _first: c_int,
-    _count: c_int,
-    _flags: c_int,
+    file: *mut ffi::sqlite3_file,
+    first: c_int,
+    count: c_int,
+    flags: c_int,
 ) -> c_int {
+    // SAFETY: an open file.
+    called(unsafe { inode(file) }.inode, "memory lock", &[first.into(), count.into(), flags.into()]);
     ffi::SQLITE_OK
 }
 
@@ -207,7 +242,7 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xSync: Some(sync),
     xFileSize: Some(file_size),
     xLock: Some(lock),
-    xUnlock: Some(lock),
+    xUnlock: Some(unlock),
     xCheckReservedLock: Some(check_reserved_lock),
     xFileControl: Some(file_control),
     xSectorSize: Some(sector_size),
@@ -257,6 +292,7 @@ unsafe extern "C" fn open(
             (*file).pMethods = null();
             return ffi::SQLITE_CANTOPEN;
         };
+        called(inode, "open", &[flags.into()]);
         file.cast::<Open>().write(Open { methods: &METHODS, inode, is_temporary });
         if let Some(out) = flags_out.as_mut() {
             *out = flags;
@@ -268,6 +304,7 @@ unsafe extern "C" fn open(
 unsafe extern "C" fn delete(_vfs: *mut ffi::sqlite3_vfs, name: *const c_char, is_durable: c_int) -> c_int {
     // SAFETY: a C string.
     let name = unsafe { text(name) };
+    called(0, "delete", &[is_durable.into()]);
     FILES.with_borrow_mut(|files| {
         if files.image.names.remove(&name).is_none() {
             return ffi::SQLITE_IOERR_DELETE_NOENT;

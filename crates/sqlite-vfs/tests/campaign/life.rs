@@ -89,6 +89,12 @@ impl Life {
         (life, random)
     }
 
+    /// The same with plain databases.
+    pub fn plain(self) -> Self {
+        let features = Features { split: false, ..self.features };
+        Self { layout: "plain".into(), features, ..self }
+    }
+
     /// What connections ask for, whatever the database is.
     fn connect(&self, medium: &Medium) -> Connection {
         let split = if self.features.split { "&split=4096" } else { "" };

@@ -15,12 +15,13 @@ mod tape;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Once;
 
+use flashgrain_sqlite_vfs::VFS_NAME;
 use rand::RngExt as _;
 use rand_pcg::Pcg64;
 use rusqlite::{Connection, ffi};
 
 use life::{Life, Records};
-use medium::Place;
+use medium::{Medium, Place};
 use tape::{Event, Image, cut};
 
 type EntryPoint = unsafe extern "C" fn(*mut c_void, *mut *mut c_char, *const c_void) -> c_int;
@@ -56,6 +57,15 @@ fn bounds(events: &[Event]) -> (usize, usize) {
     })
 }
 
+/// The number of events before a cut: anywhere, while a database is made, or just before a sync, where most is
+/// unsynced.
+fn point(events: &[Event], random: &mut Pcg64) -> usize {
+    let all = if random.random_range(0..4) == 0 { events.len().min(40) } else { events.len() };
+    let point = random.random_range(0..=all);
+    let next_sync = || events[point..].iter().position(|event| matches!(event, Event::Sync(_)));
+    if random.random() { next_sync().map_or(point, |distance| point + distance) } else { point }
+}
+
 /// Cuts a recorded life at a drawn place, and compares; now and then, recovery is cut, too.
 fn cut_and_compare(
     life: &Life,
@@ -65,7 +75,7 @@ fn cut_and_compare(
     random: &mut Pcg64,
     told: &str,
 ) {
-    let point = random.random_range(0..=events.len());
+    let point = point(events, random);
     let (least, most) = bounds(&events[..point]);
     let is_torn = random.random();
     let image = cut(before, &events[..point], is_torn, random);
@@ -77,7 +87,7 @@ fn cut_and_compare(
     let recovered = place.holding(image.clone());
     life.recover(&recovered);
     let events = recovered.tape();
-    let point = random.random_range(0..=events.len());
+    let point = self::point(&events, random);
     let again = cut(&image, &events[..point], is_torn, random);
     drop(recovered);
     life.compare(&place.holding(again), states, least, most, &format!("{told}, and at {point} of recovery"));
@@ -110,4 +120,26 @@ fn files_keep_what_was_acknowledged() {
 #[test]
 fn volumes_keep_what_was_acknowledged() {
     lives(40, &[1, 3]);
+}
+
+/// Plain databases are none of the VFS's business: what reaches the one behind it is the same call for call, flag for
+/// flag and byte for byte.
+#[test]
+fn plain_databases_pass_untouched() {
+    register();
+    for seed in 1..=30 {
+        let [direct, through] = ["recorder", VFS_NAME].map(|vfs| {
+            files::load(Image::default());
+            let (life, mut random) = Life::draw(seed);
+            let life = life.plain();
+            life.live(&Medium::Files { vfs }, &mut random);
+            // Journals have numbers that SQLite draws.
+            (files::calls(), ["/one", "/two"].map(files::content))
+        });
+        let differs = direct.0.iter().zip(&through.0).find(|(direct, through)| direct != through);
+        assert_eq!(differs, None, "seed {seed}");
+        assert_eq!(direct.0.len(), through.0.len(), "seed {seed}");
+        assert!(direct.0.len() > 20 && direct.1[0].is_some());
+        assert!(direct.1 == through.1, "seed {seed}");
+    }
 }

@@ -22,8 +22,10 @@ pub struct Place {
 
 /// See the module.
 pub enum Medium {
-    /// The calling thread's.
-    Files,
+    /// The calling thread's, through this VFS.
+    Files {
+        vfs: &'static str,
+    },
     Volume {
         device: Arc<Recorded>,
         name: String,
@@ -59,7 +61,7 @@ impl Place {
     pub fn holding(&self, image: Image) -> Medium {
         if self.members == 0 {
             files::load(image);
-            return Medium::Files;
+            return Medium::Files { vfs: VFS_NAME };
         }
         let device = Recorded::new(image.files.into_values().next().unwrap(), self.members);
         let volume = Volume::open(Arc::clone(&device) as _, VolumeOptions::default()).unwrap();
@@ -71,7 +73,7 @@ impl Place {
 impl Medium {
     pub fn note(&self, event: Event) {
         match self {
-            Self::Files => files::note(event),
+            Self::Files { .. } => files::note(event),
             Self::Volume { device, .. } => device.note(event),
         }
     }
@@ -79,14 +81,14 @@ impl Medium {
     /// What has reached it so far.
     pub fn tape(&self) -> Vec<Event> {
         match self {
-            Self::Files => files::tape(),
+            Self::Files { .. } => files::tape(),
             Self::Volume { device, .. } => device.tape(),
         }
     }
 
     pub fn uri(&self, database: &str, layout: &str) -> String {
         match self {
-            Self::Files => format!("file:/{database}?layout={layout}"),
+            Self::Files { .. } => format!("file:/{database}?layout={layout}"),
             Self::Volume { name, .. } => format!("file:/{name}/{database}?layout={layout}"),
         }
     }
@@ -94,7 +96,10 @@ impl Medium {
 
 /// Opens a database there.
 pub fn open(medium: &Medium, database: &str, layout: &str) -> Connection {
-    let vfs = if matches!(medium, Medium::Files) { VFS_NAME } else { DEVICE_VFS_NAME };
+    let vfs = match medium {
+        Medium::Files { vfs } => vfs,
+        Medium::Volume { .. } => DEVICE_VFS_NAME,
+    };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_URI
