@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_long, c_uint};
 use std::io::{Error, Result};
+use std::sync::atomic::Ordering;
 
 use flashgrain_record_files::lock::FIRST_LOCKED_BYTE;
 use libc::{flock as Lock, off64_t};
@@ -9,6 +10,7 @@ use libc::{flock as Lock, off64_t};
 use super::data::{checked, close as close_real};
 use super::failure::{count, fail, refuse};
 use super::opened::Opened;
+use super::probe::HAS_LOCKED;
 use super::real::{instead, real};
 use super::table::{self, PRIVATE};
 
@@ -104,8 +106,10 @@ instead! { [dup3](descriptor: c_int, other: c_int, flags: c_int) -> c_int, real 
 }}
 
 instead! { [fcntl, fcntl64, __fcntl](descriptor: c_int, command: c_int, argument: c_long) -> c_int, real => {
-    if let libc::F_DUPFD | libc::F_DUPFD_CLOEXEC = command {
-        return duplicated(descriptor, real());
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => return duplicated(descriptor, real()),
+        libc::F_SETLK | libc::F_SETLKW => HAS_LOCKED.store(true, Ordering::Relaxed),
+        _ => {}
     }
     let Some(own) = table::get(descriptor) else { return real() };
     match command {
@@ -160,6 +164,7 @@ fn locked(own: &Opened, command: c_int, asked: &mut Lock) -> Result<()> {
 }
 
 instead! { [lockf, lockf64](descriptor: c_int, command: c_int, length: off64_t) -> c_int, real => {
+    HAS_LOCKED.store(true, Ordering::Relaxed);
     let Some(own) = table::get(descriptor) else { return real() };
     // SAFETY: it is plain data.
     let mut lock: Lock = unsafe { std::mem::zeroed() };

@@ -2,6 +2,7 @@
 //! shorten a file by its path do as their functions; all that get a descriptor find a placeholder.
 
 use std::ffi::{c_char, c_int, c_long};
+use std::sync::atomic::Ordering;
 
 use flashgrain_record_files::Kind;
 use libc::mode_t;
@@ -9,7 +10,7 @@ use libc::mode_t;
 use super::failure::refuse;
 use super::lengths::truncate64;
 use super::opening::{open64, openat64, opened_by};
-use super::probe::{is_ours, kind_at};
+use super::probe::{HAS_LOCKED, is_ours, kind_at};
 use super::real::instead;
 
 /// The first members of the kernel's `open_how`.
@@ -39,6 +40,10 @@ instead! { [syscall](
                 openat64(a as c_int, b as *const c_char, c as c_int, d as mode_t).into()
             }
             libc::SYS_openat2 if is_path(a as c_int, b) => open_as(a as c_int, b as *const c_char, c, d, real),
+            libc::SYS_fcntl => {
+                HAS_LOCKED.store(true, Ordering::Relaxed);
+                real()
+            }
             libc::SYS_truncate if is_path(libc::AT_FDCWD, a) => truncate64(a as *const c_char, b).into(),
             _ => real(),
         }

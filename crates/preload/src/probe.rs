@@ -1,11 +1,13 @@
 //! What a path names, found out without a trace.
 //!
-//! A descriptor that is opened with `O_PATH` changes nothing. Content is read in another descriptor table:
-//! when a process closes a descriptor of a file, the kernel drops all locks that the process has on it.
+//! A descriptor that is opened with `O_PATH` changes nothing. When a process closes another descriptor of a
+//! file, the kernel drops all locks that the process has on it. So a process that has ever locked a file reads
+//! the content in another descriptor table.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{Error, Result};
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashgrain_record_files::Kind;
 use libc::mode_t;
@@ -17,6 +19,9 @@ use super::table;
 
 /// The error where a path names another file than a moment ago.
 pub const ANOTHER: c_int = libc::ESTALE;
+
+/// Whether the process has ever asked for a lock that the kernel drops with any descriptor of the file.
+pub static HAS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// A file that was opened with `O_PATH`, and is closed with this.
 pub struct Probe {
@@ -92,7 +97,10 @@ pub unsafe fn kind_of(
         return Ok(Kind::Records);
     }
     let mut look = Look { folder, path, identity, beginning: [0; _], outcome: Err(libc::EIO) };
-    in_other_table(&mut look)?;
+    match HAS_LOCKED.load(Ordering::Relaxed) {
+        true => in_other_table(&mut look)?,
+        false => look.outcome = look.look(),
+    }
     match look.outcome {
         Ok(()) => Ok(Kind::of(&look.beginning, file_bytes)),
         Err(number) => Err(Error::from_raw_os_error(number)),

@@ -355,6 +355,22 @@ WAY(locks_stay) { /* looking at a file must not drop the locks of this process *
     IS(is_locked(F_WRLCK));
     return 0;
 }
+WAY(syscall_locks_stay) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10};
+    int locked = syscall(SYS_fcntl, file, F_SETLK, &lock), two = open(path, O_RDONLY);
+    OK(locked);
+    OK(two);
+    IS(is_locked(F_WRLCK));
+    return 0;
+}
+WAY(lockf_stays) {
+    OK(lseek(file, 0, SEEK_SET));
+    OK(lockf(file, F_LOCK, 10));
+    int two = open(path, O_RDONLY);
+    OK(two);
+    IS(is_locked(F_WRLCK));
+    return 0;
+}
 WAY(by_ioctl) { int bytes; OK(ioctl(file, TIOCGWINSZ, &bytes)); return 0; }
 WAY(by_poll) { struct pollfd one = {file, POLLIN, 0}; OK(poll(&one, 1, 0)); return one.revents & POLLNVAL ? EBADF : 0; }
 WAY(by_epoll) { int set = epoll_create1(0); struct epoll_event event = {.events = EPOLLIN}; OK(epoll_ctl(set, EPOLL_CTL_ADD, file, &event)); return 0; }

@@ -125,6 +125,8 @@ const OTHERS: &[(&str, c_int)] = &[
     ("by_ofd_lock", 0),
     ("by_flock", 0),
     ("locks_stay", 0),
+    ("syscall_locks_stay", EBADF),
+    ("lockf_stays", 0),
     ("by_ioctl", ENOTTY),
     ("by_poll", EBADF),
     ("by_epoll", EBADF),
@@ -245,6 +247,24 @@ fn a_file_without_a_layout_is_as_without_the_library() {
         assert_eq!(with.0, without.0, "{way}");
         assert!(with == without, "{way}: error {} for {}", with.1, without.1);
     }
+}
+
+/// A file that is being made plain is not opened, and it is one of records before and after.
+#[test]
+fn a_file_that_is_unpacked_is_busy() {
+    let built = tempfile::tempdir().unwrap();
+    let program = program(built.path());
+    let folder = folder();
+    run(&program, folder.path(), "written_base", true);
+    let path = folder.path().join(LOG);
+    let file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    flashgrain_record_files::lock::have_alone(&file).unwrap();
+    assert_eq!(run(&program, folder.path(), "dump", true).output, format!("{}\n", libc::EBUSY).into_bytes());
+    drop(file);
+    assert_eq!(run(&program, folder.path(), "dump", true).output, base());
+    assert_eq!(flashgrain_record_files::unpack(&path).unwrap(), Some(1000));
+    assert_eq!(fs::read(&path).unwrap(), base());
+    assert_eq!(run(&program, folder.path(), "dump", true).output, base());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 
+use flashgrain_layout::{PageHead, sum};
 use flashgrain_record_files::Records;
 use proptest::prelude::*;
 
@@ -124,6 +125,41 @@ proptest! {
         match Records::open(&file) {
             Ok(Some(left)) => drop(all(&left, &file)),
             Ok(None) => {}
+            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::InvalidData),
+        }
+    }
+}
+
+proptest! {
+    /// Heads with right sums, and nothing else that is right.
+    #[test]
+    fn any_heads_are_refused_or_read(
+        heads in proptest::collection::vec((any::<u16>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<bool>()), 1..6),
+        appended in 1_usize..2000,
+    ) {
+        let file = tempfile::tempfile().unwrap();
+        Records::create(&file, 512).unwrap();
+        file.set_len(4096 + 512 * heads.len() as u64).unwrap();
+        let mut begin = 0;
+        for (page, &(used, other, durable, shortened, follows)) in heads.iter().enumerate() {
+            let head = PageHead {
+                used_bytes: u64::from(used) % 600,
+                begin: if follows { begin } else { other },
+                durable,
+                shortened,
+                used_sum: sum(&vec![0; usize::from(used) % 600]),
+            };
+            begin += head.used_bytes;
+            file.write_all_at(&head.encode(page as u64), 4096 + 512 * page as u64).unwrap();
+        }
+        match Records::open(&file) {
+            Ok(records) => {
+                let mut records = records.unwrap();
+                let before = all(&records, &file);
+                records.append(&file, &bytes(appended, 1)).unwrap();
+                let after = all(&open(&file), &file);
+                prop_assert!(after.starts_with(&before) && after.len() == before.len() + appended);
+            }
             Err(error) => prop_assert_eq!(error.kind(), ErrorKind::InvalidData),
         }
     }

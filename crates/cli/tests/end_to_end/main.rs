@@ -26,6 +26,7 @@ mod trace_record;
 mod trace_replay;
 mod tune;
 mod tune_store;
+mod unpack;
 mod usage;
 mod verify;
 mod vfs;
