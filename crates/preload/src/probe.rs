@@ -1,8 +1,8 @@
 //! What a path names, found out without a trace.
 //!
 //! A descriptor that is opened with `O_PATH` changes nothing. When a process closes another descriptor of a
-//! file, the kernel drops all locks that the process has on it. So a process that has ever locked a file reads
-//! the content in another descriptor table.
+//! file, the kernel drops all locks that the process has on it. So a process that has ever locked a file
+//! reads the content in another descriptor table.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{Error, Result};

@@ -41,7 +41,7 @@ pub(crate) struct Known {
     shortened: u32,
     /// The last change was made by another process, or before this one had opened the file.
     is_by_others: bool,
-    /// How often this process has written heads.
+    /// How often this process has written heads, or shortened the file.
     heads: u64,
 }
 
@@ -50,7 +50,6 @@ pub(crate) struct Known {
 pub struct SyncPoint {
     length_bytes: u64,
     written: u64,
-    shortened: u32,
     heads: u64,
 }
 
@@ -60,8 +59,8 @@ type Found = std::result::Result<PageHead, &'static str>;
 impl Records {
     /// The moment before a synchronisation, for [`Records::synced`].
     pub fn sync_point(&self) -> SyncPoint {
-        let Known { written, shortened, heads, .. } = self.known;
-        SyncPoint { length_bytes: self.length_bytes(), written, shortened, heads }
+        let Known { written, heads, .. } = self.known;
+        SyncPoint { length_bytes: self.length_bytes(), written, heads }
     }
 
     /// The file was synchronised after that moment, and before this call: heads may say so from now on. If
@@ -80,10 +79,8 @@ impl Records {
     }
 
     fn learn(&mut self, point: SyncPoint) {
-        if point.shortened == self.known.shortened {
-            self.known.durable = self.known.durable.max(point.length_bytes);
-            self.known.noted = self.known.noted.max(point.written);
-        }
+        self.known.durable = self.known.durable.max(point.length_bytes.min(self.length_bytes()));
+        self.known.noted = self.known.noted.max(point.written.min(self.length_bytes()));
     }
 
     /// Makes all records durable.
@@ -348,7 +345,7 @@ impl Records {
         self.pages = shorter;
         self.has_rest = false;
         let (durable, shortened) = (self.length_bytes(), self.known.shortened.wrapping_add(1));
-        self.known = Known { durable, shortened, heads: self.known.heads, ..Known::default() };
+        self.known = Known { durable, shortened, heads: self.known.heads + 1, ..Known::default() };
         for page in last.clone() {
             let mut bytes = self.page(file, page)?;
             self.write_page(file, page, &mut bytes)?;

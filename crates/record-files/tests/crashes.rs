@@ -123,6 +123,7 @@ impl Drive {
         let state = &mut *self.state.borrow_mut();
         let lengths = random.below(state.changes.len() as u64 + 1) as usize;
         let kept_of_eight = [0, 1, 4, 7, 8][random.below(5) as usize];
+        let tears = random.below(2) == 0;
         let (mut image, mut length) = (state.durable.clone(), state.durable.len());
         for (number, change) in state.changes.drain(..).enumerate() {
             let has_length = number < lengths;
@@ -136,8 +137,9 @@ impl Drive {
                     if has_length {
                         length = length.max(at + bytes.len());
                     }
+                    let is_kept = random.below(8) < kept_of_eight;
                     for (from, to) in sectors(at, bytes.len()) {
-                        if random.below(8) < kept_of_eight {
+                        if if tears { random.below(8) < kept_of_eight } else { is_kept } {
                             apply(&mut image, at + from, &bytes[from..to]);
                         }
                     }
@@ -181,8 +183,8 @@ struct Life {
     /// The number of the first of them.
     first_content: usize,
     record_bytes_max: u64,
-    /// All records are as long, so that a page of a lost future may follow a new one.
-    has_one_length: bool,
+    /// The length of all records, if they have one: a page of a lost future may follow a new one then.
+    record_bytes: Option<u64>,
     /// Of so many steps, one is each of the rare ones.
     steps: u64,
     steps_between_crashes: u64,
@@ -200,7 +202,7 @@ impl Life {
             contents: vec![Vec::new()],
             first_content: 0,
             record_bytes_max: 1 << random.below(16),
-            has_one_length: random.below(2) == 0,
+            record_bytes: (random.below(2) == 0).then(|| 1 + random.below(2 * page_bytes)),
             steps: [10, 16, 96][random.below(3) as usize],
             steps_between_crashes: 1 << random.below(7),
             random,
@@ -214,7 +216,7 @@ impl Life {
 
     fn bytes(&mut self) -> Vec<u8> {
         let drawn = self.random.up_to(self.record_bytes_max);
-        let length = if self.has_one_length { self.record_bytes_max } else { drawn };
+        let length = self.record_bytes.unwrap_or(drawn);
         (0..length).map(|_| self.random.next() as u8).collect()
     }
 
@@ -222,6 +224,11 @@ impl Life {
     fn step(&mut self) -> bool {
         let number = self.random.below(self.processes.len() as u64) as usize;
         let mut process = self.processes[number].clone();
+        if let Some((point, durable)) = process.synced.take_if(|_| self.random.below(2) == 0) {
+            let learned = self.learn(&mut process.records, point, durable);
+            self.processes[number] = process;
+            return learned.is_ok();
+        }
         process.records.refresh(&self.drive).unwrap();
         let length = self.now().len() as u64;
         assert_eq!(process.records.length_bytes(), length, "what others have written is known");
@@ -256,7 +263,8 @@ impl Life {
         let (records, drive) = (&mut process.records, &self.drive);
         match self.random.below(self.steps) {
             0 => {
-                let length = self.random.below(content.len() as u64 * 9 / 8 + 600) as usize;
+                let drawn = self.random.below(content.len() as u64 * 9 / 8 + 600) as usize;
+                let length = if self.random.below(4) == 0 { 0 } else { drawn };
                 content.resize(length, 0);
                 records.set_length(drive, length as u64)
             }
