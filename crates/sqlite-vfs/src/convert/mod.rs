@@ -17,6 +17,7 @@ use flashgrain_layout::{Layout, open_page, seal_page};
 pub use error::Error;
 
 use crate::names;
+use crate::page_sums::is_for_locks;
 use error::io_error;
 use source::Source;
 
@@ -190,7 +191,8 @@ impl Target {
                 return Ok(held);
             }
             for (page, number) in chunk.chunks_exact_mut(page_bytes as usize).zip(at / page_bytes..pages) {
-                if !change(page, number * page_bytes) {
+                let offset = number * page_bytes;
+                if !is_for_locks(offset, page_bytes) && !change(page, offset) {
                     return Err(Error::Damaged { path: source_path, page: number + 1 });
                 }
             }

@@ -44,6 +44,7 @@ pub(super) const FCNTL_VFSNAME: c_int = 12;
 pub(super) const FCNTL_PRAGMA: c_int = 14;
 pub(super) const FCNTL_HAS_MOVED: c_int = 20;
 pub(super) const FCNTL_SYNC: c_int = 21;
+pub(super) const FCNTL_CKPT_DONE: c_int = 37;
 pub(super) const FCNTL_RESERVE_BYTES: c_int = 38;
 
 /// An operation of ours, which files of volumes know: two numbers that no other file has. SQLite leaves those from

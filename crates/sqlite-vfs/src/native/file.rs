@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use flashgrain_layout::Layout;
 
 use super::abi::{
-    FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_SYNC, FCNTL_VFSNAME, File, Functions, IOCAP_ATOMIC,
+    FCNTL_CKPT_DONE, FCNTL_PRAGMA, FCNTL_SIZE_HINT, FCNTL_SYNC, FCNTL_VFSNAME, File, Functions, IOCAP_ATOMIC,
     IOCAP_SUBPAGE_READ, IOERR, IOERR_SHORT_READ, IoMethods, LOCK_EXCLUSIVE, LOCK_NONE, NOMEM, OK,
     SYNC_NORMAL,
 };
@@ -362,8 +362,8 @@ unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *
             let mut hint = check!(physical(shape, unsafe { *argument.cast::<i64>() }));
             call!(lower, file_control, operation, std::ptr::from_mut(&mut hint).cast())
         }
-        // All of a transaction is written, and its journal is still there. With `synchronous = off`, no sync follows.
-        FCNTL_SYNC => {
+        // All of a transaction or checkpoint is written, and its journal or log is still there. With `synchronous = off`, no sync follows.
+        FCNTL_SYNC | FCNTL_CKPT_DONE => {
             check!(state.settle_pages(lower));
             call!(lower, file_control, operation, argument)
         }

@@ -7,7 +7,7 @@ use flashgrain_layout::Layout;
 use super::abi::{IOERR, IOERR_DATA, IOERR_SHORT_READ, IOERR_WRITE, LOCK_EXCLUSIVE, OK};
 use super::file::{State, overlay, physical};
 use super::lower::{Lower, call};
-use crate::page_sums::{HEADER_OF_DATABASE_BYTES, LOCK_BYTE};
+use crate::page_sums::{HEADER_OF_DATABASE_BYTES, is_for_locks};
 
 impl State {
     /// The layout, if pages have checksums.
@@ -104,7 +104,7 @@ impl State {
         })?;
         let mut page = vec![0; page_bytes];
         for offset in ranges.into_iter().flat_map(|range| range.step_by(page_bytes)) {
-            if (offset..offset + page_bytes as u64).contains(&LOCK_BYTE) {
+            if is_for_locks(offset, page_bytes as u64) {
                 continue;
             }
             let at = i64::try_from(offset).map_err(|_| IOERR)?;

@@ -41,7 +41,12 @@ const PAGE_BYTES_MAX: usize = 1 << 16;
 const OTHER_SIZE: &str = "SQLite has written pages of another size than the database has";
 
 /// The page with this byte is for locks: SQLite never reads or writes it.
-pub(crate) const LOCK_BYTE: u64 = 1 << 30;
+const LOCK_BYTE: u64 = 1 << 30;
+
+/// Whether a page is the one for locks. A change of the pages' size leaves anything there.
+pub(crate) fn is_for_locks(offset: u64, page_bytes: u64) -> bool {
+    (offset..offset.saturating_add(page_bytes)).contains(&LOCK_BYTE)
+}
 
 const CHECKSUM_BYTES: usize = PAGE_CHECKSUM_BYTES as usize;
 
@@ -340,6 +345,15 @@ mod tests {
         }
         sums.are_checked = false;
         sums.opened(&mut [1; 16], 500).unwrap();
+    }
+
+    #[test]
+    fn one_page_is_for_locks() {
+        for page_bytes in (9..=16).map(|shift| 1_u64 << shift) {
+            assert!(is_for_locks(1 << 30, page_bytes));
+            assert!(!is_for_locks((1 << 30) - page_bytes, page_bytes));
+            assert!(!is_for_locks((1 << 30) + page_bytes, page_bytes));
+        }
     }
 
     #[test]

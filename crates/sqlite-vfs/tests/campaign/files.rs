@@ -36,9 +36,12 @@ pub fn tape() -> Vec<Event> {
     FILES.with_borrow(|files| files.tape.clone())
 }
 
-/// A file's bytes, if it is there.
-pub fn content(name: &str) -> Option<Vec<u8>> {
-    FILES.with_borrow(|files| files.image.names.get(name).map(|inode| files.image.files[inode].clone()))
+/// What all databases hold.
+pub fn databases() -> Vec<Vec<u8>> {
+    FILES.with_borrow(|files| {
+        let names = files.image.names.iter().filter(|(name, _)| !name.contains('-'));
+        names.map(|(_, inode)| files.image.files[inode].clone()).collect()
+    })
 }
 
 /// What was asked of the VFS so far, but for looks at a file's content and identity.

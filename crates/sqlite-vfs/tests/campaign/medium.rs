@@ -11,7 +11,7 @@ use crate::files;
 use crate::tape::{Event, Image};
 
 /// Bytes of a volume.
-const VOLUME_BYTES: usize = 24 << 20;
+const VOLUME_BYTES: usize = 18 << 20;
 
 /// The kind of a medium, and the name by which it is found: SQLite's journals name each other by full paths.
 #[derive(Clone)]
@@ -25,6 +25,7 @@ pub enum Medium {
     /// The calling thread's, through this VFS.
     Files {
         vfs: &'static str,
+        name: String,
     },
     Volume {
         device: Arc<Recorded>,
@@ -54,16 +55,32 @@ impl Place {
         }
         let device = Recorded::new(vec![0; VOLUME_BYTES], self.members);
         drop(Volume::create(Arc::clone(&device) as _, VolumeOptions::default()).unwrap());
+        let medium = self.on(Arc::clone(&device));
+        // A directory of several sectors, which a cut may tear.
+        for number in 0..5 {
+            let long = format!("other-{number}-{}", "x".repeat(150));
+            open(&medium, &long, "plain").execute_batch("PRAGMA user_version = 1").unwrap();
+        }
+        drop(medium);
         Image { files: [(0, device.rewind())].into(), ..Image::default() }
+    }
+
+    /// The calling thread's files as they are, through this VFS.
+    pub fn files(&self, vfs: &'static str) -> Medium {
+        Medium::Files { vfs, name: self.name.clone() }
     }
 
     /// A medium with this content.
     pub fn holding(&self, image: Image) -> Medium {
         if self.members == 0 {
             files::load(image);
-            return Medium::Files { vfs: VFS_NAME };
+            return self.files(VFS_NAME);
         }
-        let device = Recorded::new(image.files.into_values().next().unwrap(), self.members);
+        self.on(Recorded::new(image.files.into_values().next().unwrap(), self.members))
+    }
+
+    /// The volume on a device.
+    fn on(&self, device: Arc<Recorded>) -> Medium {
         let volume = Volume::open(Arc::clone(&device) as _, VolumeOptions::default()).unwrap();
         mount(&self.name, volume).unwrap();
         Medium::Volume { device, name: self.name.clone() }
@@ -87,17 +104,16 @@ impl Medium {
     }
 
     pub fn uri(&self, database: &str, layout: &str) -> String {
-        match self {
-            Self::Files { .. } => format!("file:/{database}?layout={layout}"),
-            Self::Volume { name, .. } => format!("file:/{name}/{database}?layout={layout}"),
-        }
+        // Databases are told apart by their paths in the whole process.
+        let (Self::Files { name, .. } | Self::Volume { name, .. }) = self;
+        format!("file:/{name}/{database}?layout={layout}")
     }
 }
 
 /// Opens a database there.
 pub fn open(medium: &Medium, database: &str, layout: &str) -> Connection {
     let vfs = match medium {
-        Medium::Files { vfs } => vfs,
+        Medium::Files { vfs, .. } => vfs,
         Medium::Volume { .. } => DEVICE_VFS_NAME,
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
