@@ -45,6 +45,13 @@ pub(crate) struct Known {
     heads: u64,
 }
 
+impl Known {
+    /// Heads that were not written, or not all, say nothing, but may be on the drive.
+    pub(crate) fn after_failure(self) -> Self {
+        Self { heads: self.heads + 1, noted_pages: 0..0, ..self }
+    }
+}
+
 /// A moment before a synchronisation.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncPoint {

@@ -175,16 +175,26 @@ impl Records {
                 bytes[(page - begin) as usize..][..count.len()].copy_from_slice(&count);
             }
         }
+        let known = self.known.clone();
         if !self.pages.has_counts() {
             self.put_heads((begin / page_bytes) as usize, &mut bytes);
         }
         if let Err(error) = file.write_all_at(&bytes, self.first() + begin) {
             self.pages.truncate(before);
-            self.has_rest = !self.pages.has_counts();
+            self.known = known.after_failure();
+            // The first error is the one to be told. Without this, the next write does the same.
+            let is_undone = self.undo(file).is_ok();
+            self.has_rest = !is_undone && !self.pages.has_counts();
             return Err(error);
         }
         self.last = bytes.split_off((self.pages.last_page() - begin) as usize);
         Ok(())
+    }
+
+    /// Puts the last page back as it was before a write that failed in its middle, for others to find it.
+    fn undo(&self, file: &impl Storage) -> Result<()> {
+        file.write_all_at(&self.last, self.first() + self.pages.last_page())?;
+        file.set_len(self.first() + self.pages.physical_length())
     }
 
     /// Reads from a logical offset on; fewer bytes than asked for at the end. It returns how many.

@@ -56,11 +56,13 @@ struct Drive {
     state: RefCell<State>,
     /// Requests until power fails.
     requests_left: Cell<u64>,
+    /// The next write stops at a sector in its middle, as on a full drive.
+    is_full: Cell<bool>,
 }
 
 impl Default for Drive {
     fn default() -> Self {
-        Self { state: RefCell::default(), requests_left: Cell::new(u64::MAX) }
+        Self { state: RefCell::default(), requests_left: Cell::new(u64::MAX), is_full: Cell::new(false) }
     }
 }
 
@@ -88,6 +90,12 @@ impl Storage for Drive {
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.request()?;
+        if self.is_full.take() {
+            let middle = sectors(offset as usize, bytes.len()).len() / 2;
+            let (from, _) = sectors(offset as usize, bytes.len())[middle];
+            self.write_all_at(&bytes[..from], offset)?;
+            return Err(ErrorKind::StorageFull.into());
+        }
         let mut state = self.state.borrow_mut();
         apply(&mut state.now, offset as usize, bytes);
         state.changes.push(Change::Write { at: offset as usize, bytes: bytes.to_vec() });
@@ -285,6 +293,20 @@ impl Life {
                 records.sync(drive)?;
                 self.acknowledge(self.first_content + self.contents.len() - 1);
                 Ok(())
+            }
+            5 => {
+                let bytes = self.bytes();
+                // What an append does before its own write has room.
+                let length = process.records.length_bytes();
+                process.records.write_at(&self.drive, b"", length)?;
+                self.drive.is_full.set(true);
+                // A crash may come before it is undone.
+                self.contents.push([&content[..], &bytes[..]].concat());
+                match process.records.append(&self.drive, &bytes) {
+                    // Power may fail while it is undone.
+                    Err(error) if error.kind() == ErrorKind::StorageFull => self.drive.request(),
+                    other => other,
+                }
             }
             _ => {
                 let bytes = self.bytes();
