@@ -7,5 +7,6 @@
 pub mod campaign;
 pub mod isolation;
 pub mod media;
+pub mod swarm;
 pub mod tokens;
 pub mod world;

@@ -13,9 +13,10 @@ use flashgrain::IndexKind;
 use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
 use flashgrain_simtest::campaign::{
-    Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Histories, Hunt, InBlocks,
-    Inside, Kind, Listing, Lives, Nth, OfKind, Report, Rot, Tokens, Trial, run, shrink,
+    AnyKind, Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Histories, Hunt,
+    InBlocks, Inside, Kind, Listing, Lives, Nth, OfKind, Report, Rot, Swarm, Tokens, Trial, run, shrink,
 };
+use flashgrain_simtest::swarm::Feature;
 use flashgrain_simtest::world::Habits;
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -76,9 +77,26 @@ enum Command {
     /// Move tokens between places by transactions and bulk removals, through restarts and power cuts; a case
     /// is a run of three lives.
     Tokens(Length),
+    /// Draw everything: the features that a store has, what is done to it and how it is read again; cases are
+    /// stores with their lives. The end prints the features that were drawn, and the pairs that met.
+    Swarm {
+        /// Without these features.
+        #[arg(long, value_delimiter = ',', value_parser = parse_feature)]
+        without: Vec<Feature>,
+        /// With these features.
+        #[arg(long, value_delimiter = ',', value_parser = parse_feature)]
+        with: Vec<Feature>,
+        #[command(flatten)]
+        length: Length,
+    },
     /// Plant known bugs in the store, one at a time, and see whether the campaigns find them; exit code 1 if
     /// one is not found.
     Bugs(Planting),
+}
+
+fn parse_feature(name: &str) -> Result<Feature, String> {
+    let names = || Feature::ALL.iter().map(|feature| feature.name()).collect::<Vec<_>>().join(", ");
+    Feature::named(name).ok_or_else(|| format!("use one of {}", names()))
 }
 
 fn parse_kind(name: &str) -> Result<Kind, String> {
@@ -117,6 +135,9 @@ struct Length {
     /// Threads; one per core unless given.
     #[arg(long)]
     jobs: Option<usize>,
+    /// Hours after which no more cases begin; with this, however many there were.
+    #[arg(long, conflicts_with = "cases")]
+    hours: Option<f64>,
     /// Kind of the trees.
     #[arg(long, value_enum, default_value_t = Trees::Btree)]
     trees: Trees,
@@ -135,16 +156,19 @@ enum Trees {
     BeTree,
     /// B+-trees whose nodes are in blocks.
     Blocks,
+    /// These four kinds, in turn of the seeds.
+    Mixed,
 }
 
 impl Trees {
-    fn of(self, campaign: impl Campaign + 'static) -> Box<dyn Campaign> {
+    fn of<C: Campaign + 'static>(self, campaign: impl Fn() -> C) -> Box<dyn Campaign> {
         match self {
-            Self::Btree => Box::new(campaign),
-            Self::AppendOnly => Box::new(OfKind::new(IndexKind::AppendOnly, campaign)),
-            Self::Lsm => Box::new(OfKind::new(IndexKind::Lsm, campaign)),
-            Self::BeTree => Box::new(OfKind::new(IndexKind::BeTree, campaign)),
-            Self::Blocks => Box::new(InBlocks::new(campaign)),
+            Self::Mixed => Box::new(AnyKind::new(campaign)),
+            Self::Btree => Box::new(campaign()),
+            Self::AppendOnly => Box::new(OfKind::new(IndexKind::AppendOnly, campaign())),
+            Self::Lsm => Box::new(OfKind::new(IndexKind::Lsm, campaign())),
+            Self::BeTree => Box::new(OfKind::new(IndexKind::BeTree, campaign())),
+            Self::Blocks => Box::new(InBlocks::new(campaign())),
         }
     }
 }
@@ -164,26 +188,29 @@ fn parse_count(text: &str) -> Result<u64, String> {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().campaign {
-        Command::Crash(length) => play(Crash::default(), &length),
-        Command::Nth(length) => play(Nth::default(), &length),
-        Command::Inside(length) => play(Inside::default(), &length),
-        Command::Rot { every, length } => play(Rot::every(every), &length),
+        Command::Crash(length) => play(Crash::default, &length),
+        Command::Nth(length) => play(Nth::default, &length),
+        Command::Inside(length) => play(Inside::default, &length),
+        Command::Rot { every, length } => play(|| Rot::every(every), &length),
         Command::Faults { only, length } => {
             let kinds = if only.is_empty() { Kind::ALL.to_vec() } else { only };
-            play_all(kinds.into_iter().map(|kind| length.trees.of(Faults::new(kind))).collect(), &length)
+            play_all(kinds.into_iter().map(|kind| length.trees.of(|| Faults::new(kind))).collect(), &length)
         }
-        Command::Lives(length) => play(Lives::default(), &length),
-        Command::Errors(length) => play(Errors { habits: None }, &length),
-        Command::Decay(length) => play(Decay::default(), &length),
-        Command::Counting(length) => play(Counting, &length),
-        Command::Isolation(length) => play(Histories, &length),
-        Command::Listing(length) => play(Listing, &length),
-        Command::Tokens(length) => play(Tokens, &length),
+        Command::Lives(length) => play(Lives::default, &length),
+        Command::Errors(length) => play(|| Errors { habits: None }, &length),
+        Command::Decay(length) => play(Decay::default, &length),
+        Command::Counting(length) => play(|| Counting, &length),
+        Command::Isolation(length) => play(|| Histories, &length),
+        Command::Listing(length) => play(|| Listing, &length),
+        Command::Tokens(length) => play(|| Tokens, &length),
+        Command::Swarm { without, with, length } => {
+            play_all(vec![Box::new(Swarm { without, with })], &length)
+        }
         Command::Bugs(planting) => plant(&planting),
     }
 }
 
-fn play(campaign: impl Campaign + 'static, length: &Length) -> anyhow::Result<ExitCode> {
+fn play<C: Campaign + 'static>(campaign: impl Fn() -> C, length: &Length) -> anyhow::Result<ExitCode> {
     play_all(vec![length.trees.of(campaign)], length)
 }
 
@@ -209,10 +236,15 @@ fn plant(planting: &Planting) -> anyhow::Result<ExitCode> {
 fn play_all(campaigns: Vec<Box<dyn Campaign>>, length: &Length) -> anyhow::Result<ExitCode> {
     let (stop, running) = (Arc::new(AtomicBool::new(false)), Running::default());
     stop_at_signals(&stop, &running)?;
+    let end_s = length.hours.map(|hours| calendar_seconds() + (hours * 3600.0) as u64);
+    let is_over = || end_s.is_some_and(|end_s| calendar_seconds() >= end_s);
     let mut all_kept = true;
     for campaign in &campaigns {
         let watched = Watched { campaign: campaign.as_ref(), running: &running };
-        all_kept &= play_one(&watched, length, &stop)?;
+        all_kept &= play_one(&watched, length, &stop, &is_over)?;
+        if is_over() {
+            break;
+        }
         if stop.load(Ordering::Relaxed) {
             return Ok(ExitCode::from(130));
         }
@@ -273,20 +305,43 @@ impl Campaign for Watched<'_> {
         self.running.lock().remove(&(self.name(), seed));
         played
     }
+
+    fn smaller(&self, failure: &Failure) -> Option<Failure> {
+        self.campaign.smaller(failure)
+    }
+
+    fn summary(&self, seeds: std::ops::Range<u64>) -> String {
+        self.campaign.summary(seeds)
+    }
 }
 
 /// Whether all promises were kept.
-fn play_one(campaign: &dyn Campaign, length: &Length, stop: &AtomicBool) -> anyhow::Result<bool> {
+fn play_one(
+    campaign: &dyn Campaign,
+    length: &Length,
+    stop: &AtomicBool,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> anyhow::Result<bool> {
     let jobs = length.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let extent = Extent { seed: length.seed, cases: length.cases, jobs: jobs.max(1) };
+    let cases = if length.hours.is_some() { u64::MAX } else { length.cases };
+    let extent = Extent { seed: length.seed, cases, jobs: jobs.max(1) };
     let began_s = calendar_seconds();
-    let progress = Progress::new(campaign.name(), length.cases);
-    let report = run(campaign, &extent, stop, &|report| progress.show(report));
+    let progress = Progress::new(campaign.name(), cases);
+    let report = run(campaign, &extent, stop, &|report| {
+        progress.show(report);
+        if is_over() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
     progress.bar.finish_and_clear();
     let (seeds, seconds) = (report.seeds, calendar_seconds().saturating_sub(began_s));
     let mut out = io::stdout().lock();
     let last = length.seed + seeds.saturating_sub(1);
     writeln!(out, "{}: {}; seeds {} to {last}, {seconds} s", campaign.name(), report.counts, length.seed)?;
+    let summary = campaign.summary(length.seed..length.seed + seeds);
+    if !summary.is_empty() {
+        writeln!(out, "{summary}")?;
+    }
     let Some(failure) = report.failure else { return Ok(true) };
     writeln!(out, "FAILED: {failure}")?;
     let small = shrink(campaign, failure);

@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flashgrain::{CpuCosts, Simulated};
-use flashgrain_ssdsim::fault::{PowerCut, Survivors, Tear};
 use flashgrain_ssdsim::{Image, SimDevice};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::compare::{Found, compare};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::life::{begin, work_on};
-use crate::media::Tape;
-use crate::world::{Habits, Shape, Shared, drive, small};
+use crate::media::{Tape, random_cut};
+use crate::world::{Habits, Shape, Shared, drive, quietly, small};
 
 /// See the module.
 pub struct Base {
@@ -25,21 +24,6 @@ pub struct Base {
     pub image: Image,
     /// History of the commits.
     pub shared: Shared,
-}
-
-/// Anything that a power cut can do.
-pub fn random_cut(random: &mut Pcg64) -> PowerCut {
-    let survivors =
-        [Survivors::None, Survivors::All, Survivors::Random, Survivors::Random, Survivors::First(2)];
-    let unit_bytes = [512, 4096][random.random_range(0..2)];
-    let tear =
-        [Tear::Whole, Tear::Prefix { unit_bytes }, Tear::Shorn { unit_bytes }][random.random_range(0..3)];
-    PowerCut {
-        survivors: survivors[random.random_range(0..survivors.len())].clone(),
-        tear,
-        in_flight: random.random_bool(0.5),
-        seed: random.random(),
-    }
 }
 
 impl Base {

@@ -7,11 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use flashgrain::IndexKind;
 use flashgrain::testing::{Bug, Finder};
 
-use super::counts::Counts;
 use super::run::Campaign;
 use super::{Counting, Crash, Decay, Errors, Failure, Histories, InBlocks, Listing, Lives, OfKind, Tokens};
 use crate::media::Choices;
-use crate::world::Habits;
+use crate::world::{Counts, Habits};
 
 /// Extent of the search for a planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,9 @@ use flashgrain::{CpuCosts, Db, Error, ErrorKind, Readable, Simulated, Tree};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::run::Campaign;
-use crate::world::{Habits, Shape, drive, small};
+use crate::world::{CASES, Counts, Habits, Shape, drive, quietly, small};
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,13 +9,12 @@ use rand_pcg::Pcg64;
 
 use super::checked_states::CheckedStates;
 use super::compare::{Found, compare};
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::life::{Life, device_use_of};
 use super::run::Campaign;
 use super::trace::trace;
 use crate::media::{Choice, Choices, Disk, Event, Moment, Recorder, Tape, Timeline};
-use crate::world::{Content, Habits, Shape, Shared, same, small};
+use crate::world::{CASES, Content, Counts, Habits, Shape, Shared, quietly, same, small};
 
 /// How crash states are drawn, and those that were looked at.
 pub struct Crash {

@@ -12,12 +12,11 @@ use flashgrain_device::Device;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::life::work_on;
 use super::run::Campaign;
 use crate::media::{Choice, Disk, Moment, Recorder, SECTOR_BYTES, Tape, Timeline};
-use crate::world::{Change, Content, Habits, Shape, Shared, drive, same, small};
+use crate::world::{CASES, Change, Content, Counts, Habits, Shape, Shared, drive, quietly, same, small};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]

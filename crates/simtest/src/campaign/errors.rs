@@ -14,13 +14,12 @@ use flashgrain_ssdsim::fault::{
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::counts::{CASES, Counts};
 use super::crash::look_at;
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::life::begin;
 use super::run::Campaign;
 use crate::media::{Moment, Tape};
-use crate::world::{Habits, Shape, Shared, Stop, drive, small};
+use crate::world::{CASES, Counts, Habits, Shape, Shared, Stop, drive, quietly, small};
 
 /// See the module.
 pub struct Errors {

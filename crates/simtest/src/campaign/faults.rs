@@ -9,14 +9,14 @@ use flashgrain::{CpuCosts, Error, ErrorKind, JoinHandle, Simulated};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::base::{Base, random_cut};
+use super::base::Base;
 use super::compare::{Found, compare};
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::kind::{Allowed, Kind};
 use super::life::begin;
 use super::run::Campaign;
-use crate::world::{Habits, Shared, Stop, small};
+use crate::media::random_cut;
+use crate::world::{CASES, Counts, Habits, Shared, Stop, quietly, small};
 
 /// One kind of fault.
 pub struct Faults {

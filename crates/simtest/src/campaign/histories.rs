@@ -1,10 +1,9 @@
 //! Isolation: histories of concurrent transactions, with and without crashes, judged by their reads.
 
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::run::Campaign;
 use crate::isolation::{Judgement, Shape, crashing, simulated};
-use crate::world::Habits;
+use crate::world::{CASES, Counts, Habits, quietly};
 
 /// See the module. A case is a history.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,10 +2,9 @@
 
 use flashgrain::testing::{TreesOf, trees_in_blocks};
 
-use super::counts::Counts;
 use super::failure::Failure;
 use super::run::Campaign;
-use crate::world::Habits;
+use crate::world::{Counts, Habits};
 
 /// Blocks of a node: of the largest, the smallest cache has room for eight.
 const BLOCKS: [u32; 2] = [2, 4];

@@ -9,13 +9,12 @@ use flashgrain::testing::Trouble;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::counts::{CASES, Counts};
 use super::failure::Failure;
 use super::nth::{Life, Nth, Start};
 use super::paths::Paths;
 use super::run::Campaign;
 use crate::media::FailPlan;
-use crate::world::Habits;
+use crate::world::{CASES, Counts, Habits};
 
 /// See the module. A case is an occasion for one kind of trouble, of those that a life has.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use flashgrain_ssdsim::fault::{Discarded, Fault, FaultKind, FlushLoss, Operation
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::base::random_cut;
+use crate::media::random_cut;
 
 macro_rules! kinds {
     ($($(#[doc = $what:literal])+ $kind:ident: $name:literal;)*) => {

@@ -5,10 +5,9 @@ use std::fmt;
 use flashgrain::IndexKind;
 use flashgrain::testing::trees_of;
 
-use super::counts::Counts;
 use super::failure::Failure;
 use super::run::Campaign;
-use crate::world::{BeTrees, Habits, LsmTrees};
+use crate::world::{BeTrees, Counts, Habits, LsmTrees};
 
 /// Plays a campaign with trees of a kind: see [`TreesOf`](flashgrain::testing::TreesOf). How LSM-trees
 /// and Bε-trees are kept, and how long the segments of stores with LSM-trees are, is drawn from the seed.

@@ -9,11 +9,10 @@ use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Repeat, Trigger};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::counts::Counts;
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::faults::outcomes;
 use crate::media::{Event, Recorder, Tape};
-use crate::world::{Habits, Shape, Shared, Stop, Work, check, drive, look, small};
+use crate::world::{Counts, Habits, Shape, Shared, Stop, Work, check, drive, look, quietly, small};
 
 /// See the module.
 pub struct Life {

@@ -7,11 +7,10 @@ use flashgrain::{CpuCosts, Db, Durability, Error, Simulated};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::run::Campaign;
 use crate::media::Disk;
-use crate::world::{Habits, Shape, drive, segments_for, small};
+use crate::world::{CASES, Counts, Habits, Shape, drive, quietly, segments_for, small};
 
 /// See the module. A case is a store in which some backups are made.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,13 +6,12 @@ use flashgrain_device::Device;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::counts::{CASES, Counts};
 use super::crash::{look_at, open};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::life::{Life, work_on};
 use super::run::Campaign;
 use crate::media::{Choice, Choices, Disk, Event, Moment, Recorder, Tape, Timeline};
-use crate::world::{Habits, Shape, Shared};
+use crate::world::{CASES, Counts, Habits, Shape, Shared, quietly};
 
 /// See the module.
 pub struct Lives {

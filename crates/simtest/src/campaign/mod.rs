@@ -1,11 +1,11 @@
 //! Campaigns: tests of stores under crashes, faults and load.
 
+mod any_kind;
 mod base;
 mod bugs;
 mod checked_states;
 mod compare;
 mod counting;
-mod counts;
 mod crash;
 mod decay;
 mod errors;
@@ -24,19 +24,22 @@ mod paths;
 mod rot;
 mod run;
 mod shrink;
+mod swarm;
 mod tokens;
 mod trace;
 
-pub use base::{Base, random_cut};
+pub use crate::media::random_cut;
+pub use crate::world::{CASES, Counts, quietly};
+pub use any_kind::AnyKind;
+pub use base::Base;
 pub use bugs::{Hunt, Trial};
 pub use checked_states::CheckedStates;
 pub use compare::{Found, compare};
 pub use counting::Counting;
-pub use counts::{CASES, Counts};
 pub use crash::Crash;
 pub use decay::Decay;
 pub use errors::Errors;
-pub use failure::{Failure, quietly};
+pub use failure::Failure;
 pub use faults::Faults;
 pub use histories::Histories;
 pub use in_blocks::InBlocks;
@@ -50,4 +53,5 @@ pub use nth::Nth;
 pub use rot::Rot;
 pub use run::{Campaign, Extent, Report, run};
 pub use shrink::shrink;
+pub use swarm::Swarm;
 pub use tokens::Tokens;

@@ -11,13 +11,12 @@ use rand_pcg::Pcg64;
 
 use super::base::Base;
 use super::compare::{Found, compare};
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::faults::outcomes;
 use super::life::begin;
 use super::run::Campaign;
 use crate::media::{Disk, FailPlan, Tape, Way};
-use crate::world::{Habits, Shape, Shared, Work, small};
+use crate::world::{CASES, Counts, Habits, Shape, Shared, Work, quietly, small};
 
 /// See the module. A case is a request and a way to fail.
 #[derive(Default)]

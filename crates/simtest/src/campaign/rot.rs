@@ -9,13 +9,12 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::compare::{Found, compare};
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::faults::is_typed;
 use super::life::work_on;
 use super::run::Campaign;
 use crate::media::{Disk, SECTOR_BYTES, Tape};
-use crate::world::{Habits, Shape, Shared, small};
+use crate::world::{CASES, Counts, Habits, Shape, Shared, quietly, small};
 
 /// See the module. A seed is a sector, and a case one of its bits. Sectors are counted through one store
 /// after the other: every second one was closed, the others were left as a kill leaves them when all is

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::counts::Counts;
 use super::failure::Failure;
-use crate::world::Habits;
+use crate::world::{Counts, Habits};
 
 /// Something to do to stores, again and again, each time with another seed.
 pub trait Campaign: Sync {
@@ -24,6 +23,16 @@ pub trait Campaign: Sync {
     /// # Errors
     /// The first promise that was broken.
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure>;
+
+    /// A smaller case that fails as `failure` does, if the campaign has a way of its own to look for one.
+    fn smaller(&self, _failure: &Failure) -> Option<Failure> {
+        None
+    }
+
+    /// Description of the cases of some seeds, for the end of a report; empty if there is nothing to say.
+    fn summary(&self, _seeds: std::ops::Range<u64>) -> String {
+        String::new()
+    }
 }
 
 /// How much.

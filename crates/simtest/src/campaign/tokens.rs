@@ -1,10 +1,9 @@
 //! Tokens that are moved between places by transactions and bulk removals, through restarts and power cuts.
 
-use super::counts::{CASES, Counts};
-use super::failure::{Failure, quietly};
+use super::failure::Failure;
 use super::run::Campaign;
 use crate::tokens::simulated;
-use crate::world::Habits;
+use crate::world::{CASES, Counts, Habits, quietly};
 
 /// See the module. A case is a run of three lives.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,7 @@
 //! Drives: one that records its requests, and one that holds the state after a power cut.
 
 mod choice;
+mod cut;
 mod disk;
 mod failing;
 mod recorder;
@@ -8,6 +9,7 @@ mod tape;
 mod timeline;
 
 pub use choice::{Choice, Choices, Tear};
+pub use cut::random_cut;
 pub use disk::Disk;
 pub use failing::{FailPlan, Way};
 pub use recorder::Recorder;

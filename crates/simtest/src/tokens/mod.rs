@@ -33,4 +33,5 @@ mod streams;
 mod token_keys;
 mod work;
 
+pub(crate) use leaks::no_orphans;
 pub use run::{simulated, threads};

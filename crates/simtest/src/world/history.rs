@@ -1,12 +1,16 @@
 //! Commits of a store, by the numbers that the log gave.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, Range, RangeInclusive};
+use std::ops::{Bound, RangeBounds, RangeInclusive};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flashgrain::testing::{TaskKey, observe, task_key};
 
+use super::operands::applied;
 use crate::media::{Disk, Event, Tape};
+
+/// A range of keys, from one bound to another.
+pub type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// One change of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +21,9 @@ pub enum Change {
     Drop(String),
     /// A tree gets a new name, which none had.
     Rename(String, String),
-    /// A tree loses all keys from one on up to, and without, another.
-    Clear(String, Range<Vec<u8>>),
-    /// Bytes are appended to the value of a key of a tree, by the tree's merge operator.
+    /// A tree loses all keys of a range.
+    Clear(String, KeyRange),
+    /// An operand is written over the value of a key of a tree: see [`applied`].
     Merge(String, Vec<u8>, Vec<u8>),
     /// A key of a tree gets a value, or loses it.
     Write(String, Vec<u8>, Option<Vec<u8>>),
@@ -65,8 +69,10 @@ impl Change {
                 }
             }
             Self::Merge(tree, key, operand) => {
-                if let Some(tree) = content.get_mut(tree) {
-                    tree.entry(key.clone()).or_default().extend_from_slice(operand);
+                if let Some(tree) = content.get_mut(tree)
+                    && let Some(value) = applied(tree.remove(key), operand)
+                {
+                    tree.insert(key.clone(), value);
                 }
             }
             // A write to a tree that another task dropped meanwhile changes nothing.

@@ -1,7 +1,7 @@
 //! Tasks that use a store as programs would, and compare its answers with the history.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use flashgrain::testing::{Small, blocks_of_trees, commit_of, kind_of_trees};
 use flashgrain::{
@@ -489,7 +489,8 @@ impl Work {
         let clears = keeps_versions() && one < other;
         let range = one.clone().min(other.clone())..one.max(other);
         if clears {
-            let change = Change::Clear(tree.name().to_owned(), range.clone());
+            let cleared = (Bound::Included(range.start.clone()), Bound::Excluded(range.end.clone()));
+            let change = Change::Clear(tree.name().to_owned(), cleared);
             return self.shared.commit(vec![change], true, || tree.clear_range(range));
         }
         let mut transaction = self.db.begin()?;

@@ -116,7 +116,7 @@ impl Prepared {
             let bytes = layout.log.end_bytes();
             devices.device(Role::Log).grow(bytes).map_err(|error| of_device(error, &[]))?;
         }
-        let id = overrides.small.as_ref().map_or_else(new_store_id, |(_, id)| *id);
+        let id = overrides.id.unwrap_or_else(new_store_id);
         let new = Some(New { id, layout, decisions, made });
         Ok(Self { devices, options, may_grow: site.may_grow(), read_only: false, new })
     }

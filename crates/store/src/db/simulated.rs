@@ -80,10 +80,7 @@ impl Simulated {
     /// Runs `work` as a task, and all others meanwhile, until it ends. It panics as it does.
     pub fn run<T: Send + 'static>(&mut self, work: impl FnOnce(&Db) -> T + Send + 'static) -> T {
         let task = self.spawn(work);
-        while !task.is_finished() {
-            let goes_on = self.harness.turn();
-            assert!(goes_on || task.is_finished(), "the task waits for something that nobody is going to do");
-        }
+        self.harness.run_until_finished(&task);
         task.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 
@@ -127,6 +124,14 @@ impl Simulated {
     /// instead of everyone in turn: one of very many interleavings, the same one for the same seed.
     pub fn set_schedule(&mut self, seed: u64) {
         self.harness.set_schedule(seed);
+    }
+
+    /// From now on, [`Simulated::run`] panics if its task takes more turns of the workers than this: something
+    /// goes on for ever.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn set_turns_max(&mut self, turns: u64) {
+        self.harness.set_turns_max(turns);
     }
 
     /// From now on processors cost this.

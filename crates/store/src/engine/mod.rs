@@ -244,15 +244,19 @@ impl Engine {
 
     /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for
     /// another time.
-    fn sweep_soon(&self) {
+    pub(super) fn sweep_soon(&self) {
         if !self.trees.has_dropped() || !self.sweeping.begin() {
             return;
         }
         let (trees, overflow_values, sweeping) =
             (Arc::clone(&self.trees), Arc::clone(&self.overflow_values), Arc::clone(&self.sweeping));
+        let transactions = Arc::clone(&self.parts.transactions);
         self.executor.spawn(move || {
             // A tree that could not be freed is freed at the next opening.
-            let free = |tree: Tree| trees.free(&tree, &|reference| overflow_values.free(reference));
+            let free = |tree: Tree| {
+                transactions.forget_unused(tree.id);
+                trees.free(&tree, &|reference| overflow_values.free(reference))
+            };
             sweeping.finish(|| trees.abandoned().pop(), free);
         });
     }
@@ -262,6 +266,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Full`] if there is no room for one; [`Error::Poisoned`].
     pub fn checkpoint(&self) -> Result<(), Error> {
+        self.sweep_soon();
         self.checkpointer.checkpoint()
     }
 

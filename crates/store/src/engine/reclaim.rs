@@ -29,6 +29,10 @@ impl Engine {
             let withheld: HashSet<PageId> = self.parts().pool.withheld.pages().into_iter().collect();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
             let is_freed = self.sweeping.is_under_way() || self.trees.has_dropped();
+            if is_freed {
+                // A tree whose last handle went after it was dropped.
+                self.sweep_soon();
+            }
             if is_written || is_freed || self.overflow_values.is_freeing() {
                 return Ok(None);
             }

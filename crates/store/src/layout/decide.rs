@@ -20,8 +20,10 @@ pub(crate) struct Overrides {
     pub node_bytes: Option<u32>,
     pub sync_method: Option<SyncMethod>,
     pub placement: Option<Placement>,
-    /// Everything, and the store's id.
-    pub small: Option<(Layout, crate::store_id::StoreId)>,
+    /// Everything.
+    pub small: Option<Layout>,
+    /// The store's id; random unless given.
+    pub id: Option<crate::store_id::StoreId>,
 }
 
 /// Input of [`decide`]: the profile, the devices' geometry and limits.
@@ -102,7 +104,7 @@ struct Draft<'a> {
 /// # Errors
 /// [`Error::Options`] if an override, or the device, cannot be.
 pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout, Vec<Decision>), Error> {
-    if let Some((layout, _)) = &wanted.small {
+    if let Some(layout) = &wanted.small {
         return Ok((layout.clone(), Vec::new()));
     }
     let mut draft = Draft { profile: ground.profile, decisions: Vec::new() };

@@ -283,6 +283,8 @@ impl Pool {
     /// only dirty pages could give, the reason why these cannot be written.
     #[inline]
     pub fn read(&self, id: PageId, access: Access) -> Result<OptimisticGuard<'_>, Error> {
+        #[cfg(any(test, feature = "testing"))]
+        crate::task::progress::step();
         if trouble!(Page) {
             return Err(Error::Io { doing: format!("read page {}", id.0), errno: libc::EIO });
         }

@@ -60,6 +60,9 @@ pub(super) struct TaskSlot {
     pub class: Cell<Class>,
     /// The task's job, until the task begins.
     pub job: Cell<Option<Job>>,
+    /// Address at which its stack ends.
+    #[cfg(any(test, feature = "testing"))]
+    pub stack_limit: usize,
     /// Borrowed while it runs.
     pub coroutine: RefCell<TaskCoroutine>,
 }

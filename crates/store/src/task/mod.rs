@@ -25,6 +25,8 @@ mod executor;
 mod join;
 mod mailbox;
 mod park;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod progress;
 mod schedule;
 mod scheduler;
 mod stack;

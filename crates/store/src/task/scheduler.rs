@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use corosensei::CoroutineResult;
+#[cfg(any(test, feature = "testing"))]
+use corosensei::stack::Stack as _;
 
 use super::Class;
 use super::core::{Core, Pause, TaskCoroutine, TaskId, TaskSlot, TaskState, catch, serve};
@@ -199,6 +201,8 @@ impl Scheduler {
     fn new_slot(&mut self) -> std::io::Result<u32> {
         let core = Rc::clone(&self.core);
         let stack = TaskStack::new(core.slots.borrow().len())?;
+        #[cfg(any(test, feature = "testing"))]
+        let stack_limit = stack.limit().get();
         let coroutine = TaskCoroutine::with_stack(stack, move |yielder, ()| serve(&core, yielder));
         let mut slots = self.core.slots.borrow_mut();
         slots.push(Rc::new(TaskSlot {
@@ -206,6 +210,8 @@ impl Scheduler {
             state: Cell::new(TaskState::Free),
             class: Cell::new(Class::Foreground),
             job: Cell::new(None),
+            #[cfg(any(test, feature = "testing"))]
+            stack_limit,
             coroutine: RefCell::new(coroutine),
         }));
         Ok((slots.len() - 1) as u32)
@@ -215,7 +221,11 @@ impl Scheduler {
     fn resume(&mut self, index: u32) {
         let slot = Rc::clone(&self.core.slots.borrow()[index as usize]);
         self.core.current.set(Some(TaskId { index, generation: slot.generation.get() }));
+        #[cfg(any(test, feature = "testing"))]
+        super::progress::begin(slot.stack_limit);
         let result = slot.coroutine.borrow_mut().resume(());
+        #[cfg(any(test, feature = "testing"))]
+        super::progress::begin(0);
         self.core.current.set(None);
         if !matches!(result, CoroutineResult::Yield(Pause::Task)) {
             slot.generation.set(slot.generation.get().wrapping_add(1));

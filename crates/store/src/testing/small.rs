@@ -91,13 +91,20 @@ impl Small {
 impl Builder {
     /// Creates or opens a store of this shape on its device, with one worker.
     pub fn small(mut self, small: &Small) -> Self {
-        self.overrides.small = Some((small.layout(), StoreId(small.id)));
+        self = self.store_id(small.id);
+        self.overrides.small = Some(small.layout());
         self.options.cache_bytes_min = BUDGET_BYTES_MIN;
         self.options.growth_segments = Small::GROWTH_SEGMENTS;
         self.cache_bytes(small.cache_bytes)
             .recovery_log_bytes(small.recovery_log_bytes)
             .workers(1)
             .durability(Durability::Sync)
+    }
+
+    /// The id of a new store, so that the same work leaves the same bytes.
+    pub fn store_id(mut self, id: [u8; 16]) -> Self {
+        self.overrides.id = Some(StoreId(id));
+        self
     }
 
     /// Of a store under [`Simulated`](crate::Simulated): workers whose queue fails as a whole step again, as

@@ -84,7 +84,11 @@ impl Indexes for AllIndexes {
     }
 
     fn withdraw(&self, end_bytes: u64) -> Result<(), Error> {
-        self.with_own_versions().iter().try_for_each(|index| index.withdraw(end_bytes))
+        self.with_own_versions().iter().try_for_each(|index| match index.withdraw(end_bytes) {
+            // Its tree was dropped meanwhile.
+            Err(Error::Closed) => Ok(()),
+            ended => ended,
+        })
     }
 
     fn stop(&self) -> Result<(), Error> {

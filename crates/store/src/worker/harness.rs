@@ -21,6 +21,8 @@ pub(crate) struct Harness {
     costs: CpuCosts,
     /// Consecutive failed steps that a worker may have.
     step_retries: u32,
+    /// Turns within which a task that is waited for has to end.
+    turns_max: u64,
     /// Turns in which some worker did something.
     busy_turns: u64,
     schedule: Schedule,
@@ -167,6 +169,7 @@ impl Harness {
             devices: devices.clone(),
             costs,
             step_retries: 0,
+            turns_max: u64::MAX,
             busy_turns: 0,
             schedule: Schedule::default(),
             guests: Vec::new(),
@@ -182,6 +185,12 @@ impl Harness {
     /// From now on, a worker that fails to step does so again, but not more often than this in a row.
     pub fn set_step_retries(&mut self, retries: u32) {
         self.step_retries = retries;
+    }
+
+    /// From now on, a task that is waited for has to end within so many turns.
+    #[cfg(feature = "testing")]
+    pub fn set_turns_max(&mut self, turns: u64) {
+        self.turns_max = turns;
     }
 
     /// From now on, it is drawn from `seed` in which order workers step, which ready task of theirs runs next
@@ -216,11 +225,22 @@ impl Harness {
     /// does, and if it can never end.
     pub fn run<T: Send + 'static>(&mut self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let handle = self.spawn(0, job);
+        self.run_until_finished(&handle);
+        handle.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Runs all tasks until this one ends.
+    ///
+    /// # Panics
+    /// If that never comes.
+    pub fn run_until_finished<T>(&mut self, handle: &JoinHandle<T>) {
+        let mut turns = 0;
         while !handle.is_finished() {
             let goes_on = self.turn();
+            turns += 1;
+            assert!(turns < self.turns_max, "a task does not end, and others go on for ever");
             assert!(goes_on || handle.is_finished(), "all {} tasks wait for each other", self.unfinished());
         }
-        handle.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Runs until every task has ended or waits for something that nobody is going to do, and nothing is in
