@@ -62,6 +62,6 @@ unsafe extern "C" fn in_child() {
             own.entry(Arc::as_ptr(before)).or_insert_with(|| Arc::new(before.inherited(shared.clone())));
         mem::forget(mem::replace(before, anew.clone()));
     }
-    mem::forget(mem::take(&mut *files));
-    *files = shared.iter().map(|(&identity, shared)| (identity, Arc::downgrade(shared))).collect();
+    mem::forget(mem::take(&mut files.open));
+    files.open = shared.iter().map(|(&identity, shared)| (identity, Arc::downgrade(shared))).collect();
 }

@@ -125,7 +125,14 @@ impl Call {
         }
         // SAFETY: as the caller promises.
         match unsafe { probe.kind(self.folder, self.path) }? {
-            None | Some(Kind::Plain) => return Ok(Attempt::AsAsked),
+            None => return Ok(Attempt::AsAsked),
+            Some(Kind::Plain) => {
+                if self.writes() {
+                    table::note_plain(probe.found.identity);
+                }
+                return Ok(Attempt::AsAsked);
+            }
+            Some(Kind::Empty) if table::is_plain(probe.found.identity) => return Ok(Attempt::AsAsked),
             Some(Kind::Empty | Kind::Records) => {}
         }
         let flags = self.private_flags();
@@ -151,6 +158,7 @@ impl Call {
         // SAFETY: as the caller promises.
         let number = unsafe { self.open(flags | making) }?;
         let data = Data::new(number, flags, |_| false)?;
+        table::note_new(data.identity());
         // The file is made, and another attempt finds it.
         self.flags &= !libc::O_EXCL;
         // SAFETY: as the caller promises.

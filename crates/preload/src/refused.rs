@@ -7,7 +7,7 @@ use flashgrain_record_files::Kind;
 use libc::{mode_t, off64_t, size_t, ssize_t};
 
 use super::failure::{fail, refuse};
-use super::probe::{is_ours, kind_at};
+use super::probe::{Probe, is_ours};
 use super::real::instead;
 use super::table;
 
@@ -22,16 +22,22 @@ unsafe fn reason_against(path: *const c_char, creates: bool) -> Option<std::io::
     }
     let not_supported = std::io::Error::from_raw_os_error(libc::ENOTSUP);
     // SAFETY: as the caller promises.
-    match unsafe { kind_at(libc::AT_FDCWD, path) } {
+    let probe = match unsafe { Probe::open(libc::AT_FDCWD, path, libc::O_CLOEXEC) } {
+        Ok(probe) => probe,
+        // The error is the program's, unless a file would be made.
+        Err(_) => return creates.then_some(not_supported),
+    };
+    let identity = probe.found.identity;
+    // SAFETY: as the caller promises.
+    match unsafe { probe.kind(libc::AT_FDCWD, path) } {
+        Ok(Some(Kind::Empty)) if table::is_plain(identity) => None,
         Ok(Some(Kind::Records | Kind::Empty)) => Some(not_supported),
-        Ok(Some(Kind::Plain)) => None,
-        // Folders and pipes are the program's, and so is the error if nothing is there.
-        Ok(None) => {
-            // SAFETY: as the caller promises.
-            let is_there =
-                unsafe { super::probe::Probe::open(libc::AT_FDCWD, path, libc::O_CLOEXEC) }.is_ok();
-            (creates && !is_there).then_some(not_supported)
+        Ok(Some(Kind::Plain)) => {
+            table::note_plain(identity);
+            None
         }
+        // Folders and pipes are the program's.
+        Ok(None) => None,
         Err(error) => Some(error),
     }
 }

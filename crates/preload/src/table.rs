@@ -3,7 +3,7 @@
 //! The table may be behind: a descriptor can be closed and replaced by calls that do not come by here. So an
 //! entry counts only as long as its descriptor is a placeholder of the same file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
 use std::io::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,10 +57,16 @@ pub type Table = BTreeMap<c_int, Arc<Opened>>;
 /// Of each placeholder; those that were duplicated share one.
 static OPENED: RwLock<Table> = RwLock::new(BTreeMap::new());
 
-pub type Files = BTreeMap<Identity, Weak<Shared>>;
+/// Files that this process has opened.
+pub struct Files {
+    /// Those with placeholders.
+    pub open: BTreeMap<Identity, Weak<Shared>>,
+    /// Those without a layout that the program may have open for writing. They get none, even if they become
+    /// empty: a descriptor of the program would write over it.
+    plain: BTreeSet<Identity>,
+}
 
-/// Files that are open.
-static FILES: Mutex<Files> = Mutex::new(BTreeMap::new());
+static FILES: Mutex<Files> = Mutex::new(Files { open: BTreeMap::new(), plain: BTreeSet::new() });
 
 pub fn write_table() -> RwLockWriteGuard<'static, Table> {
     OPENED.write().unwrap_or_else(PoisonError::into_inner)
@@ -91,18 +97,33 @@ pub fn find(identity: Identity) -> Option<Arc<Opened>> {
 
 /// Whether a file is open.
 pub fn is_open(identity: Identity) -> bool {
-    lock_files().get(&identity).is_some_and(|shared| shared.strong_count() > 0)
+    lock_files().open.get(&identity).is_some_and(|shared| shared.strong_count() > 0)
+}
+
+/// Whether the program may write to a file without a layout by a descriptor of its own.
+pub fn is_plain(identity: Identity) -> bool {
+    lock_files().plain.contains(&identity)
+}
+
+/// The program opens a file without a layout by a call of its own.
+pub fn note_plain(identity: Identity) {
+    lock_files().plain.insert(identity);
+}
+
+/// The file is new: one with the same number is gone.
+pub fn note_new(identity: Identity) {
+    lock_files().plain.remove(&identity);
 }
 
 /// What all open file descriptions of a file share.
 pub fn shared(identity: Identity) -> Arc<Shared> {
     let mut files = lock_files();
-    files.retain(|_, shared| shared.strong_count() > 0);
-    if let Some(shared) = files.get(&identity).and_then(Weak::upgrade) {
+    files.open.retain(|_, shared| shared.strong_count() > 0);
+    if let Some(shared) = files.open.get(&identity).and_then(Weak::upgrade) {
         return shared;
     }
     let shared = Arc::new(Shared::default());
-    files.insert(identity, Arc::downgrade(&shared));
+    files.open.insert(identity, Arc::downgrade(&shared));
     shared
 }
 

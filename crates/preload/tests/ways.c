@@ -458,6 +458,25 @@ WAY(truncated_when_opened) {
     IS(lseek(two, 0, SEEK_END) == 0 && write(three, "more", 4) == 4 && pread(two, buffer, 10, 0) == 4);
     return unlink("many-bin.1") ? errno : 0;
 }
+static int base_again(int file) { /* a file that was emptied and written by two descriptors has its content again */
+    OK(lseek(file, 0, SEEK_SET));
+    IS(read(file, buffer, 100) == 6 && !memcmp(buffer, "onetwo", 6));
+    OK(ftruncate(file, 0));
+    for (int ten = 0; ten < 100; ten++) OK(pwrite(file, "0123456789", 10, ten * 10));
+    return 0;
+}
+WAY(truncated_and_opened_again) {
+    int one = open(path, O_WRONLY | O_TRUNC), two = open(path, O_WRONLY | O_APPEND);
+    IS(write(one, "one", 3) == 3 && write(two, "two", 3) == 3 && lseek(one, 0, SEEK_CUR) == 3);
+    return base_again(file);
+}
+WAY(truncated_by_stream) {
+    FILE *one = fopen(path, "w");
+    if (!one) return errno;
+    int two = open(path, O_WRONLY | O_APPEND);
+    IS(fputs("one", one) >= 0 && fclose(one) == 0 && write(two, "two", 3) == 3);
+    return base_again(file);
+}
 WAY(by_mkostemp) {
     char name[] = "many-bin.7XXXXXX";
     int two = mkostemp(name, O_APPEND | O_CLOEXEC);

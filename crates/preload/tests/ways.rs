@@ -144,6 +144,8 @@ const OTHERS: &[(&str, c_int)] = &[
     ("threads_and_forks", 0),
     ("read_before_written", 0),
     ("truncated_when_opened", 0),
+    ("truncated_and_opened_again", 0),
+    ("truncated_by_stream", EOPNOTSUPP),
     ("by_mkostemp", 0),
     ("flags_of_new_files", 0),
 ];
