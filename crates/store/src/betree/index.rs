@@ -8,11 +8,11 @@ use flashgrain_settings::layout::Decision;
 use super::scan::BeTreeScan;
 use super::tree::BeTree;
 use crate::Error;
-use crate::buffered::{Retention, made_before};
+use crate::buffered::{Retention, StagedMemtables, made_before};
 use crate::header::PageId;
 use crate::index::{
     BeTreeStats, Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied,
-    RemovesRanges, SeeVersion, Steps, TreeOperations, Version, Write, Written, behind,
+    RemovesRanges, SeeVersion, Staged, Steps, TreeOperations, Version, Write, Written, behind,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
@@ -54,6 +54,11 @@ impl Index for BeTree {
             preempt!();
         }
         Ok(())
+    }
+
+    fn stage<'a>(&'a self, writes: &[Written<'_>]) -> Option<Box<dyn Staged + 'a>> {
+        let memtables = StagedMemtables::of(writes, &self.shared.pool, self.shape.memtable_bytes)?;
+        Some(Box::new(StagedWrites { tree: self, memtables, count: writes.len() }))
     }
 
     fn takes_operands(&self) -> bool {
@@ -210,6 +215,25 @@ impl BeTree {
             Some((first, [_, ..])) => behind(first).into(),
             _ => bound.into(),
         }
+    }
+}
+
+/// Writes of a commit that are in memtables of their own.
+struct StagedWrites<'a> {
+    tree: &'a BeTree,
+    memtables: StagedMemtables,
+    count: usize,
+}
+
+impl Staged for StagedWrites<'_> {
+    fn apply(self: Box<Self>, record: LogRecord) {
+        let Self { tree, memtables, count } = *self;
+        tree.counters.operations.writes(count);
+        memtables.stamp(record);
+        memtables.freeze(&mut tree.memtables_mut());
+        tree.dead.all_written();
+        tree.update_claim();
+        tree.send_flush();
     }
 }
 

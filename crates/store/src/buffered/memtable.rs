@@ -303,6 +303,8 @@ impl Memtable {
         record: LogRecord,
         join: Option<Join<'_>>,
     ) -> Result<(), Full> {
+        #[cfg(any(test, feature = "testing"))]
+        crate::testing::count_step();
         let at = version.timestamp();
         let (flag, sum) = join.map_or((0, None), |join| self.sum_with(key, at, value, join));
         let sum_bytes = sum.as_ref().map_or(0, |sum| SUM_HEADER_BYTES + padded(sum.list.len() as u32));
@@ -358,6 +360,17 @@ impl Memtable {
             }
         }
         Ok(())
+    }
+
+    /// All its versions, which no reader has seen, become those of a commit.
+    pub fn stamp(&self, record: LogRecord) {
+        let mut link = self.heads[0].load(Ordering::Relaxed);
+        while let Some(node) = self.node(link) {
+            let version = node.version().at(record.timestamp);
+            node.page.set_long(node.offset + VERSION, version.bits());
+            link = self.link(Some(node), 0).load(Ordering::Relaxed);
+        }
+        self.note(record);
     }
 
     fn note(&self, record: LogRecord) {

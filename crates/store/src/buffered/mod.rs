@@ -4,7 +4,7 @@
 //! memtable   versions in memory                       cursor     versions of several sources in order
 //! ranges     removals of ranges of keys               interval   keys from one on to another
 //! live_ranges  those of a memtable                     hidden     removals of all sources of a scan
-//! dead       where a scan has found nothing
+//! dead       where a scan has found nothing             staged     those of a commit with many writes
 //! retention  which versions stay when they are merged folding    operands become values in merges
 //! chain      operands down to what they are over      versions   those of one key
 //! turn       tasks wait for what they need alone         shared  what they know of the store around them
@@ -27,6 +27,7 @@ mod replay;
 mod retention;
 mod room;
 mod shared;
+mod staged;
 mod turn;
 mod versions;
 
@@ -46,5 +47,6 @@ pub(crate) use replay::made_before;
 pub(crate) use retention::Retention;
 pub(crate) use room::Room;
 pub(crate) use shared::Shared;
+pub(crate) use staged::StagedMemtables;
 pub(crate) use turn::{Turn, Turns};
 pub(crate) use versions::{Held, KeyVersions};

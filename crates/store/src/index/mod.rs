@@ -192,6 +192,13 @@ pub(crate) trait Index: Send + Sync {
         commit: &Commit<'_>,
     ) -> Result<(), Error>;
 
+    /// Prepares the versions of a commit with many writes, all of which are of this tree and of different keys,
+    /// before its keys are locked and it is logged. No reader sees them. `None`: they are
+    /// [applied](Index::apply) when it is logged.
+    fn stage<'a>(&'a self, _writes: &[Written<'_>]) -> Option<Box<dyn Staged + 'a>> {
+        None
+    }
+
     /// Whether it keeps [operands](operands) as versions of their own. For one that does not, transactions
     /// make a value of them first.
     fn takes_operands(&self) -> bool {
@@ -344,6 +351,12 @@ pub(crate) trait Index: Send + Sync {
     /// # Errors
     /// As [`Index::read`].
     fn destroy(&self) -> Result<(), Error>;
+}
+
+/// Versions that are prepared and have no commit yet. What is dropped never was.
+pub(crate) trait Staged {
+    /// They become those of a logged commit that holds their keys' locks.
+    fn apply(self: Box<Self>, record: LogRecord);
 }
 
 /// An index that removes all keys of a range without looking at them.

@@ -14,11 +14,13 @@ use super::table::Table;
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use crate::Error;
-use crate::buffered::{Cursor, KeyVersions, Memtable, MemtableCursor, Retention, made_before};
+use crate::buffered::{
+    Cursor, KeyVersions, Memtable, MemtableCursor, Retention, StagedMemtables, made_before,
+};
 use crate::header::PageId;
 use crate::index::{
     Census, Commit, Direction, Found, Index, Limits, Loads, LsmStats, May, Newest, Prior, Reapplied,
-    RemovesRanges, SeeVersion, Snapshots, Steps, TreeOperations, Version, Write, Written, behind,
+    RemovesRanges, SeeVersion, Snapshots, Staged, Steps, TreeOperations, Version, Write, Written, behind,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
@@ -68,6 +70,11 @@ impl Index for Lsm {
             preempt!();
         }
         Ok(())
+    }
+
+    fn stage<'a>(&'a self, writes: &[Written<'_>]) -> Option<Box<dyn Staged + 'a>> {
+        let memtables = StagedMemtables::of(writes, &self.shared.pool, self.options.memtable_bytes)?;
+        Some(Box::new(StagedWrites { tree: self, memtables, count: writes.len() }))
     }
 
     fn takes_operands(&self) -> bool {
@@ -291,6 +298,25 @@ impl Index for Lsm {
     fn destroy(&self) -> Result<(), Error> {
         self.sweep();
         self.manifest.destroy()
+    }
+}
+
+/// Writes of a commit that are in memtables of their own.
+struct StagedWrites<'a> {
+    tree: &'a Lsm,
+    memtables: StagedMemtables,
+    count: usize,
+}
+
+impl Staged for StagedWrites<'_> {
+    fn apply(self: Box<Self>, record: LogRecord) {
+        let Self { tree, memtables, count } = *self;
+        tree.counters.operations.writes(count);
+        memtables.stamp(record);
+        memtables.freeze(&mut tree.parts_mut().memtables);
+        tree.dead.all_written();
+        tree.update_claim();
+        tree.send_flush();
     }
 }
 

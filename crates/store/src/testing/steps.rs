@@ -1,4 +1,4 @@
-//! Steps of reading: versions that the calling thread has looked at in memtables, and in scans.
+//! Steps: versions that the calling thread has put into memtables, or has looked at there and in scans.
 
 use std::cell::Cell;
 

@@ -3,7 +3,7 @@
 //! 1. *Admit.* It waits while the store cannot keep up ([`throttle`](super::throttle)).
 //! 2. *Validate.* Each key is prepared, which brings its leaf into memory, and checked against the snapshot.
 //!    A large commit skips this step.
-//! 3. *Lock* the keys' stripes.
+//! 3. *Lock* the keys' stripes. Many writes to a tree that can prepare them are [staged](Index::stage) before.
 //! 4. *Validate again.* Keys whose leaves have not changed since step 2 are not read again.
 //! 5. *Log.* The record gets its timestamp. From here on only a device's failure can keep the commit from
 //!    being applied; such a failure poisons the store.
@@ -15,6 +15,7 @@
 //! Since locks are held from step 3 to 6, of two commits with a common key the one with the smaller timestamp
 //! is applied first.
 
+use std::ops::Range;
 use std::task::Poll;
 
 use super::Transactions;
@@ -24,7 +25,7 @@ use super::record::Operation;
 use super::throttle::Admitted;
 use crate::Error;
 use crate::index::{
-    Commit, LeafHint, Load, LoadId, May, Newest, Prior, RemovesRanges, Tree, TreeId, Write, Written,
+    Commit, LeafHint, Load, LoadId, May, Newest, Prior, RemovesRanges, Staged, Tree, TreeId, Write, Written,
     each_brought,
 };
 use crate::log::{Durability, Logged, Timestamp};
@@ -99,6 +100,20 @@ fn dirtied_bytes(writes: &[Written<'_>]) -> u64 {
     writes.iter().take(OPERATIONS_PER_PAUSE).map(|written| written.tree.index.dirtied_bytes()).sum()
 }
 
+/// Writes of a commit to one tree, by their numbers, that are prepared.
+type StagedRun<'a> = (Range<usize>, Box<dyn Staged + 'a>);
+
+/// Prepares the writes to those trees that take many at a time.
+fn stage<'a>(writes: &[Written<'a>]) -> Vec<StagedRun<'a>> {
+    let (mut staged, mut start) = (Vec::new(), 0);
+    for run in writes.chunk_by(|one, other| one.tree.id == other.tree.id) {
+        let of_tree: &'a Tree = run[0].tree;
+        staged.extend(of_tree.index.stage(run).map(|own| (start..start + run.len(), own)));
+        start += run.len();
+    }
+    staged
+}
+
 impl Transactions {
     /// Commits one operation on its own: the last committer wins.
     ///
@@ -117,7 +132,7 @@ impl Transactions {
             preempt!();
             with_memory(|record| {
                 written.encode(record);
-                self.log_and_apply(record, &[written], (&[prior], &[]), &admitted)
+                self.log_and_apply(record, &[written], (&[prior], &[]), Vec::new(), &admitted)
             })?
         };
         self.finish(logged, durability)
@@ -152,22 +167,28 @@ impl Transactions {
         let grows = writes.iter().any(Written::grows);
         let admitted = self.throttle.admit(writes.len(), dirtied_bytes(writes), grows, &self.poison)?;
         self.keep_pace(writes)?;
-        let logged = with_memory(|values| {
-            let mut priors = vec![Prior::default(); writes.len()];
-            if reads.len() + writes.len() <= EARLY_KEYS_MAX {
-                // Without the locks: reading leaves may take long, and others would wait for the locks.
-                self.validate(snapshot, reads, writes, &mut priors, values)?;
-            }
-            preempt!();
-            let _held = self.lock(reads, writes);
-            preempt!();
-            self.validate(snapshot, reads, writes, &mut priors, values)?;
-            if writes.is_empty() {
-                return Ok(None);
-            }
-            with_memory(|record| {
-                writes.iter().for_each(|written| written.encode(record));
-                self.log_and_apply(record, writes, (&priors, values), &admitted).map(Some)
+        let logged = with_memory(|record| {
+            writes.iter().for_each(|written| written.encode(record));
+            with_memory(|values| {
+                let mut priors = vec![Prior::default(); writes.len()];
+                if reads.len() + writes.len() <= EARLY_KEYS_MAX {
+                    // Without the locks: reading leaves may take long, and others would wait for the locks.
+                    self.validate(snapshot, reads, writes, &mut priors, values)?;
+                }
+                // Without the locks as well, where there are many.
+                let staged = stage(writes);
+                let are_all_staged = staged.iter().map(|(run, _)| run.len()).sum::<usize>() == writes.len();
+                preempt!();
+                let _held = self.lock(reads, writes);
+                preempt!();
+                // There is nothing to prepare of what is staged, and without a snapshot nothing to validate.
+                if snapshot.is_some() || !are_all_staged {
+                    self.validate(snapshot, reads, writes, &mut priors, values)?;
+                }
+                if writes.is_empty() {
+                    return Ok(None);
+                }
+                self.log_and_apply(record, writes, (&priors, values), staged, &admitted).map(Some)
             })
         });
         if matches!(logged, Err(Error::Conflict)) {
@@ -205,7 +226,7 @@ impl Transactions {
             self.validate(None, &[], &writes, &mut priors, values)?;
             with_memory(|record| {
                 writes.iter().for_each(|written| written.encode(record));
-                self.log_and_apply(record, &writes, (&priors, values), &admitted)
+                self.log_and_apply(record, &writes, (&priors, values), Vec::new(), &admitted)
             })
         })?;
         drop((writes, held));
@@ -366,6 +387,7 @@ impl Transactions {
         record: &[u8],
         writes: &[Written<'_>],
         (priors, values): (&[Prior], &[u8]),
+        staged: Vec<StagedRun<'_>>,
         admitted: &Admitted<'_>,
     ) -> Result<Logged, Error> {
         self.visible.admit(&self.poison)?;
@@ -381,7 +403,8 @@ impl Transactions {
             wait_for_room: &|| admitted.wait(),
             overflow_is_gone: &|reference| self.free_overflow(reference),
         };
-        self.apply(writes, (priors, values), &commit, admitted).map_err(|error| self.poison.by(error))?;
+        let applied = self.apply(writes, (priors, values), staged, &commit, admitted);
+        applied.map_err(|error| self.poison.by(error))?;
         self.visible.applied(logged.timestamp);
         Ok(logged)
     }
@@ -391,11 +414,21 @@ impl Transactions {
         &self,
         writes: &[Written<'_>],
         (priors, values): (&[Prior], &[u8]),
+        staged: Vec<StagedRun<'_>>,
         commit: &Commit<'_>,
         admitted: &Admitted<'_>,
     ) -> Result<(), Error> {
         let mut done = 0;
+        let mut staged = staged.into_iter().peekable();
         while let Some(Written { tree, .. }) = writes.get(done) {
+            if let Some((run, own)) = staged.next_if(|(run, _)| run.start == done) {
+                for written in &writes[run.clone()] {
+                    self.table.note(KeyHash::of(tree.id, written.key), commit.record.timestamp);
+                }
+                own.apply(commit.record);
+                done = run.end;
+                continue;
+            }
             let until_pause = OPERATIONS_PER_PAUSE - done % OPERATIONS_PER_PAUSE;
             if done > 0 && until_pause == OPERATIONS_PER_PAUSE {
                 admitted.pause()?;

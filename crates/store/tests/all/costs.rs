@@ -1,9 +1,11 @@
 //! What an operation costs does not depend on what was done before it: counted in versions that are looked at.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use flashgrain::testing::steps;
-use flashgrain::{AddOperator, Db, IndexKind, Readable, Snapshot, Tree, TreeOptions};
+use flashgrain::testing::{observe, steps};
+use flashgrain::{AddOperator, Db, ErrorKind, IndexKind, Readable, Snapshot, Tree, TreeOptions};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -167,4 +169,67 @@ fn what_is_written_where_nothing_was_is_found() {
             }
         }
     }
+}
+
+/// Nobody waits for a large batch while its versions are made, one after the other: that is done before it is
+/// logged.
+#[test]
+fn a_large_batch_makes_no_version_after_it_is_logged() {
+    let folder = super::bad_input::folder();
+    let builder = || Db::builder().path(folder.path()).cache_bytes(32 << 20).workers(1);
+    let options = |kind| TreeOptions::new().kind(kind).merge_operator(AddOperator::NAME);
+    let number = |number: u32| number.to_be_bytes();
+    let one = 1_u64.to_le_bytes();
+    {
+        let db = builder().create().unwrap();
+        let trees = KINDS.map(|kind| db.tree_with(&format!("{kind:?}"), &options(kind)).unwrap());
+        let small = db.tree("small").unwrap();
+        for tree in &trees {
+            (0..3_000).for_each(|own| tree.insert(number(own), one).unwrap());
+        }
+        let before = db.snapshot().unwrap();
+        let mut batch = db.batch();
+        for tree in &trees {
+            (0..1_000).for_each(|own| batch.remove(tree, number(own)).unwrap());
+            (1_000..2_000).for_each(|own| batch.merge(tree, number(own), one).unwrap());
+            (2_000..9_000).for_each(|own| batch.insert(tree, number(own), [7; 8]).unwrap());
+        }
+        batch.insert(&small, "one", "more").unwrap();
+        let logged_at = Rc::new(Cell::new(0));
+        let own = Rc::clone(&logged_at);
+        observe(Some(Box::new(move |_, _| own.set(steps()))));
+        batch.commit().unwrap();
+        observe(None);
+        assert!(logged_at.get() > 18_000, "{} steps", logged_at.get());
+        assert!(steps() - logged_at.get() < 10, "{} steps behind", steps() - logged_at.get());
+        for tree in &trees {
+            assert_eq!(before.iter(tree).unwrap().count(), 3_000);
+            assert_eq!(before.get(tree, number(1_500)).unwrap().unwrap(), one);
+            tree.insert(number(5), "again").unwrap();
+            // A transaction that has lost leaves nothing of what it had prepared.
+            let mut lost = db.begin().unwrap();
+            (0..5_000).for_each(|own| lost.insert(tree, number(own), "lost").unwrap());
+            tree.insert(number(4_000), [8; 8]).unwrap();
+            assert_eq!(lost.commit().unwrap_err().kind(), ErrorKind::Conflict);
+        }
+        for tree in trees {
+            check_batch(&tree);
+        }
+        assert_eq!(small.get("one").unwrap().unwrap(), "more");
+    }
+    let db = builder().open().unwrap();
+    for kind in KINDS {
+        check_batch(&db.tree_with(&format!("{kind:?}"), &options(kind)).unwrap());
+    }
+}
+
+fn check_batch(tree: &Tree) {
+    let number = |number: u32| number.to_be_bytes();
+    assert_eq!(tree.iter().unwrap().count(), 8_001);
+    assert_eq!(tree.get(number(5)).unwrap().unwrap(), "again");
+    assert_eq!(tree.get(number(6)).unwrap(), None);
+    assert_eq!(tree.get(number(1_500)).unwrap().unwrap(), 2_u64.to_le_bytes());
+    assert_eq!(tree.get(number(2_500)).unwrap().unwrap(), [7; 8]);
+    assert_eq!(tree.get(number(4_000)).unwrap().unwrap(), [8; 8]);
+    assert_eq!(tree.range(number(1_990)..number(2_010)).unwrap().rev().count(), 20);
 }
