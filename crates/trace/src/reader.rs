@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use crate::format::{Line, LineReader, blktrace, own, strace, vscsi};
+use crate::format::{Line, LineReader, blktrace, own, vscsi};
 use crate::{Error, Format, Loss, Losses, Names, Request};
 
 /// The bytes from which the format is recognised.
@@ -56,7 +56,7 @@ impl<R: Read> Reader<BufReader<std::io::Chain<std::io::Cursor<Vec<u8>>, R>>> {
 impl<R: BufRead> Reader<R> {
     /// A reader of what `strace` prints, which may be a pipe that is still empty.
     pub fn of_strace(source: R) -> Self {
-        let reader = Box::new(LineReader::Strace(strace::Calls::default()));
+        let reader = Box::new(LineReader::Strace(Box::default()));
         let state = State::Text { reader, line: Vec::new(), lines: 0 };
         let names = Names::default();
         Self { source, format: Format::Strace, names, state, is_over: false, wrong_lines: None }

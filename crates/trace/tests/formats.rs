@@ -145,22 +145,22 @@ fn msr_times_count_from_the_first_request_on() {
 #[test]
 fn strace_calls_move_the_offsets_of_their_files() {
     let trace = r#"
-697 10.000001 execve("/bin/sqlite3", ["sqlite3"], 0x7ffd /* 20 vars */) = 0
-697 10.000002 openat(AT_FDCWD, "a.db", O_RDWR|O_CREAT, 0644) = 3
-697 10.000003 pwrite64(3, "x) = 9, \"y"..., 4096, 8192) = 4096
-697 10.000004 write(3</tmp/a.db>, "abc", 3) = 3
-697 10.000004 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 698
-697 10.000005 write(3, "abc", 3 <unfinished ...>
-698 10.000006 lseek(3, 100, SEEK_SET) = 100
-697 10.000007 <... write resumed>) = 3
-697 10.000008 pread64(3, 0x7f, 4096, 0) = -1 EIO (Input/output error)
-697 10.000009 fsync(3)                = 0
-697 10.000010 close(3)                = 0
-697 10.000011 write(3, "abc", 3)      = 3
-697 10.000012 +++ exited with 0 +++
+697 1700000010.000001 execve("/bin/sqlite3", ["sqlite3"], 0x7ffd /* 20 vars */) = 0
+697 1700000010.000002 openat(AT_FDCWD, "a.db", O_RDWR|O_CREAT, 0644) = 3
+697 1700000010.000003 pwrite64(3, "x) = 9, \"y"..., 4096, 8192) = 4096
+697 1700000010.000004 write(3</tmp/a.db>, "abc", 3) = 3
+697 1700000010.000004 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 698
+697 1700000010.000005 write(3, "abc", 3 <unfinished ...>
+698 1700000010.000006 lseek(3, 100, SEEK_SET) = 100
+697 1700000010.000007 <... write resumed>) = 3
+697 1700000010.000008 pread64(3, 0x7f, 4096, 0) = -1 EIO (Input/output error)
+697 1700000010.000009 fsync(3)                = 0
+697 1700000010.000010 close(3)                = 0
+697 1700000010.000011 write(3, "abc", 3)      = 3
+697 1700000010.000012 +++ exited with 0 +++
 "#;
     let row = |time: u64, operation, offset, length| {
-        (10_000_000_000 + time * 1000, operation, None, on("a.db"), offset, length, Some(697))
+        (1_700_000_010_000_000_000 + time * 1000, operation, None, on("a.db"), offset, length, Some(697))
     };
     assert_eq!(
         rows(trace.as_bytes(), Format::Strace).unwrap(),
@@ -314,13 +314,68 @@ fn lines_may_end_as_on_windows() {
 /// As of `--absolute-timestamps=format:unix,precision:ns` and the like.
 #[test]
 fn strace_times_have_one_to_nine_digits_of_a_second() {
-    for (time, ns) in [("7.5", 7_500_000_000), ("7.123", 7_123_000_000), ("7.123456789", 7_123_456_789)] {
-        let trace = format!("12 {time} pwrite64(3</f>, \"\", 512, 0) = 512 <0.5>\n");
+    for (time, ns) in [("5", 500_000_000), ("123", 123_000_000), ("123456789", 123_456_789)] {
+        let trace = format!("12 1700000007.{time} pwrite64(3</f>, \"\", 512, 0) = 512 <0.5>\n");
         let mut reader = Reader::new(trace.as_bytes()).unwrap();
         let request = reader.next().unwrap().unwrap();
-        assert_eq!((request.time_ns, request.process), (ns, Some(12)));
+        assert_eq!((request.time_ns, request.process), (1_700_000_007_000_000_000 + ns, Some(12)));
         assert_eq!(request.latency_ns, Some(500_000_000));
     }
+}
+
+/// Four writes, each after `before`; their times in milliseconds after the first one's, and the processes.
+fn strace_with(before: [&str; 4]) -> Vec<(u64, Option<u32>)> {
+    let write = |before: &str| format!("{before}pwrite64(3</data/x>, \"a\"..., 4096, 0) = 4096\n");
+    let trace: String = before.map(write).concat();
+    let all: Vec<Request> = Reader::new(trace.as_bytes()).unwrap().map(Result::unwrap).collect();
+    let first_ns = all.first().unwrap().time_ns;
+    all.iter().map(|one| ((one.time_ns - first_ns) / 1_000_000, one.process)).collect()
+}
+
+#[test]
+fn whatever_strace_prints_before_a_call_is_read() {
+    let at = |times: [u64; 4], process| times.map(|time| (time, process)).to_vec();
+    let same = |before| [before; 4];
+    assert_eq!(strace_with(same("")), at([0; 4], None));
+    assert_eq!(strace_with(same("11:59:59 ")), at([0; 4], None));
+    let of_day = ["23:59:59.5 ", "23:59:59.750000 ", "00:00:00.250000 ", "00:00:01 "];
+    assert_eq!(strace_with(of_day), at([0, 250, 750, 1500], None));
+    assert_eq!(strace_with(same("     0.500000 ")), at([0, 500, 1000, 1500], None));
+    assert_eq!(strace_with(same("[pid  4711]      0.250000 ")), at([0, 250, 500, 750], Some(4711)));
+    let both = [
+        "10:00:00 (+     0.000000) ",
+        "10:00:01 (+     1.000000) ",
+        "10:00:01 (+ 0.1) ",
+        "10:00:02 (+ 1.0) ",
+    ];
+    assert_eq!(strace_with(both), at([0, 1000, 1000, 2000], None));
+    let whole = ["1700000000 ", "1700000001 ", "1700000001 ", "1700000003 "];
+    assert_eq!(strace_with(whole), at([0, 1000, 1000, 3000], None));
+    for instruction in ["[00007f2a1c0e5a37] ", "[????????????????] ", "[  18] [00007f2a1c0e5a37] "] {
+        assert_eq!(strace_with(same(instruction)), at([0; 4], None), "{instruction}");
+    }
+    assert_eq!(strace_with(same("4711<prog> 1700000000.0 [000000000000beef] ")), at([0; 4], Some(4711)));
+}
+
+/// To standard error, with children: its messages come where they come.
+#[test]
+fn what_strace_itself_says_is_no_call_and_may_divide_one() {
+    let trace = r#"strace: Process 4711 attached
+[pid  4710] vfork(strace: Process 4712 attached
+strace: Process 4713 attached
+ <unfinished ...>
+[ Process PID=4712 runs in 32 bit mode. ]
+[pid  4712] pwrite64(3</data/x>, "strace: Process 1 attached", 26, 0) = 26
+ > /usr/lib/libc.so.6(write+0x1) [0x1000]
+[pid  4710] <... vfork resumed>)        = 4712
+[pid  4712] pwrite64(3</data/x>, "a", 1, 100) = 1
+[pid  4712] read(0,  <detached ...>
+% time     seconds  usecs/call     calls    errors syscall
+100.00    0.000010          10         1           write
+"#;
+    let (requests, losses) = calls(trace);
+    assert_eq!(requests, [write("/data/x", 0, 26), write("/data/x", 100, 1)]);
+    assert_eq!(losses.iter().collect::<Vec<_>>(), [(Loss::Unfinished, 1)]);
 }
 
 #[test]

@@ -46,7 +46,8 @@ impl Format {
             return Some(Self::Blktrace);
         }
         let text = String::from_utf8_lossy(head);
-        let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        let says_something = |line: &&str| !line.is_empty() && !strace::is_aside(line);
+        let first = text.lines().map(str::trim).find(says_something)?;
         match first {
             own::HEAD => Some(Self::Own),
             "fio version 2 iolog" => Some(Self::Fio2),
@@ -92,7 +93,7 @@ pub(crate) enum LineReader {
     Blkparse,
     Fio(fio::Iolog),
     Msr(msr::Csv),
-    Strace(strace::Calls),
+    Strace(Box<strace::Calls>),
     Mqsim(mqsim::Requests),
     Own(own::Records),
 }
@@ -106,7 +107,7 @@ impl LineReader {
             Format::Fio2 => Some(Self::Fio(fio::Iolog::new(false))),
             Format::Fio3 => Some(Self::Fio(fio::Iolog::new(true))),
             Format::MsrCambridge => Some(Self::Msr(msr::Csv::default())),
-            Format::Strace => Some(Self::Strace(strace::Calls::default())),
+            Format::Strace => Some(Self::Strace(Box::default())),
             Format::Mqsim => Some(Self::Mqsim(mqsim::Requests::default())),
             Format::Own => Some(Self::Own(own::Records::default())),
         }

@@ -1,4 +1,4 @@
-//! What `strace` prints: `[PID] [SECONDS] CALL(ARGUMENTS) = RESULT`. Reads and writes have the bytes that
+//! What `strace` prints: `[PID] [TIME] CALL(ARGUMENTS) = RESULT`. Reads and writes have the bytes that
 //! they returned, at the offset that the open file had reached.
 //!
 //! 1. [`line`] takes a line apart. Calls that other threads' lines have interrupted are put together again.
@@ -19,19 +19,34 @@ use descriptors::Descriptors;
 const EXPECTED: &str = "a system call with its result, as strace prints it";
 const UNFINISHED: &str = "<unfinished ...>";
 
+/// Ends of lines of calls whose end is in a later line, or in none.
+const ENDS_LATER: [&str; 2] = [UNFINISHED, "<detached ...>"];
+
+/// The begin of the table of `strace -C`, which follows the calls.
+const SUMMARY: &str = "% time ";
+
 /// Reads lines; knows the open files of all processes.
 #[derive(Default)]
 pub(crate) struct Calls {
     descriptors: Descriptors,
     ends: transfer::Ends,
+    clock: line::Clock,
     unfinished: HashMap<u32, (u64, String)>,
+    /// The begin of a line that a message of strace's own has divided.
+    divided: Option<String>,
     /// Requests beyond the first of a line, which `io_submit` brings.
     more: VecDeque<Request>,
     losses: Losses,
 }
 
 pub(crate) fn is_line(text: &str) -> bool {
-    line::is_call(line::prefix(text).2)
+    let rest = line::prefix(text).rest;
+    line::is_call(rest) || line::interrupted(rest).is_some()
+}
+
+/// Whether a line may stand before the first call.
+pub(crate) fn is_aside(text: &str) -> bool {
+    line::is_aside(line::prefix(text).rest)
 }
 
 impl Calls {
@@ -48,16 +63,27 @@ impl Calls {
     }
 
     pub fn line(&mut self, text: &str, names: &mut Names) -> Line {
-        let (process, time_ns, text) = line::prefix(text);
-        if text.starts_with("+++") {
-            self.unfinished.remove(&process.unwrap_or(0));
+        if text.starts_with("strace: ") {
             return Line::Other;
         }
-        if text.starts_with("---") || text.starts_with("strace: ") {
+        if let Some(begin) = line::interrupted(text) {
+            self.divided = Some(begin.to_owned());
             return Line::Other;
         }
+        let joined = self.divided.take().map(|begin| begin + text);
+        let line::Prefix { process, time, rest: text } = line::prefix(joined.as_deref().unwrap_or(text));
+        let time_ns = self.clock.next(time);
         let key = process.unwrap_or(0);
-        if let Some(begin) = text.strip_suffix(UNFINISHED) {
+        if text.starts_with("+++") {
+            self.unfinished.remove(&key);
+        }
+        if line::is_aside(text) {
+            return Line::Other;
+        }
+        if text.starts_with(SUMMARY) {
+            return Line::End;
+        }
+        if let Some(begin) = ENDS_LATER.iter().find_map(|end| text.strip_suffix(end)) {
             self.unfinished.insert(key, (time_ns, begin.trim_end().to_owned()));
             return Line::Other;
         }
