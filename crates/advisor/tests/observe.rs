@@ -92,6 +92,69 @@ fn a_status_of_mariadb_tells_statements_memory_and_flushes() {
     assert_eq!(observe(&table, None).unwrap(), workload);
 }
 
+/// As MySQL's and other clients print it: with a row below the other, as CSV with quotes and without.
+#[test]
+fn a_status_is_read_in_each_form_that_clients_print() {
+    let workload = observe(STATUS, None).unwrap();
+    let printed = |form: &dyn Fn(&str, &str) -> String| -> String {
+        STATUS
+            .lines()
+            .filter_map(|line| line.split_once('\t'))
+            .map(|(name, value)| form(name, value))
+            .collect()
+    };
+    let row = "*************************** 1. row ***************************";
+    let vertical = printed(&|name, value| format!("{row}\nVariable_name: {name}\n        Value: {value}\n"));
+    let csv = printed(&|name, value| format!("\"{name}\",\"{value}\"\n"));
+    for text in
+        [vertical, csv.clone(), csv.replace('"', ""), csv.replace(',', ";"), csv.replace('\n', "\r\n")]
+    {
+        assert_eq!(observe(&text, None).unwrap(), workload, "{}", text.get(..200).unwrap());
+    }
+}
+
+#[test]
+fn statements_on_several_tables_and_of_many_rows_count() {
+    let workload =
+        |rows: &str| observe(&format!("Com_select\t0\nHandler_read_key\t100\n{rows}"), None).unwrap();
+    let many =
+        workload("Com_insert\t1\nCom_insert_select\t9\nInnodb_rows_inserted\t1000\nHandler_update\t100\n");
+    assert!(near(many.operations.inserts / many.operations.updates, 10.0), "{many:?}");
+    assert!(assumes(&many, "1000 rows were inserted by 10 statements"));
+    // 1000 commits without a transaction around them, of statements on several tables; each has a flush.
+    let flushed = |flushes: u32| {
+        let rows = format!("Com_update_multi\t600\nCom_delete_multi\t400\nHandler_update\t1000\n");
+        workload(&format!("{rows}Innodb_os_log_fsyncs\t{flushes}\n")).durability
+    };
+    assert_eq!(flushed(1000), Durability::Sync);
+    assert_ne!(flushed(10), Durability::Sync);
+}
+
+/// 16 clients share a write of the log and its sync: `db_bench --benchmarks=fillrandom --sync=1 --threads=16`.
+#[test]
+fn commits_that_share_a_sync_are_durable() {
+    let with = |own: u32, synced: u32| {
+        let counts = format!("rocksdb.write.self COUNT : {own}\nrocksdb.wal.synced COUNT : {synced}");
+        LOG.replace("rocksdb.wal.synced COUNT : 0", &counts)
+    };
+    let workload = observe(&with(31_000, 30_990), None).unwrap();
+    assert_eq!(workload.durability, Durability::Sync);
+    assert!(assumes(&workload, "443702 writes in 31000 groups, 30990 syncs"), "{:?}", workload.assumptions);
+    let background = observe(&with(31_000, 40), None).unwrap();
+    assert_eq!(background.durability, Durability::None);
+    assert!(assumes(&background, "not durable one by one"), "{:?}", background.assumptions);
+    // Without that ticker.
+    let last =
+        "\nCumulative writes: 443K writes, 443K keys, 31K commit groups, 14.3 writes per commit group\n";
+    let lines: String = LOG
+        .lines()
+        .filter(|line| !line.contains("rocksdb.write.self"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let grouped = lines.replace("wal.synced COUNT : 0", "wal.synced COUNT : 30990") + last;
+    assert_eq!(observe(&grouped, None).unwrap().durability, Durability::Sync);
+}
+
 #[test]
 fn a_bench_result_tells_its_operation() {
     let workload = observe(BENCH, None).unwrap();

@@ -1,4 +1,5 @@
-//! `SHOW GLOBAL STATUS` of MariaDB, as the client prints it: with tabs, as a table, or vertically.
+//! `SHOW GLOBAL STATUS` of MariaDB or MySQL, as clients print it: with tabs, as a table, as CSV, or vertically
+//! (`\G`).
 
 use std::collections::BTreeMap;
 
@@ -57,7 +58,17 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
             pool.map(|pool| pool * DATA_OVER_POOL)
         }
     };
-    let writes = count("Com_insert") + count("Com_update") + count("Com_delete") + count("Com_replace");
+    let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<f64>();
+    let insertions =
+        sum(&["Com_insert", "Com_replace", "Com_insert_select", "Com_replace_select", "Com_load"]);
+    // Statements on several tables have counters of their own.
+    let writes = insertions + sum(&["Com_update", "Com_update_multi", "Com_delete", "Com_delete_multi"]);
+    // Statements of many rows: InnoDB counts these, where it does. `Handler_write` also has those of temporary
+    // tables.
+    let inserts = insertions.max(count("Innodb_rows_inserted"));
+    if inserts > insertions {
+        notes.push(format!("{inserts:.0} rows were inserted by {insertions:.0} statements: each row counts"));
+    }
     let commits = count("Com_commit").max(if count("Com_commit") > 0.0 { 0.0 } else { writes });
     let flushes = value("Innodb_os_log_fsyncs").or(value("Innodb_data_fsyncs"));
     let durability = flushes.filter(|_| commits > 0.0).map(|flushes| {
@@ -69,8 +80,7 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
     });
     Ok(Seen {
         point_hits: hits,
-        // Inserts by statements: Handler_write counts rows of temporary tables, too.
-        inserts: count("Com_insert") + count("Com_replace"),
+        inserts,
         updates: count("Handler_update"),
         deletes: count("Handler_delete"),
         ranges,
@@ -88,14 +98,23 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
 
 /// Names and numbers, whichever form they are in.
 fn values(text: &str) -> BTreeMap<&str, f64> {
-    let of_line = |line: &'_ str| -> Option<(usize, usize, f64)> {
-        let inner = line.trim().trim_matches('|').trim();
-        let (name, rest) = inner.split_once(['\t', '|', ' '])?;
-        let number = rest.trim().trim_matches('|').trim().parse().ok()?;
-        let start = line.find(name)?;
-        Some((start, start + name.len(), number))
-    };
-    let named =
-        |line| of_line(line).and_then(|(start, end, number)| Some((str::get(line, start..end)?, number)));
-    text.lines().filter_map(named).collect()
+    let is_border = |character: char| character.is_whitespace() || "|\",;'".contains(character);
+    let mut values = BTreeMap::new();
+    // Of a row that is printed vertically, the name is in one line and the value in the next.
+    let mut named = None;
+    for line in text.lines() {
+        let inner = line.trim_matches(is_border);
+        if let Some(name) = inner.strip_prefix("Variable_name:") {
+            named = Some(name.trim());
+            continue;
+        }
+        let (name, number) = match (named.take(), inner.strip_prefix("Value:")) {
+            (Some(name), Some(number)) => (name, number),
+            _ => inner.split_once(is_border).unwrap_or_default(),
+        };
+        if let Ok(number) = number.trim_matches(is_border).parse::<f64>() {
+            values.insert(name, number);
+        }
+    }
+    values
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::Seen;
 use crate::workload::Durability;
 
-/// From this share of log writes with a sync on, commits are taken to be durable one by one.
+/// From this share of groups of commits with a sync on, every commit is taken to be durable. Clients that
+/// commit at the same time share a write of the log and its sync: there are fewer syncs than commits.
 const SYNCED_FRACTION: f64 = 0.5;
 
 pub(super) fn parse(text: &str) -> Result<Seen, String> {
@@ -32,8 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
                 .into(),
         );
     }
-    let logged = count("rocksdb.write.wal");
-    let is_synced = count("rocksdb.wal.synced") >= SYNCED_FRACTION * logged;
+    let durability = durability(text, &counts, &mut notes);
     let cache = option(text, "capacity :").or_else(|| option(text, "capacity:"));
     let memtables = option(text, "Options.write_buffer_size:")
         .zip(option(text, "Options.max_write_buffer_number:"))
@@ -49,10 +49,37 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
         key_bytes: tables.key_bytes(),
         value_bytes: tables.value_bytes(),
         memory_bytes: cache.zip(memtables).map(|(cache, memtables)| cache + memtables),
-        durability: (logged > 0.0).then_some(if is_synced { Durability::Sync } else { Durability::None }),
+        durability,
         notes,
         ..Seen::default()
     })
+}
+
+/// Whether commits were made durable, from the syncs and the groups of commits that shared one; `None` if
+/// nothing was written to the log. The counts from which it follows are noted.
+fn durability(text: &str, counts: &BTreeMap<&str, f64>, notes: &mut Vec<String>) -> Option<Durability> {
+    let count = |name: &str| counts.get(name).copied().filter(|count| *count > 0.0);
+    let logged = count("rocksdb.write.wal")?;
+    let groups = count("rocksdb.write.self").or_else(|| commit_groups(text)).unwrap_or(logged).min(logged);
+    let synced = count("rocksdb.wal.synced").unwrap_or(0.0);
+    let is_synced = synced >= SYNCED_FRACTION * groups;
+    let kept = if is_synced { "every commit was durable" } else { "commits were not durable one by one" };
+    notes.push(format!("{kept}: {logged:.0} writes in {groups:.0} groups, {synced:.0} syncs of the log"));
+    Some(if is_synced { Durability::Sync } else { Durability::None })
+}
+
+/// `Cumulative writes: 3000 writes, 3000 keys, 190 commit groups, 15.8 writes per commit group, ...`, rounded
+/// to thousands from some on; the last one.
+fn commit_groups(text: &str) -> Option<f64> {
+    let line = text.lines().rev().find(|line| line.starts_with("Cumulative writes:"))?;
+    let number = line.split_once(" commit groups")?.0.rsplit(' ').next()?;
+    let (digits, factor) = match number.char_indices().next_back()? {
+        (at, 'K') => (&number[..at], 1e3),
+        (at, 'M') => (&number[..at], 1e6),
+        (at, 'G') => (&number[..at], 1e9),
+        _ => (number, 1.0),
+    };
+    Some(digits.parse::<f64>().ok()? * factor).filter(|groups| *groups > 0.0)
 }
 
 /// Tickers of the last dump: later lines replace earlier ones.
