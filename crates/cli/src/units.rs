@@ -1,5 +1,7 @@
 //! Sizes, shares and times as people type them.
 
+use std::ops::{Bound, RangeBounds};
+
 use flashgrain_profile::load::Region;
 pub use flashgrain_profile::settings::parse_bytes;
 
@@ -8,6 +10,59 @@ pub fn parse_positive_bytes(text: &str) -> Result<u64, String> {
     match parse_bytes(text)? {
         0 => Err("must be more than zero".to_owned()),
         bytes => Ok(bytes),
+    }
+}
+
+/// A count, typed as `1000000`, `1M` or `2.5k`: suffixes are powers of 1000, as nothing is counted in KiB.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    const HELP: &str = "expected a count, such as 250000, 250k, 1.5M or 2G";
+    let text = text.trim();
+    let (number, zeros) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 3),
+        Some((at, 'm' | 'M')) => (&text[..at], 6),
+        Some((at, 'g' | 'G' | 'b' | 'B')) => (&text[..at], 9),
+        Some((at, 't' | 'T')) => (&text[..at], 12),
+        _ => (text, 0),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty()
+        || !is_digits(whole)
+        || !is_digits(part)
+        || part.len() > zeros
+        || number.ends_with('.')
+    {
+        return Err(HELP.to_owned());
+    }
+    // Exact, as floating-point numbers would not be.
+    format!("{whole}{part}{}", "0".repeat(zeros - part.len())).parse().map_err(|_| HELP.to_owned())
+}
+
+/// As [`parse_count`], within a range.
+pub fn count_within<T: TryFrom<u64>>(
+    range: impl RangeBounds<u64> + Clone,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| within(parse_count(text)?, &range)
+}
+
+/// As [`parse_bytes`], within a range.
+pub fn size_within<T: TryFrom<u64>>(
+    range: impl RangeBounds<u64> + Clone,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| within(parse_bytes(text)?, &range)
+}
+
+fn within<T: TryFrom<u64>>(number: u64, range: &impl RangeBounds<u64>) -> Result<T, String> {
+    let bound = |bound: Bound<&u64>| match bound {
+        Bound::Included(number) | Bound::Excluded(number) => number.to_string(),
+        Bound::Unbounded => String::new(),
+    };
+    match T::try_from(number) {
+        Ok(fits) if range.contains(&number) => Ok(fits),
+        _ if matches!(range.end_bound(), Bound::Unbounded) && range.contains(&number) => {
+            Err(format!("{number} is more than this can be"))
+        }
+        _ => Err(format!("{number} is not in {}..={}", bound(range.start_bound()), bound(range.end_bound()))),
     }
 }
 
@@ -99,6 +154,29 @@ mod tests {
     }
 
     #[test]
+    fn counts_have_suffixes_and_are_exact() {
+        for (text, count) in [
+            ("0", 0),
+            ("250000", 250_000),
+            ("250k", 250_000),
+            ("1M", 1_000_000),
+            ("1.5M", 1_500_000),
+            ("12T", 12_000_000_000_000),
+            ("9007199254740993", 9_007_199_254_740_993),
+        ] {
+            assert_eq!(parse_count(text), Ok(count), "{text}");
+        }
+        for text in ["", "k", "-1", "1.5", "1.2345k", "1.M", ".5M", "1Ki", "1e6", "99999999T", "é"] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+        let count = count_within::<u32>(1..=100_000);
+        assert_eq!(count("100k"), Ok(100_000));
+        assert_eq!(count("0"), Err("0 is not in 1..=100000".into()));
+        assert_eq!(count_within::<u32>(1..)("5G"), Err("5000000000 is more than this can be".into()));
+        assert_eq!(size_within::<u32>(8..=1024)("1K"), Ok(1024));
+    }
+
+    #[test]
     fn shares_are_between_zero_and_one() {
         assert_eq!(parse_share("70%"), Ok(0.7));
         assert_eq!(parse_share("1"), Ok(1.0));
@@ -124,6 +202,7 @@ mod tests {
             let _ = parse_seconds(&text);
             let _ = parse_rate(&text);
             let _ = parse_factor(&text);
+            let _ = parse_count(&text);
         }
 
         #[test]

@@ -7,7 +7,7 @@ use flashgrain_profile::load::{Load, Pattern, Region, Stop, Sync};
 use flashgrain_report::unit;
 
 use crate::exit::Usage;
-use crate::units::{parse_positive_bytes, parse_rate, parse_region, parse_share};
+use crate::units::{count_within, parse_positive_bytes, parse_rate, parse_region, parse_share};
 
 /// Largest request: far beyond the largest that kernels send to a drive as one.
 const BLOCK_BYTES_MAX: u64 = 64 << 20;
@@ -28,7 +28,7 @@ pub struct WorkloadOptions {
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "4KiB")]
     pub block_size: u64,
     /// Requests in flight, all workers together.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), default_value_t = 32)]
+    #[arg(long, value_parser = count_within::<u32>(1..=65_536), default_value_t = 32)]
     pub depth: u32,
     /// How each write is made durable.
     #[arg(long, value_enum, default_value_t = SyncMethod::None)]

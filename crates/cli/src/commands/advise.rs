@@ -14,7 +14,7 @@ use flashgrain_profile::{DeviceProfile, file};
 
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
-use crate::units::parse_positive_bytes;
+use crate::units::{count_within, parse_positive_bytes};
 use crate::{results, summary};
 
 /// Say what storage-engine designs would do on a profiled drive for a workload, and which settings follow.
@@ -42,10 +42,10 @@ pub struct AdviseArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     memory: Option<u64>,
     /// Records, instead of the workload's.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u64>(..))]
     records: Option<u64>,
     /// Operations under way at a time, instead of the workload's.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u32>(..))]
     clients: Option<u32>,
     /// Write the settings of this engine: to `--output`, or alone to standard output.
     #[arg(long = "for", alias = "engine", value_name = "ENGINE", value_enum)]
@@ -73,11 +73,11 @@ pub struct AdviseArguments {
 struct RoundsOptions {
     /// Runs of each side.
     #[arg(long, value_name = "COUNT", requires = "verify", default_value_t = 4,
-        value_parser = clap::value_parser!(u32).range(1..=1000))]
+        value_parser = count_within::<u32>(1..=1000))]
     rounds: u32,
     /// Measured time of each run, in whole seconds; it warms up for as long before that.
     #[arg(long, value_name = "SECONDS", requires = "verify", default_value_t = 10,
-        value_parser = clap::value_parser!(u32).range(1..=86_400))]
+        value_parser = count_within::<u32>(1..=86_400))]
     seconds: u32,
     /// Seed of the keys.
     #[arg(long, requires = "verify", default_value_t = 1)]
@@ -141,6 +141,9 @@ pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()>
         return Ok(print(&workload.to_toml())?);
     }
     let profile = results::read_profile(&arguments.profile)?;
+    if let Some(why) = &profile.distrust {
+        context.note(&format!("note: {why}"));
+    }
     if let (Some(directory), Some(engine)) = (&arguments.verify, arguments.engine) {
         return verify_in(directory, engine.name(), &workload, &profile, arguments, context);
     }

@@ -15,7 +15,7 @@ use crate::arguments::{Backend, TargetOptions};
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::target::{self, Access, Kind, ScratchSize};
-use crate::units::{parse_positive_bytes, parse_seconds};
+use crate::units::{count_within, parse_positive_bytes, parse_seconds};
 use crate::workload::WorkloadOptions;
 
 /// Drive a target with one I/O workload and measure it.
@@ -33,7 +33,7 @@ pub struct IoArguments {
     workload: WorkloadOptions,
     /// Threads, each with its own queue; the requests in flight are spread over them. A simulated drive has
     /// one.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024), default_value_t = 1)]
+    #[arg(long, value_parser = count_within::<u32>(1..=1024), default_value_t = 1)]
     workers: u32,
     /// Size of the scratch file in a directory; 1 GiB unless given.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]

@@ -5,6 +5,7 @@ use flashgrain_bench::experiment::{Experiment, commit};
 
 use super::options::BenchOptions;
 use crate::output::{Context, print, print_json};
+use crate::units::count_within;
 
 /// Durable commits of one update each: by one committer, then by many, with raw durable writes of a log block
 /// before, between and after.
@@ -16,7 +17,7 @@ use crate::output::{Context, print, print_json};
 #[command(mut_arg("warmup", |argument| argument.default_value("0.5")))]
 pub struct CommitArguments {
     /// Committers at a time, beside one.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=65_536), default_value_t = 64)]
+    #[arg(long, value_parser = count_within::<u32>(2..=65_536), default_value_t = 64)]
     committers: u32,
     #[command(flatten)]
     options: BenchOptions,

@@ -13,7 +13,7 @@ use flashgrain_bench::store::{Options, StoreOptions};
 
 use crate::exit::Usage;
 use crate::results;
-use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
+use crate::units::{count_within, parse_positive_bytes, parse_seconds, parse_share, size_within};
 
 /// The options that all experiments share.
 #[derive(Clone, Debug, Args)]
@@ -23,31 +23,31 @@ pub struct BenchOptions {
     #[arg(value_name = "TARGET")]
     pub target: PathBuf,
     /// Records in the store.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 40), default_value_t = 1_000_000)]
+    #[arg(long, value_parser = count_within::<u64>(1..=1 << 40), default_value_t = 1_000_000)]
     pub records: u64,
     /// Bytes of each key.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(KEY_BYTES_MIN as i64..=1024), default_value_t = 8)]
+    #[arg(long, value_parser = size_within::<u32>(KEY_BYTES_MIN as u64..=1024), default_value_t = 8)]
     pub key_bytes: u32,
     /// Bytes of each value.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1 << 20), default_value_t = 120)]
+    #[arg(long, value_parser = size_within::<u32>(0..=1 << 20), default_value_t = 120)]
     pub value_bytes: u32,
     /// Memory for pages: a size, or a share of the records' bytes.
     #[arg(long, value_name = "SIZE|SHARE", value_parser = parse_cache, default_value = "10%")]
     pub cache: CacheSize,
     /// Worker threads, or simulated ones; one per core unless given.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_parser = count_within::<u32>(1..=1024))]
     pub workers: Option<u32>,
     /// Keep each worker on a core of its own, from the first on.
     #[arg(long)]
     pub pin: bool,
     /// Operations under way at a time, all workers together.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), default_value_t = 128)]
+    #[arg(long, value_parser = count_within::<u32>(1..=65_536), default_value_t = 128)]
     pub tasks: u32,
     /// Time that is measured; virtual time on a simulated drive.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "10")]
     pub seconds: f64,
     /// End after so many operations if that is earlier; on a simulated drive a million unless given.
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u64>(1..))]
     pub operations: Option<u64>,
     /// Time before it that is not counted.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "2")]

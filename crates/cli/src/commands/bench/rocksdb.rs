@@ -8,7 +8,7 @@ use flashgrain_profile::Error;
 
 use crate::output::{Context, print, print_json};
 use crate::results;
-use crate::units::parse_positive_bytes;
+use crate::units::{count_within, parse_positive_bytes, size_within};
 
 /// Point queries and scans of RocksDB over fanouts, block sizes and threads, beside what the drive's profile
 /// predicts for them.
@@ -25,7 +25,7 @@ pub struct RocksdbArguments {
     profile: PathBuf,
     /// Fanouts.
     #[arg(long, value_name = "COUNT,...", value_delimiter = ',', default_value = "2,4,10,32",
-        value_parser = clap::value_parser!(u32).range(2..=1000))]
+        value_parser = count_within::<u32>(2..=1000))]
     fanouts: Vec<u32>,
     /// Sizes of blocks.
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = parse_positive_bytes,
@@ -33,17 +33,17 @@ pub struct RocksdbArguments {
     block_sizes: Vec<u64>,
     /// Numbers of threads.
     #[arg(long, value_name = "COUNT,...", value_delimiter = ',', default_value = "1,4,16",
-        value_parser = clap::value_parser!(u32).range(1..=1024))]
+        value_parser = count_within::<u32>(1..=1024))]
     threads: Vec<u32>,
     /// Records in a tree.
     #[arg(long, value_name = "COUNT", default_value_t = 1_600_000,
-        value_parser = clap::value_parser!(u64).range(1..))]
+        value_parser = count_within::<u64>(1..))]
     records: u64,
     /// Bytes of a key.
-    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = clap::value_parser!(u64).range(8..=1024))]
+    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = size_within::<u64>(8..=1024))]
     key_bytes: u64,
     /// Bytes of a value.
-    #[arg(long, value_name = "BYTES", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    #[arg(long, value_name = "BYTES", default_value_t = 400, value_parser = size_within::<u64>(1..=1_048_576))]
     value_bytes: u64,
     /// Block cache.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "64MiB")]
@@ -55,10 +55,10 @@ pub struct RocksdbArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "16KiB")]
     scan_bytes: u64,
     /// Rounds over all trees, of which the medians count.
-    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = count_within::<u32>(1..=1000))]
     rounds: u32,
     /// Measured time of each run, in whole seconds; it warms up for as long before that.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = count_within::<u32>(1..=86_400))]
     seconds: u32,
     /// Seed of the keys.
     #[arg(long, default_value_t = 1)]

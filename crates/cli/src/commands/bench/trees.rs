@@ -7,7 +7,7 @@ use flashgrain_profile::Error;
 
 use super::options::BenchOptions;
 use crate::output::{Context, print, print_json};
-use crate::units::parse_positive_bytes;
+use crate::units::{count_within, parse_positive_bytes};
 
 /// Look-ups, range queries and updates on each structure of trees, beside what the drive's profile predicts.
 ///
@@ -32,16 +32,16 @@ pub struct TreesArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     range_bytes: Option<u64>,
     /// Updates before those that are measured; as many as there are records unless given.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u64>(..))]
     settling: Option<u64>,
     /// Size of a Bε-tree's nodes; by default as the store decides.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     buffered_node_size: Option<u64>,
     /// Children of a Bε-tree's nodes; by default as the store decides.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u32>(..))]
     fanout: Option<u32>,
     /// Blocks of a node; by default as many as the drive serves at a time.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u32>(..))]
     node_blocks: Option<u32>,
     #[command(flatten)]
     options: BenchOptions,

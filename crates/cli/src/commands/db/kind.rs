@@ -6,7 +6,7 @@ use flashgrain::{
 };
 
 use crate::exit::Usage;
-use crate::units::parse_positive_bytes;
+use crate::units::{count_within, parse_positive_bytes};
 
 /// The structure of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,7 +61,7 @@ pub struct KindOptions {
     layout: Option<Layout>,
     /// How many times as large each level of an LSM-tree is as the one above it; how many children a node of
     /// a Bε-tree has.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u32>(..))]
     fanout: Option<u32>,
     /// Size of a Bε-tree's nodes, all parts together, and of its leaves.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]

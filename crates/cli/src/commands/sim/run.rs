@@ -16,7 +16,7 @@ use flashgrain_ssdsim::{SimConfig, SimDevice};
 use super::result::{ScenarioResult, SimResult};
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
-use crate::units::{parse_seconds, parse_share};
+use crate::units::{count_within, parse_seconds, parse_share};
 use crate::workload::WorkloadOptions;
 
 /// Run one workload on a simulated drive and show its inside.
@@ -36,7 +36,7 @@ pub struct RunArguments {
     #[arg(long = "workload", value_name = "FILE", conflicts_with_all = WORKLOAD_OPTIONS)]
     mqsim_workload: Option<PathBuf>,
     /// Only this scenario of it, counted from 1.
-    #[arg(long, value_name = "NUMBER", requires = "mqsim_workload", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", requires = "mqsim_workload", value_parser = count_within::<u32>(1..))]
     scenario: Option<u32>,
     #[command(flatten)]
     workload: WorkloadOptions,
@@ -44,7 +44,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     seconds: Option<f64>,
     /// Requests that are measured.
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u64>(1..))]
     requests: Option<u64>,
     /// Virtual time before that, in which nothing is counted.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]

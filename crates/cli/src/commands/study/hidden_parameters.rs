@@ -5,7 +5,7 @@ use flashgrain_bench::study::hidden_parameters::{Options, SqliteCosts, Technique
 
 use super::output::OutputOptions;
 use crate::output::Context;
-use crate::units::parse_share;
+use crate::units::{count_within, parse_share};
 
 /// SQLite in layouts that follow a drive: hot locations, aligned stripes and records within flash pages, as
 /// in the paper on hidden parameters of SSDs.
@@ -23,10 +23,10 @@ pub struct HiddenParametersArguments {
     #[arg(long, value_name = "DRIVE", default_value = "sim:xg5")]
     log_drive: String,
     /// Divides the paper's 10 million pairs, and its 50,000 inserts and selects an iteration.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=50_000), default_value_t = 50)]
+    #[arg(long, value_parser = count_within::<u64>(1..=50_000), default_value_t = 50)]
     divisor: u64,
     /// Iterations of each measurement, of which the paper has 100, and 20 for the log.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000), default_value_t = 10)]
+    #[arg(long, value_parser = count_within::<u32>(1..=1000), default_value_t = 10)]
     iterations: u32,
     /// SQLite's cache as a share of the initial database.
     #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "10%")]
@@ -36,7 +36,7 @@ pub struct HiddenParametersArguments {
         long,
         value_name = "N,...",
         value_delimiter = ',',
-        value_parser = clap::value_parser!(u64).range(1..=50_000),
+        value_parser = count_within::<u64>(1..=50_000),
         default_value = "1,50,500,50000"
     )]
     transactions: Vec<u64>,

@@ -8,7 +8,7 @@ use flashgrain_bench::study::mqssd_lsm::{Options, mqssd_lsm};
 
 use super::output::OutputOptions;
 use crate::output::Context;
-use crate::units::{parse_positive_bytes, parse_share};
+use crate::units::{count_within, parse_positive_bytes, parse_share};
 
 /// Queries, scans and compactions over fanout and concurrency, and a single level beside RocksDB's
 /// configuration for flash: section 5 of the MQSSD paper.
@@ -20,7 +20,7 @@ pub struct MqssdLsmArguments {
     #[arg(value_name = "TARGET", default_value = "sim:990pro")]
     target: PathBuf,
     /// Records of 2,064 bytes, of which the paper has 64 million.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1000..=1 << 40), default_value_t = 131_072)]
+    #[arg(long, value_parser = count_within::<u64>(1000..=1 << 40), default_value_t = 131_072)]
     records: u64,
     /// Bytes of a table and of a memtable, 64 MiB in the paper: a power of two.
     #[arg(long, value_name = "SIZE", value_parser = parse_table_bytes, default_value = "256KiB")]
@@ -33,7 +33,7 @@ pub struct MqssdLsmArguments {
         long,
         value_name = "F,...",
         value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(2..=1000),
+        value_parser = count_within::<u32>(2..=1000),
         default_value = "2,4,8,16,32"
     )]
     fanouts: Vec<u32>,
@@ -42,7 +42,7 @@ pub struct MqssdLsmArguments {
         long,
         value_name = "K,...",
         value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(1..=1024),
+        value_parser = count_within::<u32>(1..=1024),
         default_value = "1,2,4,8,16,32"
     )]
     concurrency: Vec<u32>,
@@ -50,7 +50,7 @@ pub struct MqssdLsmArguments {
     #[arg(long, default_value_t = 0.0)]
     filter_bits: f64,
     /// Queries of each measurement; a quarter as many scans.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), default_value_t = 4096)]
+    #[arg(long, value_parser = count_within::<u64>(1..), default_value_t = 4096)]
     queries: u64,
     /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST, and if they are
     /// given SEARCH for each table that a look-up searches and KIB for each KiB that is merged.

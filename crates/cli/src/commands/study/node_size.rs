@@ -8,7 +8,7 @@ use flashgrain_bench::study::node_size::{B_EPSILON_NODE_BYTES, B_PLUS_NODE_BYTES
 
 use super::output::OutputOptions;
 use crate::output::Context;
-use crate::units::{parse_positive_bytes, parse_share};
+use crate::units::{count_within, parse_positive_bytes, parse_share};
 
 /// B+-trees and Bε-trees over the size of their nodes, under random look-ups and random inserts of one
 /// client: section 7 of the dictionaries paper.
@@ -36,16 +36,16 @@ pub struct NodeSizeArguments {
     #[arg(long, value_name = "N", value_parser = parse_basement_divisor, default_value = "4")]
     basement_divisor: u32,
     /// Records of 116 bytes.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1000..=1 << 40), default_value_t = 1_000_000)]
+    #[arg(long, value_parser = count_within::<u64>(1000..=1 << 40), default_value_t = 1_000_000)]
     records: u64,
     /// Memory as a share of the records' bytes.
     #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "25%")]
     cache: f64,
     /// Look-ups of each measurement.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(2..), default_value_t = 100_000)]
+    #[arg(long, value_parser = count_within::<u64>(2..), default_value_t = 100_000)]
     look_ups: u64,
     /// Inserts of each measurement.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(2..), default_value_t = 200_000)]
+    #[arg(long, value_parser = count_within::<u64>(2..), default_value_t = 200_000)]
     inserts: u64,
     /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST.
     #[arg(long, value_name = "TIMES", default_value = "2000,4000,500,1500")]

@@ -8,7 +8,7 @@ use flashgrain_bench::study::pdam_btree::{Options, pdam_btree};
 
 use super::output::OutputOptions;
 use crate::output::Context;
-use crate::units::{parse_positive_bytes, parse_share};
+use crate::units::{count_within, parse_positive_bytes, parse_share};
 
 /// B+-trees with nodes of B, of P·B, and of P·B in van Emde Boas order of blocks of B, under one client to
 /// twice P: section 8 of the dictionaries paper.
@@ -26,7 +26,7 @@ pub struct PdamBtreeArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_block_bytes, default_value = "4KiB")]
     block_bytes: u32,
     /// Records of 776 bytes.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1000..=1 << 40), default_value_t = 1_000_000)]
+    #[arg(long, value_parser = count_within::<u64>(1000..=1 << 40), default_value_t = 1_000_000)]
     records: u64,
     /// Memory as a share of the records' bytes.
     #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "0.25%")]
@@ -36,11 +36,11 @@ pub struct PdamBtreeArguments {
         long,
         value_name = "K,...",
         value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(1..=1024)
+        value_parser = count_within::<u32>(1..=1024)
     )]
     clients: Vec<u32>,
     /// Look-ups of each measurement.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..), default_value_t = 20_000)]
+    #[arg(long, value_parser = count_within::<u64>(1..), default_value_t = 20_000)]
     look_ups: u64,
     /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST.
     #[arg(long, value_name = "TIMES", default_value = "2000,4000,500,1500")]

@@ -8,7 +8,7 @@ use flashgrain_bench::study::xpoint::{Options, Question, xpoint};
 
 use super::output::OutputOptions;
 use crate::output::Context;
-use crate::units::parse_seconds;
+use crate::units::{count_within, parse_seconds};
 
 /// Throttling, level 0, parallelism and the log on flash and on 3D XPoint: the paper on RocksDB and 3D
 /// XPoint.
@@ -24,7 +24,7 @@ pub struct XpointArguments {
     #[arg(long, value_name = "QUESTION,...", value_enum, value_delimiter = ',')]
     only: Vec<Question>,
     /// Records of 1,016 bytes.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1000..=1 << 40), default_value_t = 131_072)]
+    #[arg(long, value_parser = count_within::<u64>(1000..=1 << 40), default_value_t = 131_072)]
     records: u64,
     /// Time that counts for each point, of which 1/256 passes.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "150")]

@@ -20,7 +20,7 @@ use crate::arguments::TargetOptions;
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::target::{self, Access, Kind, ScratchSize};
-use crate::units::{parse_factor, parse_positive_bytes};
+use crate::units::{count_within, parse_factor, parse_positive_bytes};
 
 /// Issue the requests of a trace again, to another drive.
 ///
@@ -43,7 +43,7 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor, default_value = "1", conflicts_with = "closed")]
     speed: f64,
     /// Requests in flight at most: 1024 in the open loop and 1 in the closed one unless given.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=32_000))]
+    #[arg(long, value_parser = count_within::<u32>(1..=32_000))]
     depth: Option<u32>,
     /// Which requests, if the trace has both: those to drives unless given.
     #[arg(long, value_enum)]
