@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use flashgrain_device::ErrorKind;
 use flashgrain_device::limits::remedy_for;
 
-use crate::output::Context;
+use crate::output::{Context, visible};
 
 /// The command was asked for something that makes no sense; the text names a command that does.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub fn code(result: &anyhow::Result<()>, context: &Context) -> ExitCode {
         return ExitCode::from(context.interrupt.exit_code());
     }
     // If standard error fails, there is no way to report it.
-    let _ = writeln!(io::stderr(), "flashgrain: {}", message(error));
+    let _ = writeln!(io::stderr(), "flashgrain: {}", visible(&message(error)));
     ExitCode::from(if is_usage(error) { USAGE } else { FAILURE })
 }
 

@@ -26,7 +26,7 @@ impl Context {
     pub fn note(&self, text: &str) {
         if self.verbosity > Verbosity::Quiet {
             // A closed standard error does not end the work.
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "{}", visible(text));
         }
     }
 
@@ -36,6 +36,17 @@ impl Context {
             self.note(text);
         }
     }
+}
+
+/// Text for a terminal that may quote files, names and programs: their control characters, which could steer it,
+/// are written as `\xHH`.
+pub fn visible(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |shown, character| match character {
+        control if control.is_control() && !matches!(control, '\n' | '\t') => {
+            shown + &format!("\\x{:02x}", u32::from(control))
+        }
+        other => shown + other.encode_utf8(&mut [0; 4]),
+    })
 }
 
 /// Writes a result, as it is, to standard output.
@@ -48,4 +59,14 @@ pub fn print(text: &str) -> io::Result<()> {
 /// Writes a result as JSON to standard output.
 pub fn print_json<T: Serialize>(result: &T) -> anyhow::Result<()> {
     Ok(print(&(serde_json::to_string_pretty(result)? + "\n"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn control_characters_are_shown_and_do_nothing() {
+        assert_eq!(visible("a\u{1b}[2J\r\u{9b}b\n\tä"), "a\\x1b[2J\\x0d\\x9bb\n\tä");
+    }
 }

@@ -44,9 +44,9 @@ pub use betree::BeTreeOptions;
 pub use btree::overflow::VALUE_BYTES_MAX;
 pub use db::{
     Backup, Batch, Builder, CacheStats, Check, CheckpointStats, Compacted, CompareAndSwapError,
-    ConflictStats, Cursor, DATA_FILE, Db, HistoryStats, Iter, LOG_FILE, LogStats, Readable, RecoveryStats,
-    Simulated, Snapshot, SpaceStats, Stats, ThrottleStats, Transaction, Tree, TreeOptions, Value,
-    ValueReader, WrittenStats,
+    ConflictStats, Cursor, DATA_FILE, Db, HistoryStats, Iter, LOG_FILE, LoadError, LogStats, Readable,
+    RecoveryStats, Simulated, Snapshot, SpaceStats, Stats, ThrottleStats, Transaction, Tree, TreeOptions,
+    Value, ValueReader, WrittenStats,
 };
 pub use error::{Error, ErrorKind};
 pub use flashgrain_settings::layout::{Decision, Setting};

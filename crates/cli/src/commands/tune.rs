@@ -21,7 +21,7 @@ use crate::target::Opened;
 ///
 /// Profiles the drive within the budget, fits and compares four cost models, learns hidden parameters,
 /// derives settings, and checks the predictions against fresh workloads. Then it builds a store with the
-/// layout that follows, several times as large as its cache, and measures it beside the predictions and the
+/// layout that follows, several times as large as its cache where the budget allows, and measures it beside the predictions and the
 /// raw device. It ends with advice for a default mix (see `advise`). It writes `profile.json`, its samples
 /// and a self-contained `report.html`.
 #[derive(Debug, Args)]
@@ -88,9 +88,11 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
         return print_json(&profiled.profile);
     }
     let mut text = summary::profile(&profiled.profile);
-    let workload = Workload::preset(DEFAULT_MIX)?;
-    let advice = Advice::new(&workload, &profiled.profile, &EngineName::ALL);
-    text += &format!("\n{}", summary::brief_advice(&advice));
+    if profiled.profile.distrust.is_none() {
+        let workload = Workload::preset(DEFAULT_MIX)?;
+        let advice = Advice::new(&workload, &profiled.profile, &EngineName::ALL);
+        text += &format!("\n{}", summary::brief_advice(&advice));
+    }
     text += &format!("\nProfile: {}\n", results.profile().display());
     text += &format!("Report:  {}\n", results.report().display());
     Ok(print(&text)?)

@@ -1,12 +1,13 @@
 //! `flashgrain db`: stores made, filled and looked into from the command line.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{contents, fails, flashgrain, folder, stdout};
+use crate::support::{contents, fails, flashgrain, folder, signal, stderr, stdout};
 
 /// A test that waits for longer fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -174,5 +175,92 @@ fn flip_where(path: &Path, text: &[u8]) {
         if let Some(at) = block.windows(text.len()).position(|window| window == text) {
             file.write_all_at(&[block[at] ^ 1], offset + at as u64).unwrap();
         }
+    }
+}
+
+/// The signals that a process catches, as bits.
+fn caught(child: &std::process::Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
+    u64::from_str_radix(line.trim(), 16).unwrap_or(0)
+}
+
+#[test]
+fn a_load_that_waits_for_its_input_ends_at_once_when_it_is_asked_to() {
+    for (name, number, code) in [("INT", 2, 130), ("TERM", 15, 143)] {
+        let folder = store();
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_flashgrain"))
+            .args(["db", "load", "store"])
+            .current_dir(&folder)
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"a\t1\nb\t2\n").unwrap();
+        while caught(&child) & (1 << (number - 1)) == 0 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::yield_now();
+        }
+        signal(&child, name);
+        // Its input is still open.
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("ending: ") && said.contains("no record was loaded"), "{said}");
+        drop(input);
+        assert_eq!(db(&folder, "trees store").lines().count(), 1);
+    }
+}
+
+/// Pieces are of 64 MiB, a record counting for 64 bytes more than it has.
+#[test]
+fn a_load_that_fails_says_which_records_there_are_and_goes_on_from_there() {
+    const RECORDS: u32 = 1_000_000;
+    let folder = store();
+    let line = |number: u32| format!("{}\t\n", number.wrapping_mul(2_654_435_761));
+    let mut lines: String = (0..RECORDS).map(line).collect();
+    lines.push_str("no tab\nlast\t\n");
+    let path = folder.path().join("lines");
+    std::fs::write(&path, &lines).unwrap();
+    let wrong = format!("line {}", RECORDS + 1);
+    let mut command = command(&folder, "load store lines --kind lsm");
+    let said = stderr(&command.assert().code(2));
+    assert!(said.contains(&wrong) && said.contains("stay there, and none after them"), "{said}");
+    assert!(said.contains("without the kind of the tree"), "{said}");
+    let (_, skip) = said.split_once("--skip ").unwrap();
+    let skip: u32 = skip.split('`').next().unwrap().parse().unwrap();
+    assert!(skip > 0 && skip < RECORDS, "{said}");
+    assert!(said.contains(&format!("the first {skip} records were loaded")), "{said}");
+    let check = |records: u32| {
+        let check: Value = serde_json::from_str(&db(&folder, "check store --json")).unwrap();
+        assert_eq!(check["records"], records);
+    };
+    check(skip);
+    std::fs::write(&path, lines.replace("no tab\n", "first\t\n")).unwrap();
+    let loaded = db(&folder, &format!("load store lines --skip {skip}"));
+    assert_eq!(loaded, format!("loaded {} lines into the tree `default`\n", RECORDS + 2 - skip));
+    check(RECORDS + 2);
+}
+
+#[test]
+fn records_are_counted_as_users_count_them_and_versions_apart() {
+    let folder = store();
+    for kind in ["btree", "lsm", "be-tree"] {
+        db(&folder, &format!("create-tree store {kind} --kind {kind}"));
+        for round in 0..3 {
+            let lines: String = (0..100).map(|key| format!("k{key}\t{round}\n")).collect();
+            command(&folder, &format!("load store --tree {kind}")).write_stdin(lines).assert().success();
+        }
+        db(&folder, &format!("del store --tree {kind} k7"));
+    }
+    let check: Value = serde_json::from_str(&db(&folder, "check store --json")).unwrap();
+    assert_eq!(check["records"], 297);
+    let (text, versions) = (db(&folder, "check store"), check["versions"].as_u64().unwrap());
+    assert!(versions >= 297);
+    let said = format!("3 trees, 297 records, kept as {versions} versions and messages, in");
+    assert!(versions == 297 || text.contains(&said), "{text}");
+    for tree in db(&folder, "trees store").lines().skip(1) {
+        assert!(tree.contains("  99  "), "{tree}");
     }
 }

@@ -183,6 +183,7 @@ impl Core {
             operands: Vec::new(),
             bytes: 0,
             records: 0,
+            committed: 0,
             last,
         })
     }
@@ -221,6 +222,8 @@ pub(super) struct Loader<'a> {
     bytes: u64,
     /// Records so far, and the key of the last one.
     records: u64,
+    /// The first of them, those of commits that have succeeded.
+    committed: u64,
     last: Vec<u8>,
 }
 
@@ -237,7 +240,6 @@ impl Loader<'_> {
         self.core.check_write(self.tree, key, Some(&value))?;
         self.last.clear();
         self.last.extend_from_slice(key);
-        self.records += 1;
         let bytes = (key.len() + value.len()) as u64 + OVERHEAD_BYTES;
         // Together they must not be more than the log takes as one.
         if self.bytes + bytes > self.step_bytes || self.writes.len() == STEP_RECORDS {
@@ -245,12 +247,15 @@ impl Loader<'_> {
         }
         if let Way::Load(load) = &mut self.way {
             if load.takes(key) && !is_overflow(self.tree, value.len() as u64) {
-                return load.push(key, &value);
+                load.push(key, &value)?;
+                self.records += 1;
+                return Ok(());
             }
             self.end_load(Durability::None)?;
         }
         self.writes.put(self.tree, key, Some(Content::Bytes(value)));
         self.bytes += bytes;
+        self.records += 1;
         Ok(())
     }
 
@@ -284,6 +289,7 @@ impl Loader<'_> {
         }
         if matches!(self.way, Way::Steps) && !self.writes.is_empty() {
             self.core.commit(&self.writes, None, Durability::None)?;
+            self.committed = self.records;
         }
         for (key, list) in std::mem::take(&mut self.operands) {
             self.core.write_all_operands(self.tree, &key, &list, Durability::None)?;
@@ -315,9 +321,10 @@ impl<'a> Loader<'a> {
     fn end_load(&mut self, durability: Durability) -> Result<(), Error> {
         let Way::Load(mut load) = std::mem::replace(&mut self.way, Way::Steps) else { return Ok(()) };
         let ended = self.commit_load(load.as_mut(), durability);
-        if ended.is_err() {
+        match ended {
+            Ok(()) => self.committed = self.records,
             // After a failure that ends everything, it is given up at the next opening.
-            let _tried = load.withdraw();
+            Err(_) => drop(load.withdraw()),
         }
         ended
     }
@@ -336,8 +343,8 @@ impl<'a> Loader<'a> {
     /// Returns when all records are as durable as asked; how many they are.
     ///
     /// # Errors
-    /// As [`Core::write`](Core::write).
-    pub fn finish(mut self, durability: Durability) -> Result<u64, Error> {
+    /// As [`Core::write`](Core::write). Nothing may follow then.
+    pub fn finish(&mut self, durability: Durability) -> Result<u64, Error> {
         // For a single step a load is not worth its checkpoint.
         if matches!(self.way, Way::Open) && !is_eager() {
             self.way = Way::Steps;
@@ -348,5 +355,42 @@ impl<'a> Loader<'a> {
             self.core.wait(durability)?;
         }
         Ok(self.records)
+    }
+
+    /// Finds out which records are in the tree after `source` has ended the load, and makes these as durable
+    /// as asked.
+    pub fn failed(self, durability: Durability, source: Error) -> LoadError {
+        // A commit that the log has becomes part of the tree, or poisons the store.
+        let is_whole = self.core.engine().parts().poison.check().is_ok();
+        let loaded_max = if is_whole { self.committed } else { self.records };
+        let loaded = if self.core.wait(durability).is_ok() { self.committed } else { 0 };
+        LoadError { loaded, loaded_max, source }
+    }
+}
+
+/// Failure of a load, and the records that are in the tree in spite of it: always the first ones.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{source}")]
+#[non_exhaustive]
+pub struct LoadError {
+    /// Number of the first records that are in the tree, as durable as the store's commits are.
+    pub loaded: u64,
+    /// Number of the first records that may be in the tree once the store was opened again. It is more than
+    /// `loaded` only after a failure that poisoned the store.
+    pub loaded_max: u64,
+    /// The failure.
+    pub source: Error,
+}
+
+impl From<Error> for LoadError {
+    /// A failure before the first record.
+    fn from(source: Error) -> Self {
+        Self { loaded: 0, loaded_max: 0, source }
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Self {
+        error.source
     }
 }

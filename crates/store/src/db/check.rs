@@ -1,8 +1,11 @@
 //! Looking at everything that a store contains.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::core::Core;
+use super::scan::TreeScan;
 use crate::Error;
 use crate::catalog::NamedTree;
 use crate::index::{Version, operands};
@@ -18,8 +21,11 @@ pub struct Check {
     pub nodes: u64,
     /// Those of them that have records.
     pub leaves: u64,
-    /// Their records, tombstones that a snapshot still needs included.
+    /// Their records: the keys that a scan finds.
     pub records: u64,
+    /// Everything that is kept of records: their values, older ones and tombstones that a snapshot or a merge
+    /// still needs, and messages on their way to leaves.
+    pub versions: u64,
     /// Values in pages of their own.
     pub overflow_values: u64,
     /// Bytes of these.
@@ -42,7 +48,7 @@ impl Core {
     ///
     /// # Errors
     /// The first damage, or what the devices say.
-    pub fn check(&self) -> Result<Check, Error> {
+    pub fn check(self: &Arc<Self>) -> Result<Check, Error> {
         self.check_open()?;
         let mut sum = Check::default();
         for tree in self.engine().trees().all() {
@@ -51,6 +57,7 @@ impl Core {
             sum.nodes += looked.nodes;
             sum.leaves += looked.leaves;
             sum.records += looked.records;
+            sum.versions += looked.versions;
             sum.overflow_values += looked.overflow_values;
             sum.overflow_value_bytes += looked.overflow_value_bytes;
             sum.used_bytes += looked.used_bytes;
@@ -60,16 +67,27 @@ impl Core {
     }
 
     /// As [`Core::check`], of one tree.
-    pub fn check_one(&self, tree: &NamedTree) -> Result<Check, Error> {
+    pub fn check_one(self: &Arc<Self>, tree: &NamedTree) -> Result<Check, Error> {
         self.check_open()?;
-        match self.check_tree(tree) {
+        let looked = match self.check_tree(tree) {
             // It may have changed while it was looked at: once more, while commits wait.
             Err(Error::Corrupt { .. }) => self.engine().transactions().still(|| self.check_tree(tree)),
             looked => looked,
-        }
+        }?;
+        Ok(Check { records: self.count_records(tree)?, ..looked })
     }
 
-    /// Of one tree, which nobody changes meanwhile, or it may look damaged.
+    /// Records that a scan finds now. Operands need no operator for that.
+    fn count_records(self: &Arc<Self>, tree: &NamedTree) -> Result<u64, Error> {
+        let mut scan = TreeScan::unmerged(self, tree, &self.pin()?);
+        let mut count = 0;
+        while scan.next_key()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Of one tree, without a count of its records, which nobody changes meanwhile, or it may look damaged.
     fn check_tree(&self, tree: &NamedTree) -> Result<Check, Error> {
         let (mut values, mut newest, mut overflow) = (Ok(()), Timestamp(0), OverflowCount::default());
         let census = tree.tree.index.walk(&mut |_| (), &mut |_, version, value| {
@@ -83,7 +101,8 @@ impl Core {
             trees: 1,
             nodes: census.leaves + census.inner_nodes,
             leaves: census.leaves,
-            records: census.records,
+            records: 0,
+            versions: census.records,
             overflow_values: overflow.count,
             overflow_value_bytes: overflow.bytes,
             used_bytes: census.used_bytes,

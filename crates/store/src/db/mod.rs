@@ -39,6 +39,7 @@ use std::time::Duration;
 pub use backup::Backup;
 pub use batch::Batch;
 pub use builder::Builder;
+pub use bulk::LoadError;
 pub use check::Check;
 pub use compacted::Compacted;
 pub use cursor::Cursor;

@@ -9,6 +9,7 @@ use flashgrain_settings::layout::{Decision, Setting};
 use flashgrain_settings::{Bytes, Count};
 
 use super::Db;
+use super::bulk::LoadError;
 use super::check::Check;
 use super::core::Core;
 use super::cursor::Cursor;
@@ -454,7 +455,8 @@ impl Tree {
     /// Records go in steps of up to 1,024, or 1 MiB; each is a commit. An LSM-tree writes more than that as
     /// tables at once, which are one commit, up to the first key that it has in between, or the first value
     /// that takes pages of its own; the rest goes in steps. After a crash, or an error, the first
-    /// records are there up to one that ended a step, and none of those behind it.
+    /// records are there up to one that ended a step, and none of those behind it; [`Tree::load_counted`] says
+    /// how many they are.
     ///
     /// # Errors
     /// [`Error::Order`] says which record is not in order. Otherwise as [`Tree::insert`].
@@ -474,12 +476,38 @@ impl Tree {
         &self,
         records: impl IntoIterator<Item = (K, V)>,
     ) -> Result<u64, Error> {
+        Ok(self.load_counted(records)?)
+    }
+
+    /// As [`Tree::load`], with an error that says how many of the first records are in the tree.
+    ///
+    /// # Errors
+    /// As [`Tree::load`], in [`LoadError::source`].
+    ///
+    /// ```
+    /// # use flashgrain::Db;
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let numbers = db.tree("numbers")?;
+    /// let unsorted = (0..5_000_u32).chain([0]).map(|number| (number.to_be_bytes(), "n"));
+    /// let failure = numbers.load_counted(unsorted).unwrap_err();
+    /// let loaded = numbers.iter()?.count();
+    /// assert_eq!(failure.loaded, loaded as u64);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn load_counted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        records: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<u64, LoadError> {
         let core = self.core();
         let mut loader = core.loader(core.named_tree(self)?)?;
-        for (key, value) in records {
-            loader.push(key.as_ref(), Value::from(value.as_ref()))?;
+        let push = |(key, value): (K, V)| loader.push(key.as_ref(), Value::from(value.as_ref()));
+        let pushed = records.into_iter().try_for_each(push);
+        match pushed.and_then(|()| loader.finish(core.durability())) {
+            Ok(count) => Ok(count),
+            Err(error) => Err(loader.failed(core.durability(), error)),
         }
-        loader.finish(core.durability())
     }
 
     /// Reads and verifies all of this tree, and counts what there is, as [`Db::check`] does for all.

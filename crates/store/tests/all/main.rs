@@ -17,6 +17,7 @@ mod earlier_versions;
 mod format;
 mod full;
 mod handles;
+mod load_failures;
 mod lsm;
 mod lsm_loads;
 mod many_keys;

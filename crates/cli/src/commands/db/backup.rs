@@ -1,47 +1,19 @@
-//! Many records at a time: loading them, and copying a store.
+//! Copying a store.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use flashgrain::{Backup, Builder, Db, Error as StoreError, Tree, VALUE_BYTES_MAX};
+use flashgrain::{Backup, Builder, Db, Error as StoreError};
 use flashgrain_profile::Error as ProfileError;
 use flashgrain_report::unit;
-use serde_json::json;
 
-use super::kind::KindOptions;
 use super::members::{Members, parse_members};
-use super::options::{StoreOptions, TreeOptions, with_tree};
-use super::records::{Form, Reader, Record};
-use super::trees::there_is;
+use super::options::StoreOptions;
 use crate::interrupt::Interrupt;
 use crate::output::{Context, print, print_json};
-
-#[derive(Debug, Args)]
-pub struct LoadArguments {
-    #[command(flatten)]
-    tree: TreeOptions,
-    #[command(flatten)]
-    kind: KindOptions,
-    /// A file with a line for each record, as `scan` prints them. They need not be sorted; of those with the
-    /// same key the last one counts. `-` reads standard input.
-    #[arg(value_name = "FILE", default_value = "-")]
-    file: PathBuf,
-    /// How records are written: as text, each is a key, a tab and a value, in which a backslash begins an
-    /// escape (`\t`, `\n`, `\\`, `\xNN`).
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
-    /// Take keys and values of text as they are, backslashes too.
-    #[arg(long, conflicts_with = "hex")]
-    raw: bool,
-    /// Print the result as JSON.
-    #[arg(long)]
-    json: bool,
-}
 
 #[derive(Debug, Args)]
 pub struct BackupArguments {
@@ -62,107 +34,8 @@ pub struct BackupArguments {
     json: bool,
 }
 
-/// Bytes of records that are sorted and loaded at a time.
-const SORTED_BYTES: usize = 64 << 20;
-
-/// Memory of a record beside its bytes.
-const RECORD_BYTES: usize = 64;
-
 /// Interval at which a backup is checked for an interrupt.
 const TICK: Duration = Duration::from_millis(20);
-
-pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> {
-    let interrupt = context.interrupt.watch()?;
-    let (options, kind) = (&arguments.tree, arguments.kind.options()?);
-    let lines: Box<dyn BufRead> = if arguments.file.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        let name = || format!("open {}", arguments.file.display());
-        Box::new(BufReader::new(File::open(&arguments.file).with_context(name)?))
-    };
-    let db = options.store.open(context)?;
-    let mut reader = Reader::new(lines, arguments.format, options.notation, arguments.raw);
-    if arguments.kind.is_given() && db.existing_tree(&options.tree).is_ok() {
-        return Err(there_is(&options.tree).into());
-    }
-    with_tree(&db, (&options.tree, &kind), |tree| load_all(tree, &mut reader, context, interrupt))?;
-    db.close()?;
-    if arguments.json {
-        return print_json(&json!({ "lines": reader.count }));
-    }
-    Ok(print(&format!(
-        "loaded {} lines into the tree `{}`\n",
-        unit::count(reader.count as f64),
-        options.tree
-    ))?)
-}
-
-/// Loads the records of `reader`, in pieces that fit into memory. Each piece is durable before the next one
-/// is read, so that the number of loaded records is known, however it ends.
-fn load_all(
-    tree: &Tree,
-    reader: &mut Reader,
-    context: &Context,
-    interrupt: &AtomicBool,
-) -> anyhow::Result<()> {
-    loop {
-        let before = reader.count;
-        let loaded = next_sorted(tree, reader, interrupt).and_then(|records| {
-            let is_end = records.is_empty();
-            tree.load(records)?;
-            Ok(is_end)
-        });
-        match loaded {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(error) => {
-                let (name, count) = (tree.name(), unit::count(before as f64));
-                if before == 0 {
-                    return Err(error);
-                }
-                context.interrupt.leaves(format!(
-                    "the first {count} records were loaded into the tree `{name}` and stay there, none of those behind them"
-                ));
-                let is_interrupt = matches!(error.downcast_ref(), Some(ProfileError::Interrupted));
-                let left =
-                    format!("the first {count} records were loaded into the tree `{name}` and stay there");
-                return Err(if is_interrupt { error } else { error.context(left) });
-            }
-        }
-    }
-}
-
-/// The next records that fit into memory, sorted, each key once. None at the end.
-fn next_sorted(tree: &Tree, reader: &mut Reader, interrupt: &AtomicBool) -> anyhow::Result<Vec<Record>> {
-    let (mut records, mut bytes) = (Vec::new(), 0);
-    let key_bytes_max = tree.key_bytes_max();
-    while bytes < SORTED_BYTES {
-        if interrupt.load(Ordering::Relaxed) {
-            return Err(ProfileError::Interrupted.into());
-        }
-        let Some((key, value)) = reader.next()? else { break };
-        let fits = (1..=key_bytes_max).contains(&key.len());
-        if !fits || value.len() as u64 > VALUE_BYTES_MAX {
-            let error = match fits {
-                false => StoreError::KeyLength { got: key.len(), limit: key_bytes_max },
-                true => StoreError::ValueLength { got: value.len() as u64, limit: VALUE_BYTES_MAX },
-            };
-            return Err(reader.wrong(&error.to_string()).into());
-        }
-        bytes += key.len() + value.len() + RECORD_BYTES;
-        records.push((key, value));
-    }
-    // Stable, so that the last of equal ones is the last line.
-    records.sort_by(|(one, _), (other, _)| one.cmp(other));
-    records.dedup_by(|later, kept| {
-        let same = later.0 == kept.0;
-        if same {
-            std::mem::swap(later, kept);
-        }
-        same
-    });
-    Ok(records)
-}
 
 pub fn backup(arguments: &BackupArguments, context: &Context) -> anyhow::Result<()> {
     context.interrupt.watch()?;

@@ -68,9 +68,13 @@ pub fn check(db: &Db, reclaim: bool, as_json: bool) -> anyhow::Result<()> {
     let count = |number: u64| unit::count(number as f64);
     let used = check.used_bytes as f64 / check.node_bytes.max(1) as f64;
     let mut text = format!(
-        "sound: {} trees, {} records in {} nodes that are {} full",
+        "sound: {} trees, {} records{} in {} nodes that are {} full",
         count(check.trees),
         count(check.records),
+        match check.versions == check.records {
+            true => String::new(),
+            false => format!(", kept as {} versions and messages,", count(check.versions)),
+        },
         count(check.nodes),
         unit::share(used)
     );

@@ -1,12 +1,14 @@
 //! `flashgrain db`: stores from the command line.
 
-mod bulk;
+mod backup;
 mod bytes;
 mod compact;
 mod convert;
 mod delete;
 mod facts;
+mod input;
 mod kind;
+mod load;
 mod members;
 mod merge;
 mod options;
@@ -23,7 +25,7 @@ use flashgrain::Placement;
 use crate::exit::Usage;
 use crate::output::{Context, print};
 use crate::results;
-use crate::units::parse_positive_bytes;
+use crate::units::{count_within, parse_positive_bytes};
 use bytes::{ValueSource, write_value};
 use options::{LookArguments, RangeOptions, StoreOptions, TreeOptions, with_shortages, with_tree};
 use records::{Form, Printer};
@@ -39,7 +41,7 @@ pub struct DbArguments {
 enum Action {
     /// Make a new store, and say how its layout was decided.
     Create(CreateArguments),
-    /// Make an empty tree, and say how it is kept: as a B+-tree or as an LSM-tree for a workload.
+    /// Make an empty tree, and say how it is kept: as a B+-tree, a Bε-tree, or an LSM-tree for a workload.
     CreateTree(trees::CreateTreeArguments),
     /// Print the value of a key.
     Get(GetArguments),
@@ -59,13 +61,14 @@ enum Action {
     Drop(trees::DropArguments),
     /// Give a tree another name.
     Rename(trees::RenameArguments),
-    /// Keep a tree in another way: as a B+-tree or LSM-tree, with nodes of another size.
+    /// Keep a tree in another way: as a B+-tree, Bε-tree or LSM-tree, with nodes of another
+    /// size.
     Convert(convert::ConvertArguments),
     /// Give many keys their values, a line each; makes the tree if there is none of that name.
-    Load(bulk::LoadArguments),
+    Load(load::LoadArguments),
     /// Copy the store, as it is now, to another place. The copy is a store: to restore it, open it, copy its
     /// files, or back it up to where it is wanted.
-    Backup(bulk::BackupArguments),
+    Backup(backup::BackupArguments),
     /// Give the room back that removed records have left: the store's files become as short as its records
     /// allow.
     Compact(LookArguments),
@@ -143,7 +146,7 @@ struct ScanArguments {
     #[arg(long)]
     reverse: bool,
     /// Print at most so many records.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = count_within::<u64>(..))]
     limit: Option<u64>,
     /// Leave the values out.
     #[arg(long)]
@@ -179,8 +182,8 @@ pub fn run(arguments: &DbArguments, context: &Context) -> anyhow::Result<()> {
         Action::Drop(arguments) => trees::drop_tree(arguments, context),
         Action::Rename(arguments) => trees::rename(arguments, context),
         Action::Convert(arguments) => convert::convert(arguments, context),
-        Action::Load(arguments) => bulk::load(arguments, context),
-        Action::Backup(arguments) => bulk::backup(arguments, context),
+        Action::Load(arguments) => load::load(arguments, context),
+        Action::Backup(arguments) => backup::backup(arguments, context),
         Action::Compact(arguments) => compact::compact(arguments, context),
         Action::Check(arguments) => check(arguments, context),
         Action::Stats(arguments) => facts::stats(&arguments.store.open_to_read(context)?, arguments.json),

@@ -100,9 +100,10 @@ pub fn with_tree<T>(
     let is_new = db.existing_tree(name).is_err();
     let tree = db.tree_with(name, options)?;
     let result = work(&tree);
-    if result.is_err() && is_new && tree.iter()?.next().is_none() {
+    if result.is_err() && is_new && tree.iter().is_ok_and(|mut records| records.next().is_none()) {
         drop(tree);
-        db.drop_tree(name)?;
+        // The failure of the work is the one to report.
+        let _removed = db.drop_tree(name);
     }
     result
 }
