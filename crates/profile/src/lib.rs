@@ -31,6 +31,7 @@ mod series;
 mod stats;
 mod target;
 mod trial;
+mod trust;
 mod verify;
 
 pub use config::{Config, ExperimentName, Precondition, SustainLimits};

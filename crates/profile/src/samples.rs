@@ -135,9 +135,10 @@ fn sweep_lines<W: Write>(
 ) -> std::io::Result<()> {
     let rounds: std::collections::BTreeSet<u32> = series.reads.iter().map(|read| read.sweep).collect();
     for round in rounds {
-        for group in &sweep.groups {
-            let of_group =
-                |read: &&crate::series::SweepRead| read.sweep == round && read.label == group.label;
+        // A label may have several regions.
+        let labels: std::collections::BTreeSet<u64> = sweep.groups.iter().map(|group| group.label).collect();
+        for label in labels {
+            let of_group = |read: &&crate::series::SweepRead| read.sweep == round && read.label == label;
             let latencies_us: Vec<f64> =
                 series.reads.iter().filter(of_group).map(|read| read.latency_us).collect();
             if latencies_us.is_empty() {
@@ -150,7 +151,7 @@ fn sweep_lines<W: Write>(
                     experiment: series.trial.experiment.as_str(),
                     sweep: round,
                     read_bytes: sweep.length_bytes,
-                    group_bytes: group.label,
+                    group_bytes: label,
                     latencies_us,
                 },
             )?;

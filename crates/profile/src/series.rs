@@ -22,7 +22,7 @@ pub struct Series {
 }
 
 /// One repeat of a load.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Repeat {
     /// Bytes moved per second.
     pub bytes_per_second: f64,
@@ -53,6 +53,8 @@ pub struct SweepRead {
     pub sweep: u32,
     /// The group's label.
     pub label: u64,
+    /// Number of the region among those of its label; regions are repeats of each other.
+    pub region: u32,
     /// First byte on the device.
     pub offset_bytes: u64,
     /// Latency.
@@ -167,6 +169,18 @@ impl Series {
     /// Latencies of a sweep's group.
     pub fn group_latencies_us(&self, label: u64) -> Vec<f64> {
         self.reads.iter().filter(|read| read.label == label).map(|read| read.latency_us).collect()
+    }
+
+    /// Adds the reads of another series of the same trial, whose regions were made anew.
+    pub(crate) fn extend(&mut self, other: Self) {
+        let next =
+            |own: &dyn Fn(&SweepRead) -> u32| self.reads.iter().map(own).max().map_or(0, |last| last + 1);
+        let (sweeps, regions) = (next(&|read| read.sweep), next(&|read| read.region));
+        self.reads.extend(other.reads.into_iter().map(|read| SweepRead {
+            sweep: read.sweep + sweeps,
+            region: read.region + regions,
+            ..read
+        }));
     }
 
     /// Visits so far: repeats of a load, rounds of a sweep.

@@ -28,6 +28,9 @@ impl From<usize> for Style {
 /// The summary of a profile.
 pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
     let mut out = Printer::new(style.into());
+    if let Some(sentence) = facts::distrust_sentence(profile) {
+        out.prose(&sentence);
+    }
     out.title("Drive");
     out.table(&facts::drive_table(&profile.provenance));
 

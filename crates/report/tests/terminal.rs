@@ -215,3 +215,36 @@ fn a_comparison_alone_has_every_model_and_the_noise_floor() {
         assert!(with_constants.contains(word), "{word} is missing in:\n{with_constants}");
     }
 }
+
+#[test]
+fn a_run_that_cannot_be_trusted_says_so_first_and_concludes_nothing() {
+    let mut profile = common::full();
+    let why = "this run cannot be trusted: the noise of its measurements is ± 1000 %";
+    profile.distrust = Some(why.into());
+    let comparison = profile.comparison.as_mut().expect("the made-up profile has one");
+    comparison.conclude_nothing(why);
+    let text = terminal(&profile, 100);
+    assert!(text.trim_start().starts_with("This run cannot be trusted"), "{text}");
+    assert!(!text.contains("In short") && !text.contains("best model"), "{text}");
+    let page = flashgrain_report::html(&profile).expect("a page");
+    let says = page.find("This run cannot be trusted").expect("the page says it");
+    assert!(page.find("<section").is_none_or(|first| says < first));
+    assert!(!page.contains("best model"));
+}
+
+#[test]
+fn more_time_than_allowed_and_a_store_in_its_cache_are_said() {
+    let mut profile = common::full();
+    let text = terminal(&profile, 100);
+    assert!(text.contains(" of 60 s and wrote"), "{text}");
+    assert!(text.contains("out of memory") && !text.contains("times as large as its cache only"));
+    profile.budget.used_s = 1.15 * profile.budget.limit_s;
+    let store = profile.store.as_mut().expect("the made-up profile has one");
+    store.cache_bytes = store.stored_bytes;
+    let text = terminal(&profile, 1000);
+    assert!(text.contains("more than the 60 s allowed"), "{text}");
+    assert!(
+        !text.contains("out of memory") && text.contains("1.0 times as large as its cache only"),
+        "{text}"
+    );
+}

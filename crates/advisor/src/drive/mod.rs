@@ -92,7 +92,7 @@ impl Drive {
     /// The drive of a profile. Whatever the profile left undetermined is bracketed, which widens the
     /// intervals of predictions and is noted.
     pub fn of(profile: &DeviceProfile) -> Self {
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = profile.distrust.iter().cloned().collect();
         let [reads, writes] = costs::of(profile, &mut notes);
         let flushes = Flushes::of(profile, &mut notes);
         if let Some(cap) = &profile.learned.cap {

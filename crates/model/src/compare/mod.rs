@@ -29,10 +29,18 @@ pub struct Comparison {
     /// Noise of the measurement: the error of a repeat against the median of the other repeats. The points
     /// are medians, which scatter less than single repeats do: a good model's error may lie somewhat below.
     pub noise_floor: Vec<NoiseFloor>,
-    /// Best first.
+    /// Best first; none where the measurements do not show which is.
     pub ranking: Vec<ModelName>,
     /// Why the first is first, in words with numbers.
     pub ranking_reason: String,
+}
+
+impl Comparison {
+    /// Takes the ranking away: the measurements do not bear it.
+    pub fn conclude_nothing(&mut self, why: &str) {
+        self.ranking.clear();
+        why.clone_into(&mut self.ranking_reason);
+    }
 }
 
 /// One model's errors on one kind.
@@ -150,11 +158,25 @@ pub fn compare(samples: &[Sample], options: &FitOptions) -> Result<Comparison, E
         .iter()
         .flat_map(|model| KINDS.into_iter().filter_map(|access| row(model, access, &points)))
         .collect();
-    let (ranking, ranking_reason) =
-        ranking::rank(contenders(first, &points), options.resamples, options.seed);
-    let noise_floor = KINDS.into_iter().filter_map(|access| noise_floor(access, &observations)).collect();
+    let noise_floor: Vec<NoiseFloor> =
+        KINDS.into_iter().filter_map(|access| noise_floor(access, &observations)).collect();
+    let (ranking, ranking_reason) = match all_within_noise(&rows, &noise_floor) {
+        Some(reason) => (Vec::new(), reason),
+        None => ranking::rank(contenders(first, &points), options.resamples, options.seed),
+    };
     let without_row = absent::without_row(&points, &rows);
     Ok(Comparison { rows, without_row, splits: splits.len(), points, noise_floor, ranking, ranking_reason })
+}
+
+/// Why no model can be better than another: the errors of all are within the noise floor, of every kind.
+fn all_within_noise(rows: &[ComparisonRow], floors: &[NoiseFloor]) -> Option<String> {
+    let floor_of = |row: &ComparisonRow| floors.iter().find(|floor| floor.access == row.access);
+    let is_within = |row: &ComparisonRow| {
+        floor_of(row).is_some_and(|floor| row.median_relative_error <= floor.median_relative_error)
+    };
+    (!rows.is_empty() && rows.iter().all(is_within)).then(|| {
+        "no model is shown to be better than another: the errors of all are within the noise floor".to_owned()
+    })
 }
 
 fn compared(observation: &Observation, held_out: bool, models: &Models) -> ComparedPoint {

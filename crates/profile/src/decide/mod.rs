@@ -42,6 +42,13 @@ pub(crate) fn decide(learned: &Learned, measurements: &Measurements) -> Vec<Deci
     decisions
 }
 
+/// The default of every setting, for a run from which nothing is concluded.
+pub(crate) fn defaults(why: &str) -> Vec<Decision> {
+    let learned = crate::learn::nothing(why);
+    let stays = |decision| Decision { because: why.to_owned(), from_default: true, ..decision };
+    decide(&learned, &Measurements::default()).into_iter().map(stays).collect()
+}
+
 /// A decision that a learned number led to.
 fn learned(setting: Setting, because: impl Into<String>) -> Decision {
     Decision { setting, because: because.into(), from_default: false, hidden_by_noise: false }

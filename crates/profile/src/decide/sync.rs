@@ -63,7 +63,9 @@ fn cheapest(points: &[FlushPoint]) -> Option<Choice<'_>> {
     let best = durable().min_by(|(_, a), (_, b)| a.latency.mean_us.total_cmp(&b.latency.mean_us))?;
     let plain = durable().find(|(method, _)| *method == SyncMethod::Fdatasync);
     let (method, point) = plain.filter(|(_, plain)| !clearly_cheaper(best.1, plain)).unwrap_or(best);
-    let clear = durable().all(|(other, others)| other == method || clearly_cheaper(point, others));
+    let is_repeated = means_us(point).is_some();
+    let clear =
+        is_repeated && durable().all(|(other, others)| other == method || clearly_cheaper(point, others));
     Some(Choice { method, point, clear })
 }
 
@@ -109,13 +111,21 @@ fn window(known: &DecisionInputs<'_>) -> Decision {
             );
             hidden(no_wait, because)
         }
-        Some((false, _)) | None => learned(
-            Setting::GroupCommitWindow(Duration::from_secs_f64(best.latency.p50_us * 1e-6)),
-            format!(
+        Some((false, _)) | None => {
+            let window = Setting::GroupCommitWindow(Duration::from_secs_f64(best.latency.p50_us * 1e-6));
+            let because = format!(
                 "one sync by {} (median): commits gather while the one before them is made durable",
                 method.name()
-            ),
-        ),
+            );
+            match means_us(best) {
+                Some(_) => learned(window, because),
+                None => {
+                    let why =
+                        "durable writes were measured once, which does not show how far noise has moved them";
+                    default(Setting::GroupCommitWindow(DEFAULT_WINDOW), why)
+                }
+            }
+        }
     }
 }
 
@@ -162,6 +172,26 @@ mod tests {
         assert!(choice.method == SyncMethod::Fdatasync && !choice.clear);
         assert!(cheapest(&[point(FlushPoint::NO_FLUSH, 50.0)]).is_none());
         assert!(cheapest(&[point("a method of a later version", 50.0)]).is_none());
+    }
+
+    #[test]
+    fn nothing_is_learned_from_one_repeat() {
+        let once =
+            |method: &str, us| FlushPoint { mean_us_min: None, mean_us_max: None, ..point(method, us) };
+        for points in [
+            vec![once("fdatasync", 900.0)],
+            vec![once("fdatasync", 900.0), once(FlushPoint::NO_FLUSH, 20.0)],
+            vec![once("fdatasync", 900.0), once("RWF_DSYNC", 100.0)],
+        ] {
+            let measurements = Measurements { flush: points, ..Measurements::default() };
+            let learned = nothing_learned();
+            let known = DecisionInputs { learned: &learned, measurements: &measurements };
+            assert!(decide(&known).iter().all(|one| one.from_default), "{:?}", decide(&known));
+        }
+        let twice = Measurements { flush: vec![point("fdatasync", 900.0)], ..Measurements::default() };
+        let learned = nothing_learned();
+        let window = window(&DecisionInputs { learned: &learned, measurements: &twice });
+        assert!(!window.from_default, "{window:?}");
     }
 
     #[test]

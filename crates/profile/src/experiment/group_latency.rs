@@ -6,7 +6,7 @@ use rand_pcg::Pcg64;
 use crate::schema::Latency;
 use crate::series::Series;
 use crate::stats::{bootstrap_mean, mean, mix_seed, nearest_rank};
-use crate::trial::Work;
+use crate::trial::{Group, Work};
 
 /// Bootstrap resamples for a group's mean.
 const RESAMPLES: usize = 200;
@@ -26,7 +26,11 @@ pub(super) fn of(series: &[&Series], seed: u64) -> Vec<GroupLatency> {
     let mut found = Vec::new();
     for series in series {
         let Work::Sweep(sweep) = &series.trial.work else { continue };
-        found.extend(sweep.groups.iter().filter_map(|group| {
+        // A label may have several regions.
+        let is_first = |(index, group): &(usize, &Group)| {
+            !sweep.groups.iter().take(*index).any(|other| other.label == group.label)
+        };
+        found.extend(sweep.groups.iter().enumerate().filter(is_first).filter_map(|(_, group)| {
             let reads = series.group_latencies_us(group.label);
             let mut random = Pcg64::seed_from_u64(mix_seed(seed, group.label));
             let (_, mean_low_us, mean_high_us) = bootstrap_mean(&reads, RESAMPLES, &mut random)?;

@@ -6,7 +6,7 @@
 //! all channels work for them anyway.
 //!
 //! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for
-//! the files; if there is not enough time for a flush behind every write, there is one flush behind each
+//! the files, two for each size, as a region may be faster or slower for where it lies; if there is not enough time for a flush behind every write, there is one flush behind each
 //! region: a flush policy that differed between sizes would itself show as a difference. Each size gets its
 //! place, and with it its time of writing, by lot, so that neither place nor age can pass for an effect of
 //! size. The reads of all regions take turns at random.
@@ -62,10 +62,20 @@ pub(crate) fn write_sizes(align_bytes: u64, room_bytes: u64) -> Vec<u64> {
     }
 }
 
+/// Regions of each write size: repeats of each other.
+const REGIONS_PER_SIZE: u64 = 2;
+
+/// Regions of each size that `room_bytes` hold: one where they would be too small otherwise.
+pub(crate) fn regions_per_size(sizes: u64, room_bytes: u64) -> u64 {
+    (room_bytes / (sizes.max(1) * REGION_BYTES_MIN)).clamp(1, REGIONS_PER_SIZE)
+}
+
 /// Divides the site's space among the write sizes, in an order drawn from `seed`: the order of the regions on
 /// the device, and that in which they are to be made.
 pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
-    let mut sizes = write_sizes(site.align_bytes, site.request_size.length_bytes);
+    let sizes = write_sizes(site.align_bytes, site.request_size.length_bytes);
+    let per_size = regions_per_size(sizes.len() as u64, site.request_size.length_bytes);
+    let mut sizes = sizes.repeat(per_size as usize);
     sizes.shuffle(&mut Pcg64::seed_from_u64(mix_seed(seed, 0x512e)));
     let each = site.request_size.length_bytes / sizes.len().max(1) as u64 / READ_BYTES * READ_BYTES;
     if each < REGION_BYTES_MIN {
@@ -163,6 +173,12 @@ mod tests {
         sizes.sort_unstable();
         assert_eq!(sizes, write_sizes(512, u64::MAX));
         assert_eq!(sizes.len(), 24);
+        let twice =
+            Site { request_size: Region { length_bytes: 320 << 20, ..site.request_size }, ..site.clone() };
+        let twice = super::regions(&twice, 1);
+        assert_eq!(twice.len(), 48);
+        let of_size = |size| twice.iter().filter(|sized| sized.write_request_bytes == size).count();
+        assert!(sizes.iter().all(|size| of_size(*size) == 2));
         assert!([40, 48, 96, 192, 384].iter().all(|kib| sizes.contains(&(kib << 10))));
         for pair in regions.windows(2) {
             assert_eq!(

@@ -16,7 +16,7 @@
 
 use flashgrain_model::Access;
 
-use super::{determined, undetermined};
+use super::{Basis, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::{Cap, Credits, Learned, LearnedValue};
 use crate::series::{Repeat, Series};
@@ -221,7 +221,9 @@ pub(super) fn hide(cap: &Cap, series: &[Series], learned: &mut Learned) {
         hidden(&mut learned.parallelism);
         let evidence = format!("{} before the drive, which 64 KiB random reads reach", cap.describe());
         let interval = (bytes_per_second * (1.0 - SAME), bytes_per_second * (1.0 + SAME));
-        learned.saturation_bytes_per_second = determined(bytes_per_second, interval, 1.0, evidence);
+        let of_parallel = series.iter().filter(|one| one.trial.experiment == ExperimentName::Parallel);
+        let basis = Basis::of(of_parallel.map(|one| one.repeats.len()).max().unwrap_or(0));
+        learned.saturation_bytes_per_second = determined(bytes_per_second, interval, 1.0, evidence, basis);
     }
     if at_the_cap(ExperimentName::Size).next().is_some() {
         hidden(&mut learned.half_bandwidth_bytes);

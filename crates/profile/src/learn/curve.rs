@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::{CONFIDENCE_MIN, Evidence, determined, undetermined};
+use super::{Basis, CONFIDENCE_MIN, Evidence, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
 use crate::stats::{median, mix_seed, normal, quantile, relative_deviation};
@@ -93,6 +93,16 @@ fn pooled_noise(map: &Map) -> Option<f64> {
     quantile(&of_points, 0.75)
 }
 
+/// Repeats of most points.
+fn repeats_of(map: &Map) -> usize {
+    median_of(map.values().flat_map(BTreeMap::values).map(Vec::len).collect())
+}
+
+fn median_of(mut counts: Vec<usize>) -> usize {
+    counts.sort_unstable();
+    counts.get(counts.len() / 2).copied().unwrap_or(0)
+}
+
 /// The map as it might have come out: every median moved by its noise.
 fn resampled(map: &Map, noise: f64, random: &mut Pcg64) -> Map {
     let moved = |throughputs: &[f64], random: &mut Pcg64| {
@@ -162,7 +172,9 @@ fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, what: 
         return undetermined(why, evidence);
     }
     let interval = (quantile(&answers, 0.025).unwrap_or(0.0), quantile(&answers, 0.975).unwrap_or(0.0));
-    determined(best as f64, interval, confidence, evidence)
+    // The smallest is the smallest that the drive takes; larger ones there are always.
+    let tried = map.keys().next_back().map(|most| (0.0, *most as f64));
+    determined(best as f64, interval, confidence, evidence, Basis { repeats: repeats_of(map), tried })
 }
 
 /// The depth at which throughput reaches `share` of its plateau, between measured depths on a logarithmic
@@ -231,7 +243,7 @@ fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: 
         .map(|(depth, rate)| format!("{depth}: {:.1} k/s", rate / page_bytes as f64 / 1e3))
         .collect();
     let evidence = format!("{} random reads by depth: {}", bytes_text(page_bytes), rates.join(", "));
-    let [.., (first_depth, first), _, (deepest, last)] = medians.as_slice() else {
+    let [.., (before_last, first), _, (deepest, last)] = medians.as_slice() else {
         return undetermined("too few depths were measured", evidence);
     };
     if medians.len() < DEPTHS_MIN {
@@ -243,7 +255,7 @@ fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: 
         );
         return undetermined(why, evidence);
     }
-    let doublings = (*deepest as f64 / *first_depth as f64).log2();
+    let doublings = (*deepest as f64 / *before_last as f64).log2();
     if (last / first).ln() / doublings > growth {
         return undetermined(
             format!("throughput still rises at the deepest queue measured ({deepest})"),
@@ -272,7 +284,12 @@ fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: 
         );
         return undetermined(why, evidence);
     }
-    determined(value, (low, high), confidence, evidence)
+    // Of a rate that is the same at all depths none follows.
+    let least = medians.first().map_or(0, |(depth, _)| *depth);
+    let tried = Some((least as f64, *deepest as f64));
+    let repeats = by_depth.values().map(Vec::len).collect::<Vec<_>>();
+    let basis = Basis { repeats: median_of(repeats), tried };
+    determined(value, (low, high), confidence, evidence, basis)
 }
 
 #[cfg(test)]

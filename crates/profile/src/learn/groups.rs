@@ -1,7 +1,12 @@
 //! Latencies of a sweep by group, made comparable.
+//!
+//! A group may have several regions, which are repeats of each other: reads of one region tell how exactly its
+//! latency is known, and only other regions tell how far that is the group's.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use crate::series::SweepRead;
@@ -26,6 +31,12 @@ pub(super) enum Clip {
 pub(super) struct Groups {
     /// Label and values, by label.
     pub groups: Vec<(u64, Vec<f64>)>,
+    /// Sweeps that the reads were made in.
+    pub sweeps: usize,
+    /// The values of each region, by group.
+    regions: Vec<Vec<Range<usize>>>,
+    /// Square of the error of a group's mean, relative to it, for the regions that it has.
+    error_of_regions: f64,
     /// Median over all sweeps, microseconds.
     pub typical_us: f64,
 }
@@ -43,9 +54,16 @@ impl Groups {
             let median = medians.get(&read.sweep).copied().filter(|median| *median > 0.0)?;
             Some(read.latency_us / median)
         };
-        let mut groups: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let mut by_region: BTreeMap<(u64, u32), Vec<f64>> = BTreeMap::new();
         for read in reads {
-            groups.entry(read.label).or_default().extend(relative(read));
+            by_region.entry((read.label, read.region)).or_default().extend(relative(read));
+        }
+        let mut groups: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let mut regions: BTreeMap<u64, Vec<Range<usize>>> = BTreeMap::new();
+        for ((label, _), values) in by_region {
+            let group = groups.entry(label).or_default();
+            regions.entry(label).or_default().push(group.len()..group.len() + values.len());
+            group.extend(values);
         }
         let bound = |values: &[f64]| quantile(values, 1.0 - CLIPPED_FRACTION).unwrap_or(f64::INFINITY);
         let overall = bound(&groups.values().flatten().copied().collect::<Vec<_>>());
@@ -56,8 +74,46 @@ impl Groups {
             };
             values.iter_mut().for_each(|value| *value = value.min(bound));
         }
-        let typical: Vec<f64> = medians.into_values().collect();
-        Self { groups: groups.into_iter().collect(), typical_us: median(&typical).unwrap_or(0.0) }
+        let typical: Vec<f64> = medians.values().copied().collect();
+        let mut all = Self {
+            groups: groups.into_iter().collect(),
+            sweeps: medians.len(),
+            regions: regions.into_values().collect(),
+            error_of_regions: 0.0,
+            typical_us: median(&typical).unwrap_or(0.0),
+        };
+        all.error_of_regions = all.excess_of_regions();
+        all
+    }
+
+    /// Fewest regions of any group.
+    pub(super) fn regions_min(&self) -> usize {
+        self.regions.iter().map(Vec::len).min().unwrap_or(0)
+    }
+
+    /// What the means of regions scatter more than their reads explain, typically: the median over the groups,
+    /// as some have more than others for what they are.
+    fn excess_of_regions(&self) -> f64 {
+        let of_group = |((_, values), regions): (&(u64, Vec<f64>), &Vec<Range<usize>>)| {
+            let means: Vec<f64> =
+                regions.iter().filter_map(|range| mean(values.get(range.clone())?)).collect();
+            let square = mean(values)?.powi(2);
+            let between = squared_error_of_mean(&means);
+            (between.is_finite() && square > 0.0)
+                .then(|| (between / square, squared_error_of_mean(values) / square))
+        };
+        let (between, within): (Vec<f64>, Vec<f64>) =
+            self.groups.iter().zip(&self.regions).filter_map(of_group).unzip();
+        let (Some(between), Some(within)) = (median(&between), median(&within)) else { return 0.0 };
+        let degrees = self.regions_min().saturating_sub(1).max(1) as f64;
+        (between / median_of_variances(degrees) - within).max(0.0)
+    }
+
+    /// Square of the standard error of the mean of a group: of its reads, and of its regions.
+    pub(super) fn squared_error(&self, index: usize) -> f64 {
+        let Some((_, values)) = self.groups.get(index) else { return f64::INFINITY };
+        let of_regions = self.error_of_regions * mean(values).unwrap_or(0.0).powi(2);
+        squared_error_of_mean(values) + of_regions
     }
 
     /// Mean of each group, by label.
@@ -72,16 +128,55 @@ impl Groups {
 
     /// A bootstrap resample of every group.
     pub(super) fn resampled(&self, random: &mut Pcg64) -> Self {
-        let groups = self.groups.iter().map(|(label, values)| (*label, resample(values, random))).collect();
-        Self { groups, typical_us: self.typical_us }
+        let (groups, regions) = self
+            .groups
+            .iter()
+            .zip(&self.regions)
+            .map(|((label, values), regions)| {
+                let (values, regions) = resampled_regions(values, regions, random);
+                ((*label, values), regions)
+            })
+            .unzip();
+        Self { groups, regions, ..*self }
     }
 
     /// Every other read of every group, from the first or the second on.
     pub(super) fn half(&self, second: bool) -> Self {
         let pick = |values: &[f64]| values.iter().skip(usize::from(second)).step_by(2).copied().collect();
         let groups = self.groups.iter().map(|(label, values)| (*label, pick(values))).collect();
-        Self { groups, typical_us: self.typical_us }
+        Self { groups, regions: Vec::new(), ..*self }
     }
+}
+
+/// Median of estimates of a variance over that variance, for so many degrees of freedom (Wilson and Hilferty).
+fn median_of_variances(degrees: f64) -> f64 {
+    (1.0 - 2.0 / (9.0 * degrees)).powi(3)
+}
+
+/// A resample of the regions, and of the values within each. That of few regions scatters less than their means
+/// do, and is moved as much further from the mean.
+fn resampled_regions(
+    values: &[f64],
+    regions: &[Range<usize>],
+    random: &mut Pcg64,
+) -> (Vec<f64>, Vec<Range<usize>>) {
+    let count = regions.len();
+    if count < 2 {
+        return (resample(values, random), regions.to_vec());
+    }
+    let (mut drawn, mut ranges) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let range = regions.get(random.random_range(0..count)).cloned().unwrap_or(0..0);
+        let part = resample(values.get(range).unwrap_or_default(), random);
+        ranges.push(drawn.len()..drawn.len() + part.len());
+        drawn.extend(part);
+    }
+    if let (Some(own), Some(moved)) = (mean(values), mean(&drawn)) {
+        let further = (count as f64 / (count as f64 - 1.0)).sqrt();
+        let factor = (1.0 + (moved / own - 1.0) * further).max(0.1) * own / moved;
+        drawn.iter_mut().for_each(|value| *value *= factor);
+    }
+    (drawn, ranges)
 }
 
 /// Square of the standard error of the mean; infinite with fewer than two values.

@@ -3,7 +3,7 @@
 
 use flashgrain_model::{Estimate, Segmented, line_fit, segmented_fit};
 
-use super::{Evidence, determined, share_within_a_tenth, undetermined};
+use super::{Basis, Evidence, determined, share_within_a_tenth, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
 use crate::stats::{median, mix_seed};
@@ -111,12 +111,20 @@ fn parallel_from(points: &[(f64, f64)], seed: u64) -> (LearnedValue, LearnedValu
                 None => of_the_shape(fit.plateau, behind, PLATEAU_MISS),
             };
             let knee = of_the_shape(fit.knee, all, KNEE_MISS);
+            let repeats = repeats_of(points);
+            let streams = || medians.iter().map(|(streams, _)| *streams);
+            let tried = streams().reduce(f64::min).zip(streams().reduce(f64::max));
             (
-                from_estimate(knee, &text, |streams| format!("{streams:.1}")),
-                from_estimate(plateau, &text, |rate| format!("{:.0} MB/s", rate / 1e6)),
+                from_estimate(knee, &text, |streams| format!("{streams:.1}"), Basis { repeats, tried }),
+                from_estimate(plateau, &text, |rate| format!("{:.0} MB/s", rate / 1e6), Basis::of(repeats)),
             )
         }
     }
+}
+
+/// Repeats of most of what was measured: more than one if any was, as [`too_few`] has it.
+fn repeats_of(points: &[(f64, f64)]) -> usize {
+    points.len().div_ceil(medians(points).len().max(1))
 }
 
 /// Why these points, one for each repeat, make no line; `None` if they do.
@@ -196,7 +204,10 @@ fn half_bandwidth(evidence: &Evidence<'_>) -> LearnedValue {
                 Some(r_squared) if r_squared < R_SQUARED_MIN => {
                     undetermined(format!("the times do not lie on a line (R² {r_squared:.2})"), text)
                 }
-                _ => from_estimate(fit.half_bandwidth, &text, |bytes| bytes_text(bytes as u64)),
+                _ => {
+                    let basis = Basis::of(repeats_of(&points));
+                    from_estimate(fit.half_bandwidth, &text, |bytes| bytes_text(bytes as u64), basis)
+                }
             }
         }
     }
@@ -211,7 +222,7 @@ fn estimate_text(estimate: &Estimate, scale: f64, unit: &str) -> String {
 }
 
 /// `words` says a number to people.
-fn from_estimate(estimate: Estimate, evidence: &str, words: fn(f64) -> String) -> LearnedValue {
+fn from_estimate(estimate: Estimate, evidence: &str, words: fn(f64) -> String, basis: Basis) -> LearnedValue {
     match estimate {
         Estimate::Determined { value, low, high } if high > WIDEST_RATIO * low => {
             let why = format!(
@@ -223,7 +234,8 @@ fn from_estimate(estimate: Estimate, evidence: &str, words: fn(f64) -> String) -
             undetermined(why, evidence)
         }
         Estimate::Determined { value, low, high } => {
-            determined(value, (low, high), share_within_a_tenth(value, low, high), evidence.to_owned())
+            let confidence = share_within_a_tenth(value, low, high);
+            determined(value, (low, high), confidence, evidence.to_owned(), basis)
         }
         Estimate::Undetermined { why } => undetermined(why, evidence),
     }

@@ -29,7 +29,7 @@ use rand_pcg::Pcg64;
 
 use super::groups::{Clip, Groups, squared_error_of_mean, z_score};
 use super::period::{self, PlacedRead};
-use super::{CONFIDENCE_MIN, Evidence, determined, undetermined};
+use super::{Basis, CONFIDENCE_MIN, Evidence, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::schema::LearnedValue;
 use crate::stats::{mean, mix_seed, quantile};
@@ -414,11 +414,13 @@ fn conclude(
         );
         return LearnedLocations::none(why, evidence);
     }
+    let basis = basis_of(supposed);
     let chunk = determined(
         best.chunk_bytes as f64,
         interval(&|one| one.chunk_bytes as f64),
         chunk_confidence,
         evidence.clone(),
+        basis,
     );
     if hot_confidence < CONFIDENCE_MIN {
         let why = format!(
@@ -450,8 +452,9 @@ fn conclude(
             interval(&|one| one.hot_offset as f64),
             hot_confidence,
             evidence.clone(),
+            basis,
         ),
-        drop: determined(best.drop, interval(&|one| one.drop), hot_confidence, evidence),
+        drop: determined(best.drop, interval(&|one| one.drop), hot_confidence, evidence, basis),
         flash_page,
     }
 }
@@ -496,7 +499,12 @@ fn flash_page(
         );
     }
     let text = format!("all reads across the border of {} are slower; {evidence}", bytes_text(bytes));
-    determined(bytes as f64, (bytes as f64, bytes as f64), confidence, text)
+    determined(bytes as f64, (bytes as f64, bytes as f64), confidence, text, basis_of(supposed))
+}
+
+/// Sweeps are repeats: each reads other places.
+fn basis_of(supposed: &[&Supposed]) -> Basis {
+    Basis::of(supposed.iter().map(|one| one.groups.sweeps).min().unwrap_or(0))
 }
 
 /// Summarises the groups and reads that were examined, and the smallest p value.
@@ -558,7 +566,13 @@ mod tests {
                     let offset_bytes = offset + chunk * random.random_range(0..(64 << 20) / chunk);
                     let noise = 0.9 + 0.2 * random.random::<f64>();
                     let latency_us = latency(chunk, offset_bytes) * noise;
-                    reads.push(SweepRead { sweep: turn / 10, label: offset, offset_bytes, latency_us });
+                    reads.push(SweepRead {
+                        sweep: turn / 10,
+                        label: offset,
+                        region: 0,
+                        offset_bytes,
+                        latency_us,
+                    });
                 }
             }
             Supposed {

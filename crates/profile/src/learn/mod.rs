@@ -63,8 +63,71 @@ pub(crate) fn learn(evidence: &Evidence<'_>) -> Learned {
     learned
 }
 
-/// A value that the data support.
-fn determined(value: f64, interval: (f64, f64), confidence: f64, evidence: String) -> LearnedValue {
+/// No value at all, and why.
+pub(crate) fn nothing(why: &str) -> Learned {
+    let none = undetermined(why, "");
+    Learned {
+        cap: None,
+        desirable_write_bytes: none.clone(),
+        stripe_bytes: none.clone(),
+        chunk_bytes: none.clone(),
+        hot_offset_bytes: none.clone(),
+        hot_latency_drop: none.clone(),
+        flash_page_bytes: none.clone(),
+        best_page_iops_bytes: none.clone(),
+        best_page_latency_bytes: none.clone(),
+        depth_90: none.clone(),
+        depth_99: none.clone(),
+        parallelism: none.clone(),
+        saturation_bytes_per_second: none.clone(),
+        half_bandwidth_bytes: none,
+    }
+}
+
+/// What a value rests on, besides its numbers.
+#[derive(Clone, Copy, Debug)]
+struct Basis {
+    /// Repeats of its measurements.
+    repeats: usize,
+    /// The least and the most that was tried of what the value is about, if the value must lie between them: at
+    /// an end nothing shows the other side.
+    tried: Option<(f64, f64)>,
+}
+
+impl Basis {
+    /// Repeats without a range.
+    fn of(repeats: usize) -> Self {
+        Self { repeats, tried: None }
+    }
+}
+
+/// One repeat tells nothing of noise.
+const REPEATS_MIN: usize = 2;
+
+/// A value that the data support: only here values become learned ones. It takes repeats and, where a value is
+/// about what was tried, more on both sides of it.
+fn determined(
+    value: f64,
+    interval: (f64, f64),
+    confidence: f64,
+    evidence: String,
+    basis: Basis,
+) -> LearnedValue {
+    if basis.repeats < REPEATS_MIN {
+        return undetermined("measured once, which does not show whether it comes out again", evidence);
+    }
+    match basis.tried {
+        Some((least, _)) if value <= least => {
+            return undetermined(
+                format!("it may be less than {least:.0}, the least that was tried"),
+                evidence,
+            );
+        }
+        Some((_, most)) if value >= most => {
+            return undetermined(format!("it may be more than {most:.0}, the most that was tried"), evidence);
+        }
+        _ => {}
+    }
     let (low, high) = (interval.0.min(value), interval.1.max(value));
     LearnedValue { estimate: Estimate::Determined { value, low, high }, evidence, confidence }
 }

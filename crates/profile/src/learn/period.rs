@@ -179,7 +179,7 @@ mod tests {
                 let crosses = offset_bytes % chunk_bytes + READ_BYTES > chunk_bytes;
                 let noise = 1.0 + 0.02 * random.random_range(-1.0..1.0);
                 let latency_us = 100.0 * noise * if crosses { 1.0 + moved } else { 1.0 };
-                SweepRead { sweep: index / 1000, label: 0, offset_bytes, latency_us }
+                SweepRead { sweep: index / 1000, label: 0, region: 0, offset_bytes, latency_us }
             })
             .collect();
         placed(&reads)

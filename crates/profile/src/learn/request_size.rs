@@ -9,12 +9,14 @@
 //! 3. Nothing is concluded from the largest size tried: larger sizes may be faster still. Nor from the
 //!    smallest, unless there are no smaller ones: where all are alike, those that were too slow to write may
 //!    be as good.
+//! 4. A size has several regions, and a region is a repeat: where it lies, and what its writes met, is its own.
+//!    Without a second region nothing is concluded.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use super::groups::{Clip, Groups, squared_error_of_mean};
-use super::{CONFIDENCE_MIN, Evidence, determined, undetermined};
+use super::groups::{Clip, Groups};
+use super::{Basis, CONFIDENCE_MIN, Evidence, determined, undetermined};
 use crate::config::ExperimentName;
 use crate::experiment::request_size::{READ_BYTES, WRITE_BYTES_MIN};
 use crate::schema::LearnedValue;
@@ -195,6 +197,7 @@ fn first_constant_of_all<'a>(
 fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue {
     let groups = &papers.groups;
     let sizes: Vec<u64> = groups.groups.iter().map(|(size, _)| *size).collect();
+    let repeats = groups.regions_min();
     let Some(first) = first_desirable(groups) else {
         return undetermined("the largest writes read more slowly than smaller ones", text);
     };
@@ -215,7 +218,7 @@ fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue 
     }
     if first == 0 {
         let evidence = format!("all sizes alike, none is undesirable: {text}");
-        return determined(size as f64, interval, confidence, evidence);
+        return determined(size as f64, interval, confidence, evidence, Basis::of(repeats));
     }
     let larger = multiples(groups, first);
     if larger.len() < 2 {
@@ -260,7 +263,7 @@ fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue 
         return undetermined(why, text);
     }
     let evidence = format!("reads of smaller writes take {:.0} % longer: {text}", step.relative * 100.0);
-    determined(size as f64, interval, confidence, evidence)
+    determined(size as f64, interval, confidence, evidence, Basis::of(repeats))
 }
 
 fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
@@ -329,7 +332,8 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
         step.relative.abs() * 100.0,
         if step.relative > 0.0 { "higher" } else { "lower" }
     );
-    determined(size as f64, interval, confidence, evidence)
+    let repeats = profiles.iter().map(|profile| profile.groups.regions_min()).min().unwrap_or(0);
+    determined(size as f64, interval, confidence, evidence, Basis::of(repeats))
 }
 
 /// Why a size that was not tried, or a part of the size at `first`, may be the stripe as well.
@@ -413,7 +417,7 @@ impl Step {
 fn step_between(groups: &Groups, index: usize, others: &[usize]) -> Step {
     let of = |index: usize| {
         let (_, values) = groups.groups.get(index)?;
-        Some((mean(values)?, squared_error_of_mean(values)))
+        Some((mean(values)?, groups.squared_error(index)))
     };
     let all: Vec<(f64, f64)> = others.iter().filter_map(|one| of(*one)).collect();
     let count = all.len() as f64;
@@ -445,7 +449,8 @@ fn profile_text(papers: &Profile, creation: &str) -> String {
         .map(|(size, mean)| format!("{} {:.0} µs", bytes_text(*size), mean * groups.typical_us))
         .collect();
     let behind = if creation.is_empty() { String::new() } else { format!("; {creation}") };
-    format!("1 MiB reads by write size: {}{behind}", latencies.join(", "))
+    let regions = groups.regions_min();
+    format!("1 MiB reads by write size, in {regions} regions of each: {}{behind}", latencies.join(", "))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64;
 
 use crate::series::SweepRead;
 
-/// Reads of `sweeps` sweeps with `each` reads of every label in each, whose latency is `latency_us(label)`
+/// Reads of `sweeps` sweeps, by turns in two regions, with `each` reads of every label in each, whose latency is `latency_us(label)`
 /// times: log-normal noise of 15 %, a pace of its own for every sweep, and for one read in a hundred a delay
 /// by other work.
 pub(super) fn reads(
@@ -27,6 +27,7 @@ pub(super) fn reads(
                 reads.push(SweepRead {
                     sweep,
                     label: *label,
+                    region: sweep % 2,
                     offset_bytes: *label,
                     latency_us: latency_us(*label) * pace * noise * delay,
                 });

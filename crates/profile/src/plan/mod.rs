@@ -14,7 +14,8 @@ pub(crate) use allot::{Allotted, Limits, PlannedTrial, allot};
 use crate::Error;
 use crate::config::{Config, ExperimentName, Precondition};
 use crate::experiment::request_size::{
-    READ_BYTES, REGION_BYTES_MIN as REQUEST_SIZE_REGION_BYTES_MIN, creation_bytes, regions, write_sizes,
+    READ_BYTES, REGION_BYTES_MIN as REQUEST_SIZE_REGION_BYTES_MIN, creation_bytes, regions, regions_per_size,
+    write_sizes,
 };
 use crate::experiment::{Setting, Trials};
 use crate::load::Region;
@@ -256,10 +257,11 @@ fn site(geometry: &Geometry, config: &Config, writes: bool) -> Result<Site, Erro
         Some(each) => each.next_multiple_of(READ_BYTES).saturating_mul(sizes),
         // A quarter of the space, or up to half of it where regions would otherwise be too small.
         None => {
-            let each = |divisor: u64| written / divisor / sizes.max(1);
+            let regions = (sizes * regions_per_size(sizes, written / 2)).max(1);
+            let each = |divisor: u64| written / divisor / regions;
             each(4).max(each(2).min(REQUEST_SIZE_REGION_BYTES_MIN)).min(32 << 20) / READ_BYTES
                 * READ_BYTES
-                * sizes
+                * regions
         }
     };
     let location = if writes && config.wants(ExperimentName::Location) { written / 4 } else { 0 };

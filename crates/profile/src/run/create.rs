@@ -45,14 +45,14 @@ struct Making {
     too_slow: usize,
 }
 
-/// Creates the regions within a share of `seconds`.
+/// Creates the regions within a share of `seconds`, in the order that follows from `seed`.
 pub(crate) fn create(
     bench: &mut Bench<'_>,
     plan: &Plan,
-    seconds: f64,
-    bytes_per_second: f64,
+    (seconds, bytes_per_second): (f64, f64),
+    seed: u64,
 ) -> Result<Created, Error> {
-    let planned = regions(&plan.site, bench.config.seed);
+    let planned = regions(&plan.site, seed);
     let smallest = planned.iter().min_by_key(|sized| sized.write_request_bytes).copied();
     let Some(smallest) = smallest else { return Ok(Created::default()) };
     bench.step("request-size: regions")?;
@@ -128,6 +128,7 @@ fn choose(planned: &[SizedRegion], costs: Costs, seconds: f64) -> Making {
     }
     let mut sizes: Vec<u64> = planned.iter().map(|sized| sized.write_request_bytes).collect();
     sizes.sort_unstable();
+    sizes.dedup();
     for (too_slow, smallest) in sizes.iter().enumerate() {
         let left: Vec<SizedRegion> =
             planned.iter().filter(|sized| sized.write_request_bytes >= *smallest).copied().collect();
@@ -141,7 +142,7 @@ fn choose(planned: &[SizedRegion], costs: Costs, seconds: f64) -> Making {
             return Making { regions: left.iter().map(shortened).collect(), flush_each: false, too_slow };
         }
     }
-    Making { regions: Vec::new(), flush_each: false, too_slow: planned.len() }
+    Making { regions: Vec::new(), flush_each: false, too_slow: sizes.len() }
 }
 
 /// Writes the part of every region between two offsets into it; returns up to where all are complete but for
@@ -215,21 +216,21 @@ mod tests {
 
     const COSTS: Costs = Costs { write_s: 50e-6, flushed_write_s: 5e-3, per_byte_s: 1e-9 };
 
-    /// Room for 16 MiB of each of 24 sizes.
+    /// Room for two regions of 16 MiB of each of 24 sizes.
     fn site() -> crate::target::Site {
         let mut site = testing::site();
-        site.request_size.length_bytes = 384 << 20;
+        site.request_size.length_bytes = 768 << 20;
         site
     }
 
     #[test]
     fn flushes_stand_behind_every_write_or_behind_none() {
         let planned = regions(&site(), 1);
-        // 384 MiB in 24 regions are some 37,000 writes: 185 s with flushes, 2.3 s without.
-        let patient = choose(&planned, COSTS, 200.0);
+        // 768 MiB in 48 regions are some 74,000 writes: 370 s with flushes, 4.6 s without.
+        let patient = choose(&planned, COSTS, 400.0);
         assert!(patient.flush_each && patient.too_slow == 0);
         assert_eq!(patient.regions, planned);
-        let hasty = choose(&planned, COSTS, 2.6);
+        let hasty = choose(&planned, COSTS, 5.2);
         assert!(!hasty.flush_each && hasty.too_slow == 0);
         assert_eq!(hasty.regions, planned);
     }
@@ -237,10 +238,10 @@ mod tests {
     #[test]
     fn short_of_time_regions_shrink_and_then_small_writes_go() {
         let planned = regions(&site(), 1);
-        let shrunk = choose(&planned, COSTS, 1.0);
-        assert_eq!((shrunk.regions.len(), shrunk.too_slow), (24, 0));
+        let shrunk = choose(&planned, COSTS, 2.0);
+        assert_eq!((shrunk.regions.len(), shrunk.too_slow), (48, 0));
         assert!(shrunk.regions[0].region.length_bytes < planned[0].region.length_bytes);
-        let fewer = choose(&planned, COSTS, 0.4);
+        let fewer = choose(&planned, COSTS, 0.8);
         assert!(fewer.too_slow > 0 && !fewer.regions.is_empty(), "{fewer:?}");
         assert!(fewer.regions.iter().all(|sized| sized.region.length_bytes >= REGION_BYTES_MIN));
         assert!(choose(&planned, COSTS, 0.001).regions.is_empty());

@@ -21,7 +21,7 @@ use crate::schema::{
 use crate::series::Series;
 use crate::stats::median;
 use crate::trial::Trial;
-use crate::{Error, date, decide, verify};
+use crate::{Error, date, decide, trust, verify};
 
 /// Share of the budget by which the last measurement ends, so that the files are written within it.
 const LAST_MEASUREMENT_FRACTION: f64 = 0.99;
@@ -60,7 +60,11 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         _ => (Vec::new(), Vec::new()),
     };
     bench.step("learning")?;
-    let comparison = compare_models(&samples, &options, &mut left_out);
+    let mut comparison = compare_models(&samples, &options, &mut left_out);
+    let distrust = trust::distrust(&outcome.series);
+    if let (Some(why), Some(comparison)) = (&distrust, &mut comparison) {
+        comparison.conclude_nothing(why);
+    }
     let evidence = Evidence {
         series: &outcome.series,
         creation: &creation,
@@ -70,8 +74,14 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         seed: config.seed,
         cap: cap.as_ref(),
     };
-    let learned = learn::learn(&evidence);
-    let decisions = decide::decide(&learned, &measurements);
+    let (learned, decisions) = match &distrust {
+        None => {
+            let learned = learn::learn(&evidence);
+            let decisions = decide::decide(&learned, &measurements);
+            (learned, decisions)
+        }
+        Some(why) => (learn::nothing(why), decide::defaults(why)),
+    };
     if let Some(stage) = plan.sustain.filter(|_| !bench.concluding) {
         bench.raise_limits(stage.write_bytes, stage.seconds);
         match sustain::run(bench, &plan.site) {
@@ -110,6 +120,7 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
         models,
         burst_models,
         comparison,
+        distrust,
         learned,
         decisions,
         verification,

@@ -6,6 +6,7 @@ mod cap;
 mod create;
 mod finish;
 mod layout;
+mod more;
 mod regime;
 mod rounds;
 mod sustained;
@@ -119,7 +120,8 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
     if let Some(planned) =
         by_request_size.filter(|planned| planned.trials > 0 && plan.site.request_size.length_bytes > 0)
     {
-        let created = create::create(bench, plan, planned.stage.seconds, bytes_per_second.unwrap_or(1e8))?;
+        let pace = (planned.stage.seconds, bytes_per_second.unwrap_or(1e8));
+        let created = create::create(bench, plan, pace, config.seed)?;
         measured.left_out.extend(created.notes);
         measured.creation = created.how;
         regions = created.regions;
@@ -172,6 +174,7 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
         used.seconds += creation.0;
         used.write_bytes += creation.1;
     }
+    more::use_the_rest(bench, plan, &mut measured, deadline_s)?;
     measured.left_out.append(&mut measured.outcome.left_out);
     if !bench.concluding {
         measured.cap = cap::look_for(bench, plan, &measured.outcome.series, &mut measured.left_out)?;

@@ -7,7 +7,7 @@
 //! 2. Then all experiments run together until the deadline.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -34,7 +34,10 @@ const WARMUP_FRACTION: f64 = 0.15;
 /// Repeats that no point needs more of.
 const REPEATS_MAX: u32 = 25;
 
-/// Reads of each group of a sweep: more sharpen its mean by little, and the sizes that are slow to read need
+/// Sweeps of each kind: one tells nothing of another.
+const SWEEPS_MIN: u32 = 2;
+
+/// Reads of each label of a sweep: more sharpen its mean by little, and the sizes that are slow to read need
 /// the time.
 const SWEEP_READS: usize = 120;
 
@@ -144,7 +147,10 @@ impl Running {
                 let tight = || self.series.noise().is_some_and(|noise| noise <= tight_enough);
                 visits >= REPEATS_MAX.min(self.planned.repeats_max) || visits >= rounds && tight()
             }
-            Work::Sweep(sweep) => self.series.reads.len() >= SWEEP_READS * sweep.groups.len(),
+            Work::Sweep(sweep) => {
+                let labels: BTreeSet<u64> = sweep.groups.iter().map(|group| group.label).collect();
+                visits >= SWEEPS_MIN && self.series.reads.len() >= SWEEP_READS * labels.len()
+            }
         }
     }
 

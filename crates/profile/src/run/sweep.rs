@@ -28,6 +28,8 @@ pub(super) struct Sweeping {
 #[derive(Debug)]
 struct Places {
     group: Group,
+    /// Number of the group among those of its label.
+    region: u32,
     order: Vec<u32>,
     next: usize,
 }
@@ -46,27 +48,29 @@ impl Places {
 
 impl Sweeping {
     pub(super) fn new(sweep: &Sweep, seed: u64) -> Self {
-        let places = |group: &Group| {
+        let places = |(index, group): (usize, &Group)| {
             let order: Vec<u32> = (0..u32::try_from(group.count).unwrap_or(u32::MAX)).collect();
+            let before = sweep.groups.iter().take(index);
+            let region = before.filter(|other| other.label == group.label).count() as u32;
             // Exhausted, so that the first read shuffles.
-            Places { group: *group, next: order.len(), order }
+            Places { group: *group, region, next: order.len(), order }
         };
         Self {
             length_bytes: sweep.length_bytes,
-            groups: sweep.groups.iter().map(places).collect(),
+            groups: sweep.groups.iter().enumerate().map(places).collect(),
             random: Pcg64::seed_from_u64(mix_seed(seed, u64::from(sweep.length_bytes))),
         }
     }
 
-    /// Labels and offsets of the next reads: `count` batches.
-    fn batches(&mut self, count: usize) -> (Vec<u64>, Vec<u64>) {
+    /// Labels with regions, and offsets, of the next reads: `count` batches.
+    fn batches(&mut self, count: usize) -> (Vec<(u64, u32)>, Vec<u64>) {
         let mut turn: Vec<usize> = (0..self.groups.len()).collect();
         let (mut labels, mut offsets) = (Vec::new(), Vec::new());
         for _ in 0..count {
             turn.shuffle(&mut self.random);
             for index in &turn {
                 if let Some(places) = self.groups.get_mut(*index) {
-                    labels.push(places.group.label);
+                    labels.push((places.group.label, places.region));
                     offsets.push(places.next_offset(&mut self.random));
                 }
             }
@@ -90,11 +94,14 @@ impl Sweeping {
             offsets.splice(0..0, offsets.first().copied());
             let timed = bench.time_reads(self.length_bytes, &offsets)?;
             let places = labels.iter().zip(offsets.iter().skip(1));
-            reads.extend(timed.iter().skip(1).zip(places).map(|(timed, (label, offset_bytes))| SweepRead {
-                sweep: round,
-                label: *label,
-                offset_bytes: *offset_bytes,
-                latency_us: timed.latency.seconds() * 1e6,
+            reads.extend(timed.iter().skip(1).zip(places).map(|(timed, ((label, region), offset_bytes))| {
+                SweepRead {
+                    sweep: round,
+                    label: *label,
+                    region: *region,
+                    offset_bytes: *offset_bytes,
+                    latency_us: timed.latency.seconds() * 1e6,
+                }
             }));
             done += batches;
             let used_s = bench.elapsed_s() - began_s;
@@ -123,7 +130,7 @@ mod tests {
                 let mut of_group: Vec<u64> = labels
                     .iter()
                     .zip(&offsets)
-                    .filter(|(one, _)| **one == label)
+                    .filter(|((one, _), _)| *one == label)
                     .map(|(_, offset)| *offset)
                     .collect();
                 of_group.sort_unstable();
@@ -131,6 +138,10 @@ mod tests {
             }
         }
         let (labels, _) = sweeping.batches(20);
-        assert_ne!(labels, [1, 2].repeat(20), "groups always in the same order");
+        assert_ne!(labels, [(1, 0), (2, 0)].repeat(20), "groups always in the same order");
+        let twice = Sweep { length_bytes: 4096, groups: vec![group(1, 0), group(1, 1 << 20)] };
+        let (mut labels, _) = Sweeping::new(&twice, 1).batches(1);
+        labels.sort_unstable();
+        assert_eq!(labels, [(1, 0), (1, 1)]);
     }
 }

@@ -1,5 +1,6 @@
 //! Origin and cost of the profile.
 
+use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::{Budget, ProcessorUse, Provenance};
 
 use crate::table::{Cell, Kind, Table, Tone};
@@ -75,12 +76,25 @@ pub(crate) fn drive_table(provenance: &Provenance) -> Table {
     table
 }
 
+/// Why the run cannot be trusted, as a sentence.
+pub(crate) fn distrust_sentence(profile: &DeviceProfile) -> Option<String> {
+    let why = profile.distrust.as_ref()?;
+    let mut letters = why.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    Some(format!("{first}{}.", letters.as_str()))
+}
+
 /// Used and permitted time and bytes.
 pub(crate) fn budget_sentence(budget: &Budget) -> String {
+    let (used, limit) = (unit::seconds(budget.used_s), unit::seconds(budget.limit_s));
+    let time = match used != limit && budget.used_s > budget.limit_s {
+        true => format!(
+            "Used {used}, more than the {limit} allowed: requests, or other programs, took longer than planned; it"
+        ),
+        false => format!("Used {used} of {limit} and"),
+    };
     format!(
-        "Used {} of {} and wrote {} of at most {}; scratch file of {}.",
-        unit::seconds(budget.used_s),
-        unit::seconds(budget.limit_s),
+        "{time} wrote {} of at most {}; scratch file of {}.",
         unit::bytes(budget.used_write_bytes as f64),
         unit::bytes(budget.limit_write_bytes as f64),
         unit::bytes(budget.file_bytes as f64),

@@ -4,6 +4,7 @@ use flashgrain_model::Access;
 use flashgrain_profile::schema::{Cap, Point, WriteRates};
 use flashgrain_profile::{DeviceProfile, describe_workload};
 
+use super::store::cached_sentence;
 use super::{kind_name, share_of_raw};
 use crate::unit;
 
@@ -20,7 +21,11 @@ pub struct Headline {
 
 /// A cap before the drive, random reads per second, latency alone, bandwidth, durable write, depth,
 /// prediction error, the store: those that were measured.
+/// None of a run that cannot be trusted.
 pub(crate) fn headlines(profile: &DeviceProfile) -> Vec<Headline> {
+    if profile.distrust.is_some() {
+        return Vec::new();
+    }
     [
         cap(profile),
         random_reads(profile),
@@ -197,14 +202,18 @@ fn prediction(profile: &DeviceProfile) -> Option<Headline> {
 }
 
 fn store(profile: &DeviceProfile) -> Option<Headline> {
-    let operations = &profile.store.as_ref()?.operations;
-    let look_ups = operations.iter().find(|operation| operation.operation == "random look-ups")?;
+    let store = profile.store.as_ref()?;
+    let look_ups = store.operations.iter().find(|operation| operation.operation == "random look-ups")?;
     let share = share_of_raw(look_ups)?;
+    let place = match cached_sentence(store) {
+        None => "out of memory",
+        Some(_) => "many of them in memory",
+    };
     Some(Headline {
         name: "store look-ups per second",
         value: unit::count(look_ups.measured_per_second),
         detail: format!(
-            "out of memory, {} at a time; {} of what the raw device allows",
+            "{place}, {} at a time; {} of what the raw device allows",
             look_ups.concurrency,
             unit::share(share)
         ),

@@ -15,7 +15,9 @@ pub(crate) use costs::{
 pub(crate) use diff::{
     decision_change_table, field_change_table, learned_change_table, rate_change_sentence, rate_change_table,
 };
-pub(crate) use drive::{budget_sentence, contention_sentence, drive_table, experiment_table};
+pub(crate) use drive::{
+    budget_sentence, contention_sentence, distrust_sentence, drive_table, experiment_table,
+};
 pub use headline::Headline;
 pub(crate) use headline::headlines;
 pub(crate) use learned::{

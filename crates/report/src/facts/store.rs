@@ -17,7 +17,7 @@ pub(crate) fn no_store(profile: &DeviceProfile) -> String {
 
 /// Size of the store, and cost of its creation.
 pub(crate) fn store_sentence(store: &StoreRun) -> String {
-    format!(
+    let sentence = format!(
         "{} records of {} + {} bytes, {} on the drive, with a cache of {} and {} workers, made in {} with {} written.",
         unit::count(store.records as f64),
         store.key_bytes,
@@ -27,7 +27,22 @@ pub(crate) fn store_sentence(store: &StoreRun) -> String {
         store.workers,
         unit::seconds(store.used_s),
         unit::bytes(store.used_write_bytes as f64)
-    )
+    );
+    cached_sentence(store).map_or_else(|| sentence.clone(), |cached| format!("{sentence} {cached}"))
+}
+
+/// A store is made this many times as large as its cache, if there is time to fill it.
+const TIMES_CACHE: f64 = 3.0;
+
+/// Says that the store became too small for its cache, if it did.
+pub(super) fn cached_sentence(store: &StoreRun) -> Option<String> {
+    let times = store.stored_bytes as f64 / store.cache_bytes.max(1) as f64;
+    (times < TIMES_CACHE).then(|| {
+        format!(
+            "It is {times:.1} times as large as its cache only, for want of time to fill it: many look-ups found what they \
+             wanted in memory; give it more --seconds."
+        )
+    })
 }
 
 /// How to read the numbers of its operations.

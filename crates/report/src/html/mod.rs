@@ -112,7 +112,11 @@ pub fn page(profile: &DeviceProfile) -> Result<String, Error> {
         kind: "device profile",
         title: identity.model.clone().unwrap_or_else(|| identity.target.clone()),
         subtitle: subtitle(profile),
-        notes: identity.notes.iter().cloned().chain(facts::contention_sentence(&profile.budget)).collect(),
+        notes: facts::distrust_sentence(profile)
+            .into_iter()
+            .chain(identity.notes.iter().cloned())
+            .chain(facts::contention_sentence(&profile.budget))
+            .collect(),
         headlines: facts::headlines(profile),
         sections: sections::all(profile),
         source: "profile.json".into(),
