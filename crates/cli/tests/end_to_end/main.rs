@@ -13,6 +13,7 @@ mod file_systems;
 mod interrupt;
 mod io;
 mod io_uring_forbidden;
+mod learned;
 mod limits;
 mod outputs;
 mod pipe;

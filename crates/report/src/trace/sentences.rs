@@ -13,7 +13,7 @@ pub(super) fn requests(judged: &JudgedTrace<'_>) -> Vec<String> {
         "{} of {} requests over {}.",
         judged.format,
         unit::count(report.requests as f64),
-        unit::seconds(report.seconds)
+        without_zeros(&unit::seconds(report.seconds))
     )];
     sentences.extend(report.layers.iter().map(layer));
     if report.unplaced > 0 {
@@ -21,6 +21,16 @@ pub(super) fn requests(judged: &JudgedTrace<'_>) -> Vec<String> {
     }
     sentences.extend(judged.damage.as_ref().map(|damage| format!("Not read to its end: {damage}.")));
     sentences
+}
+
+/// `1.5 s` for `1.50 s`.
+fn without_zeros(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text.to_owned(),
+    }
 }
 
 fn layer(group: &Group) -> String {
