@@ -130,7 +130,8 @@ fn statements_on_several_tables_and_of_many_rows_count() {
     assert_ne!(flushed(10), Durability::Sync);
 }
 
-/// 16 clients share a write of the log and its sync: `db_bench --benchmarks=fillrandom --sync=1 --threads=16`.
+/// 16 clients share a write of the log and its sync: `db_bench --benchmarks=fillrandom --sync=1
+/// --threads=16`.
 #[test]
 fn commits_that_share_a_sync_are_durable() {
     let with = |own: u32, synced: u32| {

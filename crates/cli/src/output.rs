@@ -38,8 +38,8 @@ impl Context {
     }
 }
 
-/// Text for a terminal that may quote files, names and programs: their control characters, which could steer it,
-/// are written as `\xHH`.
+/// Text for a terminal that may quote files, names and programs: their control characters, which could steer
+/// it, are written as `\xHH`.
 pub fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |shown, character| match character {
         control if control.is_control() && !matches!(control, '\n' | '\t') => {

@@ -33,8 +33,8 @@ pub struct DeviceProfile {
     pub burst_models: Option<Models>,
     /// The four models on held-out points.
     pub comparison: Option<Comparison>,
-    /// Why the run cannot be trusted, in a sentence; then nothing was learned, decided or ranked. `None` of most
-    /// runs, and in older files.
+    /// Why the run cannot be trusted, in a sentence; then nothing was learned, decided or ranked. `None` of
+    /// most runs, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distrust: Option<String>,
     /// Hidden parameters and working points.

@@ -28,9 +28,7 @@ impl From<usize> for Style {
 /// The summary of a profile.
 pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
     let mut out = Printer::new(style.into());
-    if let Some(sentence) = facts::distrust_sentence(profile) {
-        out.prose(&sentence);
-    }
+    facts::distrust_sentence(profile).iter().for_each(|sentence| out.prose(sentence));
     out.title("Drive");
     out.table(&facts::drive_table(&profile.provenance));
 
@@ -50,9 +48,7 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
 
     out.title("Budget and noise");
     out.prose(&facts::budget_sentence(&profile.budget));
-    if let Some(sentence) = facts::contention_sentence(&profile.budget) {
-        out.prose(&sentence);
-    }
+    facts::contention_sentence(&profile.budget).iter().for_each(|sentence| out.prose(sentence));
     if !profile.budget.experiments.is_empty() {
         out.table(&facts::experiment_table(&profile.budget));
         out.prose(

@@ -1,5 +1,5 @@
-//! `SHOW GLOBAL STATUS` of MariaDB or MySQL, as clients print it: with tabs, as a table, as CSV, or vertically
-//! (`\G`).
+//! `SHOW GLOBAL STATUS` of MariaDB or MySQL, as clients print it: with tabs, as a table, as CSV, or
+//! vertically (`\G`).
 
 use std::collections::BTreeMap;
 
@@ -58,17 +58,7 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
             pool.map(|pool| pool * DATA_OVER_POOL)
         }
     };
-    let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<f64>();
-    let insertions =
-        sum(&["Com_insert", "Com_replace", "Com_insert_select", "Com_replace_select", "Com_load"]);
-    // Statements on several tables have counters of their own.
-    let writes = insertions + sum(&["Com_update", "Com_update_multi", "Com_delete", "Com_delete_multi"]);
-    // Statements of many rows: InnoDB counts these, where it does. `Handler_write` also has those of temporary
-    // tables.
-    let inserts = insertions.max(count("Innodb_rows_inserted"));
-    if inserts > insertions {
-        notes.push(format!("{inserts:.0} rows were inserted by {insertions:.0} statements: each row counts"));
-    }
+    let Statements { inserts, writes } = Statements::of(&values, &mut notes);
     let commits = count("Com_commit").max(if count("Com_commit") > 0.0 { 0.0 } else { writes });
     let flushes = value("Innodb_os_log_fsyncs").or(value("Innodb_data_fsyncs"));
     let durability = flushes.filter(|_| commits > 0.0).map(|flushes| {
@@ -94,6 +84,34 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
         notes,
         ..Seen::default()
     })
+}
+
+/// What changed rows.
+struct Statements {
+    /// Rows that were inserted.
+    inserts: f64,
+    /// Statements that wrote.
+    writes: f64,
+}
+
+impl Statements {
+    fn of(values: &BTreeMap<&str, f64>, notes: &mut Vec<String>) -> Self {
+        let count = |name: &str| values.get(name).copied().unwrap_or(0.0);
+        let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<f64>();
+        let insertions =
+            sum(&["Com_insert", "Com_replace", "Com_insert_select", "Com_replace_select", "Com_load"]);
+        // Statements on several tables have counters of their own.
+        let writes = insertions + sum(&["Com_update", "Com_update_multi", "Com_delete", "Com_delete_multi"]);
+        // Statements of many rows: InnoDB counts these, where it does. `Handler_write` also has those of
+        // temporary tables.
+        let inserts = insertions.max(count("Innodb_rows_inserted"));
+        if inserts > insertions {
+            notes.push(format!(
+                "{inserts:.0} rows were inserted by {insertions:.0} statements: each row counts"
+            ));
+        }
+        Self { inserts, writes }
+    }
 }
 
 /// Names and numbers, whichever form they are in.

@@ -15,7 +15,10 @@ fn hidden_parameters_come_from_repeats_and_take_the_budget_while_they_are_open()
         let profile: Value = serde_json::from_str(&profile).unwrap();
         let learned = |name: &str| &profile["learned"][name]["estimate"];
         let desirable = learned("desirable_write_bytes");
-        assert!(desirable["state"] == "undetermined" || desirable["value"] == 65_536.0, "{seed}: {desirable}");
+        assert!(
+            desirable["state"] == "undetermined" || desirable["value"] == 65_536.0,
+            "{seed}: {desirable}"
+        );
         let stripe = learned("stripe_bytes");
         assert!(stripe["state"] == "undetermined" || stripe["value"] == 65_536.0, "{seed}: {stripe}");
         let is_open = desirable["state"] == "undetermined" || stripe["state"] == "undetermined";

@@ -6,10 +6,11 @@
 //! all channels work for them anyway.
 //!
 //! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for
-//! the files, two for each size, as a region may be faster or slower for where it lies; if there is not enough time for a flush behind every write, there is one flush behind each
-//! region: a flush policy that differed between sizes would itself show as a difference. Each size gets its
-//! place, and with it its time of writing, by lot, so that neither place nor age can pass for an effect of
-//! size. The reads of all regions take turns at random.
+//! the files, two for each size, as a region may be faster or slower for where it lies; if there is not
+//! enough time for a flush behind every write, there is one flush behind each region: a flush policy that
+//! differed between sizes would itself show as a difference. Each size gets its place, and with it its time
+//! of writing, by lot, so that neither place nor age can pass for an effect of size. The reads of all regions
+//! take turns at random.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

@@ -1,7 +1,7 @@
 //! Latencies of a sweep by group, made comparable.
 //!
-//! A group may have several regions, which are repeats of each other: reads of one region tell how exactly its
-//! latency is known, and only other regions tell how far that is the group's.
+//! A group may have several regions, which are repeats of each other: reads of one region tell how exactly
+//! its latency is known, and only other regions tell how far that is the group's.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -91,8 +91,8 @@ impl Groups {
         self.regions.iter().map(Vec::len).min().unwrap_or(0)
     }
 
-    /// What the means of regions scatter more than their reads explain, typically: the median over the groups,
-    /// as some have more than others for what they are.
+    /// What the means of regions scatter more than their reads explain, typically: the median over the
+    /// groups, as some have more than others for what they are.
     fn excess_of_regions(&self) -> f64 {
         let of_group = |((_, values), regions): (&(u64, Vec<f64>), &Vec<Range<usize>>)| {
             let means: Vec<f64> =
@@ -148,13 +148,14 @@ impl Groups {
     }
 }
 
-/// Median of estimates of a variance over that variance, for so many degrees of freedom (Wilson and Hilferty).
+/// Median of estimates of a variance over that variance, for so many degrees of freedom (Wilson and
+/// Hilferty).
 fn median_of_variances(degrees: f64) -> f64 {
     (1.0 - 2.0 / (9.0 * degrees)).powi(3)
 }
 
-/// A resample of the regions, and of the values within each. That of few regions scatters less than their means
-/// do, and is moved as much further from the mean.
+/// A resample of the regions, and of the values within each. That of few regions scatters less than their
+/// means do, and is moved as much further from the mean.
 fn resampled_regions(
     values: &[f64],
     regions: &[Range<usize>],

@@ -89,8 +89,8 @@ pub(crate) fn nothing(why: &str) -> Learned {
 struct Basis {
     /// Repeats of its measurements.
     repeats: usize,
-    /// The least and the most that was tried of what the value is about, if the value must lie between them: at
-    /// an end nothing shows the other side.
+    /// The least and the most that was tried of what the value is about, if the value must lie between them:
+    /// at an end nothing shows the other side.
     tried: Option<(f64, f64)>,
 }
 
@@ -104,8 +104,8 @@ impl Basis {
 /// One repeat tells nothing of noise.
 const REPEATS_MIN: usize = 2;
 
-/// A value that the data support: only here values become learned ones. It takes repeats and, where a value is
-/// about what was tried, more on both sides of it.
+/// A value that the data support: only here values become learned ones. It takes repeats and, where a value
+/// is about what was tried, more on both sides of it.
 fn determined(
     value: f64,
     interval: (f64, f64),

@@ -9,8 +9,8 @@
 //! 3. Nothing is concluded from the largest size tried: larger sizes may be faster still. Nor from the
 //!    smallest, unless there are no smaller ones: where all are alike, those that were too slow to write may
 //!    be as good.
-//! 4. A size has several regions, and a region is a repeat: where it lies, and what its writes met, is its own.
-//!    Without a second region nothing is concluded.
+//! 4. A size has several regions, and a region is a repeat: where it lies, and what its writes met, is its
+//!    own. Without a second region nothing is concluded.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -635,8 +635,8 @@ mod tests {
         }
     }
 
-    /// Mean latencies of 1 MiB, 256, 64 and 16 KiB reads behind writes of [`sizes`], µs, on a drive of stripes
-    /// of 128 KiB on 16 dies. Odd numbers of stripes lie more evenly on its channels than even ones.
+    /// Mean latencies of 1 MiB, 256, 64 and 16 KiB reads behind writes of [`sizes`], µs, on a drive of
+    /// stripes of 128 KiB on 16 dies. Odd numbers of stripes lie more evenly on its channels than even ones.
     const ODD_AND_EVEN_STRIPES: [(u64, [f64; 24]); 4] = [
         (
             READ_BYTES,

@@ -5,9 +5,9 @@ use rand_pcg::Pcg64;
 
 use crate::series::SweepRead;
 
-/// Reads of `sweeps` sweeps, by turns in two regions, with `each` reads of every label in each, whose latency is `latency_us(label)`
-/// times: log-normal noise of 15 %, a pace of its own for every sweep, and for one read in a hundred a delay
-/// by other work.
+/// Reads of `sweeps` sweeps, by turns in two regions, with `each` reads of every label in each, whose latency
+/// is `latency_us(label)` times: log-normal noise of 15 %, a pace of its own for every sweep, and for one
+/// read in a hundred a delay by other work.
 pub(super) fn reads(
     labels: &[u64],
     sweeps: u32,

@@ -1,6 +1,6 @@
-//! What is left of the budget: as long as a hidden parameter is undetermined, there is time, and there are bytes
-//! to write, its experiment is repeated. Regions of `request-size` are made anew for that, in another order: how
-//! far they are off for where they lie shows in nothing else.
+//! What is left of the budget: as long as a hidden parameter is undetermined, there is time, and there are
+//! bytes to write, its experiment is repeated. Regions of `request-size` are made anew for that, in another
+//! order: how far they are off for where they lie shows in nothing else.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,8 @@ fn open_experiments(bench: &Bench<'_>, plan: &Plan, measured: &Measured) -> Vec<
     open
 }
 
-/// The trials of a repeat of an experiment; `None` if no more may be written, or its regions could not be made.
+/// The trials of a repeat of an experiment; `None` if no more may be written, or its regions could not be
+/// made.
 fn named(
     bench: &mut Bench<'_>,
     plan: &Plan,

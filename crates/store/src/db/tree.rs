@@ -455,8 +455,8 @@ impl Tree {
     /// Records go in steps of up to 1,024, or 1 MiB; each is a commit. An LSM-tree writes more than that as
     /// tables at once, which are one commit, up to the first key that it has in between, or the first value
     /// that takes pages of its own; the rest goes in steps. After a crash, or an error, the first
-    /// records are there up to one that ended a step, and none of those behind it; [`Tree::load_counted`] says
-    /// how many they are.
+    /// records are there up to one that ended a step, and none of those behind it; [`Tree::load_counted`]
+    /// says how many they are.
     ///
     /// # Errors
     /// [`Error::Order`] says which record is not in order. Otherwise as [`Tree::insert`].
