@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
-# Runs SQLite's own tests, `veryquick`, twice in one build of Debian's source package: with SQLite's VFS as the
-# default one, and with `flashgrain`. Fails if a test fails with `flashgrain` only.
+# Runs SQLite's own tests, `veryquick`, in one build of Debian's source package: with SQLite's VFS as the default one,
+# with `flashgrain` and plain databases, and with databases in layouts. Fails if a test fails with `flashgrain` only.
 #
-#   scripts/sqlite-veryquick.sh FOLDER [PATTERN]
+#   scripts/sqlite-veryquick.sh FOLDER [PATTERN [LAYOUT...]]
 #
 # FOLDER keeps the source and the build; PATTERN restricts the files of tests, as `wal*.test`. Needs dpkg-dev, gcc,
-# make and tcl-dev. Layouts are not asked for: many tests look at the bytes of the file.
+# make, tcl-dev and python3. In layouts, each file of tests runs in a process of its own (`sqlite_layouts.py`), tests
+# that look at files find the database where it is (`sqlite_layouts.tcl`), and new databases reserve the bytes that the
+# layout needs, for which a line of the source is changed. A layout takes some ten minutes.
 set -eu
 here="$(cd "$(dirname "$0")/.." && pwd)"
 folder="${1:?name a folder for the source and the build}"
 pattern="${2:-}"
+shift $(($# < 2 ? $# : 2))
+layouts=("$@")
+[ ${#layouts[@]} -gt 0 ] || layouts=(hot:65536:32768 hot:4096:0+log:16384 hot:4096:0+checksums
+    hot:65536:32768+log:16384+checksums)
 mkdir -p "$folder" && cd "$folder"
 
 cargo build --release --locked -p flashgrain_sqlite_vfs --manifest-path "$here/Cargo.toml"
@@ -29,6 +35,19 @@ if [ -z "$source_folder" ]; then
 fi
 source_folder="$(realpath "$source_folder")"
 
+# New databases reserve what is asked for, also those that are only attached.
+if ! grep -q flashgrain_reserved_bytes "$source_folder/src/btree.c"; then
+    sed -i 's/^      nReserve = 0;$/      { extern int flashgrain_reserved_bytes(void); nReserve = isMemdb || isTempDb ? 0 : flashgrain_reserved_bytes(); }/' \
+        "$source_folder/src/btree.c"
+    grep -q flashgrain_reserved_bytes "$source_folder/src/btree.c"
+    cat >> "$source_folder/test/tester.tcl" << 'TCL'
+
+if {[info exists ::env(FLASHGRAIN_TEST_START)] && [llength [info commands flashgrain_file]]==0} {
+  source $::env(FLASHGRAIN_LAYOUTS_TCL)
+}
+TCL
+fi
+
 cat > default_vfs.new << 'C'
 /* Makes the VFS `flashgrain` the default one if FLASHGRAIN_EXTENSION names the extension. A connection is opened in any
    case: tests count what is allocated while SQLite starts. */
@@ -36,6 +55,11 @@ cat > default_vfs.new << 'C'
 #include <stdio.h>
 #include <stdlib.h>
 #include "sqlite3.h"
+
+int flashgrain_reserved_bytes(void) {
+  const char *bytes = getenv("FLASHGRAIN_TEST_RESERVE");
+  return bytes ? atoi(bytes) : 0;
+}
 
 int flashgrain_default_vfs(const char *unused) {
   const char *path = getenv("FLASHGRAIN_EXTENSION");
@@ -97,4 +121,26 @@ if comm -13 unix.failed flashgrain.failed | grep .; then
     echo "These fail with flashgrain only; see $PWD/flashgrain.log"
     exit 1
 fi
+
+# Where a database begins in its file, and bytes that its pages reserve, of hot:CHUNK:OFFSET+log:STRIPE+checksums.
+start_of() {
+    local chunk offset
+    IFS=: read -r _ chunk offset <<< "${1%%+*}"
+    while [ "$offset" -lt 4096 ]; do offset=$((offset + chunk)); done
+    echo "$offset"
+}
+reserve_of() {
+    case "$1" in *+log:*) echo 24 ;; *+checksums*) echo 8 ;; *) echo 0 ;; esac
+}
+grep -a '^Time:' unix.log | awk '{print $2}' | sort -u > names
+# The user of the tests may not look into the repository.
+cp "$here/scripts/sqlite_layouts.tcl" .
+export FLASHGRAIN_LAYOUTS_TCL="$PWD/sqlite_layouts.tcl"
+bad=0
+for layout in "${layouts[@]}"; do
+    python3 "$here/scripts/sqlite_layouts.py" --testfixture testfixture --source "$source_folder" --names names \
+        --folder "layout-$layout" --extension "$extension" --layout "$layout" --start "$(start_of "$layout")" \
+        --reserve "$(reserve_of "$layout")" ${as:+--user nobody:nogroup} || bad=1
+done
+[ $bad = 0 ] || { echo "See the logs in $PWD/layout-*"; exit 1; }
 echo "Nothing fails with flashgrain that does not fail with SQLite's own VFS."

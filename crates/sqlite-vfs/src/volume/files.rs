@@ -268,3 +268,26 @@ impl Files {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_are_free_when_no_durable_directory_has_them() {
+        let mut files = Files::new(Directory::default(), Extents { begin: 0, count: 2 });
+        let old = files.make("old").unwrap();
+        files.reserve(old, 2 * EXTENT_BYTES).unwrap();
+        files.encode().unwrap();
+        files.flushed(true);
+        files.remove(old);
+        let new = files.make("new").unwrap();
+        // The directory without the old file is not written yet, or not durable.
+        files.flushed(true);
+        assert!(files.reserve(new, EXTENT_BYTES).is_err());
+        files.encode().unwrap();
+        assert!(files.reserve(new, EXTENT_BYTES).is_err());
+        files.flushed(true);
+        files.reserve(new, 2 * EXTENT_BYTES).unwrap();
+    }
+}

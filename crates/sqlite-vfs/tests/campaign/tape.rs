@@ -137,7 +137,7 @@ pub fn cut(before: &Image, events: &[Event], is_torn: bool, random: &mut Pcg64) 
                 Survivors::AllButOne => number != chosen,
                 Survivors::Only => number == chosen,
             };
-            if survives && is_torn && random.random_range(0..4) == 0 {
+            if survives && is_torn && random.random() {
                 torn(change, random).iter().for_each(|change| apply(file, change));
             } else if survives {
                 apply(file, change);

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::support::{LAYOUT, LAYOUTS, check, count, create, files, fill, open, open_plainly, pragma};
+use crate::support::{
+    LAYOUT, LAYOUTS, beside, check, count, create, files, fill, open, open_plainly, pragma,
+};
 
 #[test]
 fn a_database_without_content_has_no_layout_yet() {
@@ -77,4 +79,27 @@ fn a_header_that_was_never_written_is_written_again() {
     create(&connection);
     assert_eq!(pragma::<String>(&connection, "flashgrain_layout"), LAYOUT);
     check(&connection);
+}
+
+/// Another process gives an empty file its layout, and is killed within a later transaction: a connection that has
+/// opened the file before finds the journal by the name that the layout gives it.
+#[test]
+fn what_another_process_has_made_of_a_file_is_seen_with_its_journal() {
+    for layout in LAYOUTS {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["database", "other"].map(|name| folder.path().join(name));
+        let connection = open(&path, "plain");
+        assert_eq!(pragma::<u32>(&connection, "page_count"), 0);
+        let killed = open(&other, layout);
+        create(&killed);
+        fill(&killed, 0..100);
+        killed.execute_batch("PRAGMA cache_size = 2; BEGIN; DELETE FROM records").unwrap();
+        fill(&killed, 1000..3000);
+        let ending = if layout == "plain" { "-journal" } else { "-grainjournal" };
+        fs::copy(beside(&other, ending), beside(&path, ending)).unwrap();
+        // The file stays the one that is open.
+        fs::write(&path, fs::read(&other).unwrap()).unwrap();
+        assert_eq!(count(&connection), 100, "{layout}");
+        check(&connection);
+    }
 }
