@@ -258,13 +258,12 @@ impl Records {
             return Ok(());
         }
         file.set_len(self.first() + self.pages.physical_length())?;
-        file.sync_data()?;
         if let Some(last) = self.pages.pages().checked_sub(1) {
             let mut bytes = self.page(file, last)?;
             self.write_page(file, last, &mut bytes)?;
-            // Its old head may call bytes durable that were cut off.
-            file.sync_data()?;
         }
+        // The old head may call bytes durable that were cut off, and a lost page may follow a new one.
+        file.sync_data()?;
         self.has_rest = false;
         Ok(())
     }

@@ -201,7 +201,8 @@ struct Life {
 impl Life {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
-        let page_bytes = 512 << random.below(6);
+        // A page of one sector may be lost alone.
+        let page_bytes = 512 << random.below(12).saturating_sub(6);
         let drive = Drive::default();
         let count = 1 + random.below(3);
         let records = Records::create(&drive, page_bytes).unwrap();
@@ -277,7 +278,9 @@ impl Life {
                 records.set_length(drive, length as u64)
             }
             1 | 2 => {
-                let at = self.random.below(content.len() as u64 + 600) as usize;
+                let drawn = self.random.below(content.len() as u64 + 600) as usize;
+                let near_the_end = content.len().saturating_sub(self.random.below(100) as usize);
+                let at = if self.random.below(2) == 0 { near_the_end } else { drawn };
                 let bytes = self.bytes();
                 apply(content, at, &bytes);
                 process.records.write_at(&self.drive, &bytes, at as u64)
@@ -366,7 +369,7 @@ fn all(records: &Records, drive: &Drive) -> Vec<u8> {
 
 fn live(seed: u64) {
     let mut life = Life::new(seed);
-    for _ in 0..6 {
+    for _ in 0..10 {
         let steps = life.random.below(life.steps_between_crashes);
         // In every other round, power fails within a step.
         let requests = if life.random.below(2) == 0 { life.random.below(2 * steps + 4) } else { u64::MAX };
