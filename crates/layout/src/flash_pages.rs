@@ -127,7 +127,7 @@ impl FlashPages {
         (self.ends.len() as u64).saturating_sub(1) * self.page_bytes
     }
 
-    /// Shortens the file to so many logical bytes. The last page has another [`FlashPages::head`] then.
+    /// Shortens the file to so many logical bytes. The last page has another head then.
     pub fn truncate(&mut self, length_bytes: u64) {
         let whole = self.ends.partition_point(|end| *end <= length_bytes);
         if whole < self.ends.len() {
@@ -173,7 +173,7 @@ impl FlashPages {
     }
 
     /// Adds a record of `record_bytes` to the end, and says where its bytes go. All pages of these pieces,
-    /// and no others, have a new [`FlashPages::head`], which is written with them.
+    /// and no others, have a new head, which is written with them.
     pub fn append(&mut self, record_bytes: u64) -> Vec<Piece> {
         let room = self.room_bytes();
         let left = self.ends.len().checked_sub(1).map_or(0, |last| room - self.used_bytes(last));
