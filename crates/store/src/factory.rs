@@ -12,7 +12,7 @@ use crate::sync::{Arc, Weak};
 use crate::betree::{self, BeTree, BeTreeOptions};
 use crate::btree::{BTree, NodeForm};
 use crate::buffered::Shared;
-use crate::class::{CLASSES, class_bytes};
+use crate::class::class_bytes;
 use crate::header::PageId;
 use crate::index::{Horizon, Index, IndexKind, Indexes, Operators, Parameters, Tree, TreeId, TreeOperator};
 use crate::log::Timestamp;
@@ -126,9 +126,9 @@ impl Factory {
         let class_max = Arc::new(AtomicUsize::new(0));
         let (own_pool, largest) = (Arc::clone(pool), Arc::clone(&class_max));
         // Old versions have longer keys and values than trees, so their nodes are larger than those of all
-        // trees.
+        // trees, as far as units and cache allow.
         let make = move || {
-            let class = (largest.load(Ordering::Relaxed) + 1).min(CLASSES - 1);
+            let class = (largest.load(Ordering::Relaxed) + 1).min(own_pool.class_max());
             Ok(Arc::new(BTree::create(&own_pool, class, true)?) as _)
         };
         let history = Arc::new(History::new(Box::new(make), old_versions_bytes, poison.clone()));

@@ -293,7 +293,7 @@ impl OverflowValues {
         self.overflow.pages_of(reference)
     }
 
-    /// Frees a page to which nobody refers, if it is one of an overflow value.
+    /// Frees a page to which nobody refers, if it is one of an overflow value or of a manifest.
     ///
     /// # Errors
     /// The pool's.

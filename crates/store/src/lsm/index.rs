@@ -10,7 +10,7 @@ use super::cursor::RunCursor;
 use super::levels::Target;
 use super::merge::Output;
 use super::scan::LsmScan;
-use super::table::Table;
+use super::table::{KEY_DIVISOR, Table};
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use crate::Error;
@@ -120,7 +120,7 @@ impl Index for Lsm {
 
     fn limits(&self) -> Limits {
         let block_bytes = self.options.block_bytes();
-        Limits { key_bytes: block_bytes / 4, value_bytes: block_bytes / 4, node_bytes: block_bytes }
+        Limits { key_bytes: block_bytes / KEY_DIVISOR, value_bytes: block_bytes / 4, node_bytes: block_bytes }
     }
 
     fn dirtied_bytes(&self) -> u64 {

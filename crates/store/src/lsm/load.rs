@@ -159,7 +159,7 @@ impl Load for LsmLoad<'_> {
     }
 
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        if self.writer.bytes_with_end() > self.tree.options.table_bytes {
+        if self.writer.is_full(self.tree.options.table_bytes) {
             // What is left is others'.
             if self.tree.shared.segments.owned.lacks_room() {
                 return Err(Error::Full { why: "what is left is needed for commits and merges".into() });

@@ -1,8 +1,11 @@
 //! The manifest: pages that say which tables a tree has.
 //!
 //! The *root*, whose number the catalog has, says in which *parts* the [levels](super::levels) are written. A
-//! change writes all parts anew, in one section with the numbers of the tables' segments: a checkpoint has
-//! all of it or nothing.
+//! change is made in steps, none of which needs more than one page in memory, however many tables there are:
+//! 1. Tables' segments get numbers, and all parts are written anew. Checkpoints leave them out.
+//! 2. In one section the root refers to the new parts, and checkpoints leave them out no longer: each has all
+//!    of the change or nothing.
+//! 3. The old parts are freed. After a crash they stay allocated until the store is asked to reclaim them.
 //!
 //! ```text
 //! root: | page header | parts, u32 | zero, u32 | number of each part, u64 | counts, u64 each |
@@ -19,8 +22,9 @@ use crate::Error;
 use crate::class::{CLASSES, class_bytes};
 use crate::header::{FRONT_END, Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::page::{Page, padded};
-use crate::pool::{Access, Denied, OptimisticGuard, Pool, Reserved, Section};
+use crate::pool::{Access, OptimisticGuard, Pool, Withheld};
 use crate::sync::Arc;
+use crate::task::yield_now;
 
 const LENGTH: u32 = PAGE_HEADER_BYTES;
 const CONTENT: u32 = LENGTH + 8;
@@ -28,8 +32,9 @@ const CONTENT: u32 = LENGTH + 8;
 /// Size class of the root.
 const ROOT_CLASS: usize = 0;
 
-/// The largest class of parts: the smallest cache has room for such pages.
-const PART_CLASS_MAX: usize = 2;
+/// The usual class of parts, and the largest one, as far as units and cache have room for such pages.
+const PART_CLASS: usize = 2;
+const PART_CLASS_MAX: usize = 4;
 const _: () = assert!(PART_CLASS_MAX < CLASSES);
 
 /// See the module.
@@ -42,11 +47,6 @@ pub(super) struct Manifest {
 
 fn room(class: usize) -> usize {
     (class_bytes(class) - u64::from(CONTENT)) as usize
-}
-
-/// The least class that has room, or the largest.
-fn class_of(bytes: usize) -> usize {
-    (0..PART_CLASS_MAX).find(|class| room(*class) >= bytes).unwrap_or(PART_CLASS_MAX)
 }
 
 fn write(page: Page<'_>, length: u32, content: &[u8]) {
@@ -165,106 +165,124 @@ impl Manifest {
     /// # Errors
     /// [`Error::Full`]; the pool's. Nothing has changed then.
     pub fn store(&self, made: &[Made], levels: impl Fn(&[Vec<PageId>]) -> Levels) -> Result<Levels, Error> {
-        // Numbers take ten bytes at most, whatever they will be.
-        let unnumbered: Vec<Vec<PageId>> =
-            made.iter().map(|made| vec![PageId(u64::MAX >> 1); made.segments.len()]).collect();
-        let length_max = levels(&unnumbered).encode().len();
-        loop {
-            let (old, root) = self.parts()?;
-            let old = old
-                .iter()
-                .map(|part| self.pool.read(*part, Access::Normal))
-                .collect::<Result<Vec<_>, _>>()?;
-            let classes = (0..length_max).step_by(room(PART_CLASS_MAX)).map(|at| class_of(length_max - at));
-            let memory = classes.map(|class| self.pool.reserve(class)).collect::<Result<Vec<_>, _>>()?;
-            if (memory.len() + KEPT) * 8 > room(ROOT_CLASS) {
-                let why =
-                    format!("the list of tables takes {length_max} bytes, more than a manifest has room for");
-                return Err(Error::Full { why });
-            }
+        let (old, _) = self.parts()?;
+        let set = self.pool.withheld.begin();
+        let stored = self.prepare(set, made, levels).and_then(|(levels, parts)| {
+            self.refer_to(&parts, Some(set))?;
+            Ok(levels)
+        });
+        match stored {
+            // What cannot be freed stays allocated, as after a crash.
+            Ok(_) if planted!(OldManifestLeaks) => {}
+            Ok(_) => self.free_parts(&old),
+            Err(_) => self.give_up(set),
+        }
+        stored
+    }
+
+    /// Numbers for the segments of new tables, and the parts that contain the levels with them.
+    fn prepare(
+        &self,
+        set: Withheld,
+        made: &[Made],
+        levels: impl Fn(&[Vec<PageId>]) -> Levels,
+    ) -> Result<(Levels, Vec<PageId>), Error> {
+        let numbers = made.iter().map(|made| self.record(set, made)).collect::<Result<Vec<_>, _>>()?;
+        let levels = levels(&numbers);
+        let bytes = levels.encode();
+        let largest = self.class_of_parts(bytes.len())?;
+        let parts = bytes.chunks(room(largest)).map(|own| {
+            let memory =
+                self.pool.reserve((0..largest).find(|class| room(*class) >= own.len()).unwrap_or(largest))?;
             let section = self.pool.section();
-            match self.try_store(&section, (&root, &old), memory, made, &levels) {
-                Ok(levels) => return Ok(levels),
+            let locked = section.create(memory, PageKind::Manifest, false);
+            write(locked.page(), own.len() as u32, own);
+            section.join(set, locked.id());
+            Ok(locked.id())
+        });
+        let parts = parts.collect::<Result<_, Error>>()?;
+        Ok((levels, parts))
+    }
+
+    /// The least class of the largest parts with which the root has room for the numbers of all.
+    fn class_of_parts(&self, bytes: usize) -> Result<usize, Error> {
+        let count_max = room(ROOT_CLASS) / 8 - KEPT;
+        let mut classes = PART_CLASS..=self.pool.class_max().clamp(PART_CLASS, PART_CLASS_MAX);
+        classes.find(|class| bytes.div_ceil(room(*class)) <= count_max).ok_or_else(|| {
+            let why = format!("the list of tables takes {bytes} bytes, more than a manifest has room for");
+            Error::Full { why }
+        })
+    }
+
+    /// Numbers for the segments of a table.
+    fn record(&self, set: Withheld, made: &Made) -> Result<Vec<PageId>, Error> {
+        let record = |segment| loop {
+            let section = self.pool.section();
+            match section.record_segment(segment) {
+                Ok(number) => {
+                    section.join(set, number);
+                    return Ok(number);
+                }
                 Err(denied) => {
                     drop(section);
                     self.pool.images.recover(denied)?;
                 }
             }
-        }
+        };
+        made.segments.iter().map(record).collect()
     }
 
-    fn try_store<'p>(
-        &self,
-        section: &Section<'p>,
-        (root, old): (&OptimisticGuard<'p>, &[OptimisticGuard<'p>]),
-        memory: Vec<Reserved<'p>>,
-        made: &[Made],
-        levels: &impl Fn(&[Vec<PageId>]) -> Levels,
-    ) -> Result<Levels, Denied> {
-        // All that may be denied comes first.
-        let root = section.lock(root)?;
-        let old = old.iter().map(|part| section.lock(part)).collect::<Result<Vec<_>, _>>()?;
-        let mut numbers: Vec<Vec<PageId>> = Vec::new();
-        for made in made {
-            numbers.push(Vec::new());
-            for segment in &made.segments {
-                match section.record_segment(segment) {
-                    Ok(number) => numbers.last_mut().into_iter().for_each(|numbers| numbers.push(number)),
-                    Err(denied) => {
-                        // Nobody refers to them: they are given up like any page that no tree refers to.
-                        for number in numbers.iter().flatten() {
-                            section.free_unread(*number)?;
-                        }
-                        return Err(denied);
-                    }
-                }
-            }
-        }
-        let levels = levels(&numbers);
-        let bytes = levels.encode();
-        let mut content = Vec::new();
-        let mut rest = bytes.as_slice();
-        let mut parts = 0;
-        for memory in memory {
-            let (own, others) = rest.split_at(rest.len().min(room(memory.class())));
-            let locked = section.create(memory, PageKind::Manifest, false);
-            write(locked.page(), own.len() as u32, own);
-            content.extend_from_slice(&locked.id().0.to_le_bytes());
-            parts += 1;
-            rest = others;
-        }
+    /// Has the root refer to these parts; checkpoints have the pages of the set from then on.
+    fn refer_to(&self, parts: &[PageId], set: Option<Withheld>) -> Result<(), Error> {
+        let mut content: Vec<u8> = parts.iter().flat_map(|part| part.0.to_le_bytes()).collect();
         let counts = self.counters.kept().numbers();
         counts.iter().for_each(|count| content.extend_from_slice(&count.to_le_bytes()));
-        write(root.page(), parts, &content);
-        old.into_iter().filter(|_| !planted!(OldManifestLeaks)).for_each(|part| section.free(part));
-        Ok(levels)
-    }
-
-    /// Frees the root.
-    ///
-    /// # Errors
-    /// The pool's.
-    pub fn destroy(&self) -> Result<(), Error> {
         loop {
-            let (parts, root) = self.parts()?;
-            let parts = parts
-                .iter()
-                .map(|part| self.pool.read(*part, Access::Normal))
-                .collect::<Result<Vec<_>, _>>()?;
+            let root = self.pool.read(self.root, Access::Normal)?;
             let section = self.pool.section();
-            let free = || -> Result<(), Denied> {
-                let root = section.lock(&root)?;
-                let parts = parts.iter().map(|part| section.lock(part)).collect::<Result<Vec<_>, _>>()?;
-                parts.into_iter().for_each(|part| section.free(part));
-                section.free(root);
-                Ok(())
-            };
-            let freed = free();
+            let referred = section.lock(&root).map(|root| {
+                write(root.page(), parts.len() as u32, &content);
+                if let Some(set) = set {
+                    section.release(set);
+                }
+            });
             drop(section);
-            match freed {
+            match referred {
                 Ok(()) => return Ok(()),
                 Err(denied) => self.pool.images.recover(denied)?,
             }
         }
+    }
+
+    /// Frees parts to which the root does not refer any more. After an error the rest stays, as after a crash.
+    fn free_parts(&self, parts: &[PageId]) {
+        let _freed = parts.iter().try_for_each(|part| self.pool.free_unread(*part));
+    }
+
+    /// Frees all pages of a set.
+    fn give_up(&self, set: Withheld) {
+        loop {
+            let section = self.pool.section();
+            let Some(page) = section.last_withheld(set, 0) else { return };
+            let freed = section.free_unread(page).map(|()| section.leave(set));
+            drop(section);
+            // After an error they stay withheld: no checkpoint has them.
+            if freed.is_err_and(|denied| self.pool.images.recover(denied).is_err()) {
+                return;
+            }
+            yield_now();
+        }
+    }
+
+    /// Frees the root and all parts.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn destroy(&self) -> Result<(), Error> {
+        let (parts, _) = self.parts()?;
+        // Nothing finds the parts again once they are being freed: their numbers may be other pages' then.
+        self.refer_to(&[], None)?;
+        parts.iter().try_for_each(|part| self.pool.free_unread(*part))?;
+        self.pool.free_unread(self.root)
     }
 }

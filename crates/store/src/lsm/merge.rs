@@ -345,13 +345,13 @@ impl Lsm {
             let overlaps_much = below.ends_before(versions.key());
             if writer.records() == 0 {
                 below.begin();
-            } else if writer.bytes_with_end() > self.options.table_bytes || overlaps_much {
+            } else if writer.is_full(self.options.table_bytes) || overlaps_much {
                 below.begin();
                 let own = left.take_up_to(Some(writer.last_key()));
                 output.made.extend(std::mem::replace(&mut writer, new_writer()).finish(&own)?);
             }
             for held in &versions.all {
-                if writer.bytes_with_end() > self.options.table_bytes && planted!(VersionsSplitOverTables) {
+                if writer.is_full(self.options.table_bytes) && planted!(VersionsSplitOverTables) {
                     output.made.extend(
                         std::mem::replace(&mut writer, new_writer()).finish(&RangeTombstones::default())?,
                     );

@@ -49,6 +49,9 @@ const CODEC_BYTES: usize = 1;
 /// Most bytes of the last entry of a top, but for long keys, and of headers.
 const END_BYTES: usize = 128;
 
+/// A key has at most this part of a block.
+pub(super) const KEY_DIVISOR: usize = 4;
+
 /// At most this part of a block is left empty at its end.
 const PADDING_DIVISOR: u64 = 16;
 
@@ -155,7 +158,7 @@ impl<'a> TableWriter<'a> {
     }
 
     /// Bytes of the device that it takes at most if it is finished with one more small record.
-    pub fn bytes_with_end(&self) -> u64 {
+    fn bytes_with_end(&self) -> u64 {
         if self.summary.records == 0 {
             return 0;
         }
@@ -164,6 +167,15 @@ impl<'a> TableWriter<'a> {
         // A data block, a partition and the top; each may leave a gap.
         let end = 3 * self.options.block_bytes + self.top.len_bytes() + END_BYTES;
         written + open + end as u64
+    }
+
+    /// Whether the next record belongs into another table, where tables have so many bytes: with it this one
+    /// might take more, or its top, which is one block, might not fit into the smallest segment.
+    pub fn is_full(&self, table_bytes: u64) -> bool {
+        // Each partition adds its last key.
+        let more = 2 * (self.options.block_bytes / KEY_DIVISOR + END_BYTES);
+        let top = self.top.len_bytes() + more;
+        self.bytes_with_end() > table_bytes || top as u64 > self.segments.least_segment_bytes()
     }
 
     /// The key of the last record.

@@ -79,7 +79,7 @@ mod withheld;
 use flashgrain_device::limits::{Limit, limited};
 
 use crate::Error;
-use crate::class::class_bytes;
+use crate::class::{CLASSES, class_bytes};
 use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::page::Page;
@@ -360,15 +360,27 @@ impl Pool {
         Section::new(Parts { pages, images, gate, withheld, frees }, lifetime)
     }
 
+    /// The largest class of pages: an image fits into a write unit, and several pages into the budget.
+    pub fn class_max(&self) -> usize {
+        let of_budget = |class: &usize| class_bytes(*class) * PAGE_DIVISOR <= self.pages.budget_bytes();
+        let of_unit = |class: &usize| class_bytes(*class) <= self.images.store().page_bytes_max();
+        (0..CLASSES).rev().find(|class| of_budget(class) && of_unit(class)).unwrap_or(0)
+    }
+
     /// Memory for a new page of `class`; parks until there is some.
     ///
     /// # Errors
-    /// [`Error::Options`] if the budget is too small for pages of that class; [`Error::Full`] if there are
-    /// too many pages. If only dirty pages could give memory, the reason why these cannot be written.
+    /// [`Error::Options`] if the budget or the write unit is too small for pages of that class;
+    /// [`Error::Full`] if there are too many pages. If only dirty pages could give memory, the reason why
+    /// these cannot be written.
     pub fn reserve(&self, class: usize) -> Result<Reserved<'_>, Error> {
         let least = class_bytes(class) * PAGE_DIVISOR;
         if least > self.pages.budget_bytes() {
             return Err(too_small_for(self.pages.budget_bytes(), class, least));
+        }
+        let unit_bytes = self.images.store().page_bytes_max();
+        if class_bytes(class) > unit_bytes {
+            return Err(too_large_for_unit(class, unit_bytes));
         }
         if !self.pages.table().has_room() {
             return Err(Error::Full { why: "there are no numbers left for new pages".into() });
@@ -408,6 +420,13 @@ impl Upkeep for Pool {
     fn step(&self) {
         self.evictor().make_room();
     }
+}
+
+/// An image of a page is in one write unit, which has `unit_bytes`.
+#[cold]
+fn too_large_for_unit(class: usize, unit_bytes: u64) -> Error {
+    let page_bytes = class_bytes(class);
+    Error::Options(format!("pages of {page_bytes} bytes do not fit into a write unit of {unit_bytes}"))
 }
 
 /// The cache, which has `budget_bytes`, would have to have `least` for a page of this class.

@@ -1,6 +1,7 @@
 //! The page store: what the pool asks of the place where page images are kept.
 
 use crate::Error;
+use crate::class::class_bytes;
 use crate::header::PageId;
 use crate::page::Page;
 use crate::segment::{
@@ -31,6 +32,11 @@ pub(crate) trait PageStore: Send + Sync {
 
     /// Bytes that are written at a time.
     fn unit_bytes(&self) -> u64;
+
+    /// Bytes of the largest page that has an image.
+    fn page_bytes_max(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Whether this unit is on the device.
     fn is_written(&self, unit: UnitSequence) -> bool;
@@ -98,6 +104,10 @@ impl PageStore for Segments {
 
     fn unit_bytes(&self) -> u64 {
         self.gatherer.unit_bytes()
+    }
+
+    fn page_bytes_max(&self) -> u64 {
+        class_bytes(self.gatherer.class_max())
     }
 
     fn is_written(&self, unit: UnitSequence) -> bool {

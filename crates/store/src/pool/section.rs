@@ -93,11 +93,6 @@ impl<'a> Reserved<'a> {
         std::mem::forget(self);
         frame
     }
-
-    /// Size class of the page.
-    pub fn class(&self) -> usize {
-        self.frame.class()
-    }
 }
 
 impl Drop for Reserved<'_> {

@@ -242,6 +242,11 @@ impl OwnedSegments {
         self.is_in_place
     }
 
+    /// Bytes of the smallest segments.
+    pub fn least_segment_bytes(&self) -> u64 {
+        self.parts.space.sizes().length(0)
+    }
+
     /// Bytes of most segments.
     pub fn segment_bytes(&self) -> u64 {
         self.segment_bytes

@@ -20,6 +20,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use super::long_records;
 use super::ordered_map::OrderedMap;
 use super::recent::Recent;
 use crate::Error;
@@ -66,6 +67,8 @@ struct Generation {
     /// Records that did not fit into `recent`.
     map: Arc<dyn OrderedMap>,
     is_map_used: AtomicBool,
+    /// Whether the map has records in parts.
+    has_long: AtomicBool,
     records: AtomicU64,
     /// A snapshot sees something in here only if its timestamp is not before this one...
     seen_from: AtomicU64,
@@ -90,8 +93,9 @@ impl Generation {
             return Ok(());
         }
         self.is_map_used.store(true, Ordering::Release);
-        let kept = kept.concat();
-        self.map.update(name, &mut |_| Change::Put(&kept))
+        let is_long = long_records::put(&*self.map, name, &kept.concat())?;
+        self.has_long.fetch_or(is_long, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Shows all records.
@@ -100,12 +104,7 @@ impl Generation {
         if !self.is_map_used.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut pieces = Arc::clone(&self.map).scan(Direction::Forward, &[], None, 0);
-        let mut piece = Piece::default();
-        while pieces.next(&mut piece)? {
-            piece.iter().try_for_each(|(name, kept)| see(name, kept))?;
-        }
-        Ok(())
+        long_records::each(&self.map, &mut see)
     }
 
     /// Takes the tombstones noted in it out of their trees.
@@ -140,20 +139,13 @@ impl Generation {
     }
 }
 
-/// Whether a record with so long a name, and so much kept, fits into a map: one that was made before trees
-/// with larger nodes may not take theirs.
-fn takes(map: &dyn OrderedMap, (name_bytes, kept_bytes): (usize, usize)) -> bool {
-    let limits = map.limits();
-    name_bytes <= limits.key_bytes && kept_bytes <= limits.value_bytes
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl History {
-    /// Up to `recent_bytes` of plain memory; the rest goes to maps that `make` makes. Their keys must hold an
-    /// eighth and 20 bytes more than any tree's, their values eight bytes more than any tree's.
+    /// Up to `recent_bytes` of plain memory; the rest goes to maps that `make` makes, which may have any
+    /// limits.
     pub fn new(make: MakeMap, recent_bytes: u64, poison: Poison) -> Self {
         Self {
             make,
@@ -271,8 +263,7 @@ impl History {
             generation.note(from, until);
             generation.has_overflow.fetch_or(version.is_overflow(), Ordering::Relaxed);
         };
-        let lengths = (name.len(), kept[0].len() + kept[1].len());
-        let generation = self.generation(&self.versions, lengths, oldest, until, note)?;
+        let generation = self.generation(&self.versions, oldest, until, note)?;
         generation.put((tree, key), &name, kept)
     }
 
@@ -289,20 +280,17 @@ impl History {
     ) -> Result<(), Error> {
         let name = version_name(tree, key, at);
         let noted = [&at.0.to_le_bytes(), key];
-        let lengths = (name.len(), noted[0].len() + noted[1].len());
-        let generation = self.generation(&self.tombstones, lengths, at, at, |generation| {
+        let generation = self.generation(&self.tombstones, at, at, |generation| {
             generation.note(Timestamp(0), at);
             lock(&generation.trees).entry(tree).or_insert_with(|| Arc::clone(map) as _);
         })?;
         generation.put((tree, key), &name, noted)
     }
 
-    /// The generation for snapshots from `oldest` on that takes a record of these lengths; `note` is told
-    /// before it can be given up.
+    /// The generation for snapshots from `oldest` on; `note` is told before it can be given up.
     fn generation(
         &self,
         list: &Mutex<Vec<Arc<Generation>>>,
-        lengths: (usize, usize),
         oldest: Timestamp,
         now: Timestamp,
         note: impl Fn(&Generation),
@@ -315,7 +303,6 @@ impl History {
                 let newest = list.last().map_or(Timestamp(0), |generation| generation.snapshots_from);
                 match found {
                     None => oldest,
-                    Some(found) if !takes(&*found.map, lengths) => found.snapshots_from,
                     Some(found) if found.snapshots_from == newest && newest < now && found.is_full() => now,
                     Some(found) => {
                         note(found);
@@ -326,26 +313,15 @@ impl History {
                     }
                 }
             };
-            self.begin(list, lengths, begin)?;
+            self.begin(list, begin)?;
         }
     }
 
     /// Begins a generation. Of two that begin at once, one is enough.
-    fn begin(
-        &self,
-        list: &Mutex<Vec<Arc<Generation>>>,
-        lengths: (usize, usize),
-        snapshots_from: Timestamp,
-    ) -> Result<(), Error> {
+    fn begin(&self, list: &Mutex<Vec<Arc<Generation>>>, snapshots_from: Timestamp) -> Result<(), Error> {
         let map = (self.make)()?;
-        if !takes(&*map, lengths) {
-            let (got, limit) = (lengths.0, map.limits().key_bytes);
-            return map.destroy().and(Err(Error::KeyLength { got, limit }));
-        }
         let mut list = lock(list);
-        let is_same =
-            |other: &Arc<Generation>| other.snapshots_from == snapshots_from && takes(&*other.map, lengths);
-        if list.iter().any(is_same) {
+        if list.iter().any(|other| other.snapshots_from == snapshots_from) {
             drop(list);
             return map.destroy();
         }
@@ -355,6 +331,7 @@ impl History {
             recent: Recent::new(self.generation_bytes, &self.remaining_bytes),
             map,
             is_map_used: AtomicBool::new(false),
+            has_long: AtomicBool::new(false),
             records: AtomicU64::new(0),
             seen_from: AtomicU64::new(u64::MAX),
             seen_until: AtomicU64::new(0),
@@ -397,6 +374,9 @@ impl History {
                 let mut pieces = map.scan(Direction::Forward, &lower, Some(&upper), 0);
                 if pieces.next(&mut piece)? {
                     piece.get(0).into_iter().for_each(|(_, kept)| see(kept));
+                }
+                if generation.has_long.load(Ordering::Acquire) {
+                    long_records::newest(&generation.map, (&lower, &upper), &mut see)?;
                 }
             }
         }

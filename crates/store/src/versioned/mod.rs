@@ -13,6 +13,7 @@ mod append_only;
 mod btree;
 mod history;
 mod in_place;
+mod long_records;
 #[cfg(test)]
 pub(crate) mod map;
 mod ordered_map;

@@ -18,6 +18,7 @@ mod format;
 mod full;
 mod handles;
 mod load_failures;
+mod limits;
 mod lsm;
 mod lsm_loads;
 mod many_keys;

@@ -263,16 +263,17 @@ impl Overflow {
         Ok(inner)
     }
 
-    /// Frees a page if it is one of an overflow value. Nobody refers to it.
+    /// Frees a page if it is one of an overflow value, or of an LSM-tree's manifest. Nobody refers to it.
     ///
     /// # Errors
     /// The pool's.
     pub fn free_page(&self, id: PageId) -> Result<bool, Error> {
         loop {
             let guard = self.pool.read(id, Access::Scan)?;
-            let is_overflow = Header::of(guard.page()).kind == PageKind::Overflow as u8;
+            let is_known =
+                [PageKind::Overflow as u8, PageKind::Manifest as u8].contains(&Header::of(guard.page()).kind);
             if guard.is_valid() {
-                return if is_overflow { self.free_pages(&[id]).map(|()| true) } else { Ok(false) };
+                return if is_known { self.free_pages(&[id]).map(|()| true) } else { Ok(false) };
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Shortages of room, and what helps.
 
-use super::Space;
+use super::{Inner, Space};
 use crate::segment::Dirty;
 
 /// Cleaning begins when so many segments above the reserve are free or soon will be.
@@ -104,12 +104,17 @@ impl Space {
             // One checkpoint for several segments, unless somebody waits.
             checkpoint: tally.free < enough && tally.settled > several
                 || urgent && (tally.settled > 0 || written_helps),
-            hopeless: coming == 0 && urgent && !written_helps && self.victim(&inner).is_none(),
+            hopeless: coming == 0 && urgent && !written_helps && !self.is_cleaned(&inner),
             pending: tally.settled > 0,
             checkpoint_pays: tally.settled * WRITTEN_PER_FREED_MAX >= written_bytes,
             freeing: tally.freed > 0,
             merging: inner.claims.owners_at_work > 0,
         }
+    }
+
+    /// Whether cleaners are at work, or may begin: there is a segment to clean, and room for its live images.
+    fn is_cleaned(&self, inner: &Inner) -> bool {
+        inner.claims.walked_bytes > 0 || inner.reserve().can_clean() && self.victim(inner).is_some()
     }
 
     /// Room for more dirty pages, besides so many dirty bytes.
