@@ -41,7 +41,7 @@ const WRITE_BYTES_MAX: u64 = 1 << 20;
 const BETWEEN_UNIT_BYTES: u64 = 4 << 10;
 
 /// Smallest region worth reading: fewer reads do not average out.
-pub(crate) const REGION_BYTES_MIN: u64 = 6 << 20;
+pub(crate) const REGION_BYTES_MIN: u64 = 5 << 20;
 
 /// A region and the size of the writes that make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +51,13 @@ pub(crate) struct SizedRegion {
 }
 
 /// Write sizes that a device of this alignment can take, smallest first; the doublings alone if `room_bytes`
-/// are too few for all.
+/// are too few for two regions of all.
 pub(crate) fn write_sizes(align_bytes: u64, room_bytes: u64) -> Vec<u64> {
     let possible = |sizes: Vec<u64>| -> Vec<u64> {
         sizes.into_iter().filter(|size| size.is_multiple_of(align_bytes)).collect()
     };
     let all = possible(doublings_and_between(WRITE_BYTES_MIN, WRITE_BYTES_MAX, BETWEEN_UNIT_BYTES));
-    match room_bytes / all.len().max(1) as u64 {
+    match room_bytes / REGIONS_PER_SIZE / all.len().max(1) as u64 {
         each if each < REGION_BYTES_MIN => possible(doublings(WRITE_BYTES_MIN, WRITE_BYTES_MAX)),
         _ => all,
     }
@@ -166,20 +166,18 @@ mod tests {
     use crate::experiment::testing;
 
     #[test]
-    fn there_is_one_region_for_each_write_size_in_an_order_drawn_by_lot() {
-        let site = testing::site();
+    fn there_are_two_regions_of_each_write_size_in_an_order_drawn_by_lot() {
+        let mut site = testing::site();
+        site.request_size.length_bytes = 320 << 20;
         let regions = regions(&site, 1);
         let mut sizes: Vec<u64> = regions.iter().map(|sized| sized.write_request_bytes).collect();
-        assert_ne!(sizes, write_sizes(512, u64::MAX));
+        assert_eq!(sizes.len(), 48);
+        assert!(!sizes.is_sorted());
         sizes.sort_unstable();
+        assert!(sizes.chunks(2).all(|pair| pair[0] == pair[1]), "{sizes:?}");
+        sizes.dedup();
         assert_eq!(sizes, write_sizes(512, u64::MAX));
         assert_eq!(sizes.len(), 24);
-        let twice =
-            Site { request_size: Region { length_bytes: 320 << 20, ..site.request_size }, ..site.clone() };
-        let twice = super::regions(&twice, 1);
-        assert_eq!(twice.len(), 48);
-        let of_size = |size| twice.iter().filter(|sized| sized.write_request_bytes == size).count();
-        assert!(sizes.iter().all(|size| of_size(*size) == 2));
         assert!([40, 48, 96, 192, 384].iter().all(|kib| sizes.contains(&(kib << 10))));
         for pair in regions.windows(2) {
             assert_eq!(
@@ -187,10 +185,12 @@ mod tests {
                 pair[1].region.offset_bytes
             );
         }
-        let last = regions[23].region;
+        let last = regions[47].region;
         let end = site.request_size.offset_bytes + site.request_size.length_bytes;
         assert!(last.offset_bytes + last.length_bytes <= end);
         assert_ne!(regions, super::regions(&site, 2));
+        // With less room, doublings alone: better two regions of few sizes than one of many.
+        assert_eq!(super::regions(&testing::site(), 1).len(), 22);
     }
 
     #[test]
