@@ -362,7 +362,8 @@ unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *
             let mut hint = check!(physical(shape, unsafe { *argument.cast::<i64>() }));
             call!(lower, file_control, operation, std::ptr::from_mut(&mut hint).cast())
         }
-        // All of a transaction or checkpoint is written, and its journal or log is still there. With `synchronous = off`, no sync follows.
+        // All of a transaction or checkpoint is written, and its journal or log is still there. With
+        // `synchronous = off`, no sync follows.
         FCNTL_SYNC | FCNTL_CKPT_DONE => {
             check!(state.settle_pages(lower));
             call!(lower, file_control, operation, argument)

@@ -33,9 +33,6 @@ fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         files::register();
-        // SQLite never uses the page with this byte; at its usual place, few databases are so long.
-        // SAFETY: a number is the argument of SQLITE_TESTCTRL_PENDING_BYTE; no database is open.
-        unsafe { ffi::sqlite3_test_control(11, 0x1_0000_u32) };
         let entry: EntryPoint = flashgrain_sqlite_vfs::auto_extension;
         // SAFETY: it is an entry point of an extension; only the pointers' types have other names there.
         let code = unsafe {
