@@ -7,6 +7,7 @@ use super::part::{ENTRY_BYTES, SLOT_BYTES};
 use crate::Error;
 use crate::buffered::Cursor;
 use crate::index::Version;
+use crate::log::Timestamp;
 use crate::page::padded;
 use crate::sync::Arc;
 
@@ -54,6 +55,32 @@ impl Messages {
         self.bytes.extend_from_slice(value);
         let (key_bytes, value_bytes) = (key.len() as u32, value.len() as u32);
         self.places.push(Place { version, key: start, value: start + key_bytes, key_bytes, value_bytes });
+    }
+
+    /// The same of one whose key and value these append.
+    pub fn push_by(
+        &mut self,
+        version: Version,
+        key: impl FnOnce(&mut Vec<u8>),
+        value: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let start = self.bytes.len() as u32;
+        key(&mut self.bytes);
+        let middle = self.bytes.len() as u32;
+        value(&mut self.bytes);
+        self.places.push(Place::new(version, start..middle, middle..self.bytes.len() as u32));
+    }
+
+    /// Whether a reader as of `at` sees all of a range as they are: values, each of a key of its own.
+    pub fn are_seen(&self, range: Range<usize>, at: Timestamp) -> bool {
+        let Range { start, end } = range;
+        (start..end).all(|number| {
+            self.places.get(number).is_some_and(|place| {
+                !place.version.may_go_alone()
+                    && place.version.timestamp() <= at
+                    && (number == start || self.key(number - 1) != self.key(number))
+            })
+        })
     }
 
     pub fn len(&self) -> usize {

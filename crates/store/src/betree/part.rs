@@ -172,14 +172,11 @@ impl<'a> Part<'a> {
     /// Some of its messages; `None` as with [`Part::messages_bytes`].
     pub fn copied(self, numbers: Numbers) -> Option<Messages> {
         let mut messages = Messages::default();
-        let (mut key, mut value) = (Vec::new(), Vec::new());
         for number in numbers {
             self.entry_bytes(number, true)?;
-            key.clear();
-            value.clear();
-            self.key(number, &mut key);
-            self.value(number, &mut value);
-            messages.push(&key, self.version(number), &value);
+            let (key, value) =
+                (|bytes: &mut _| self.key(number, bytes), |bytes: &mut _| self.value(number, bytes));
+            messages.push_by(self.version(number), key, value);
         }
         Some(messages)
     }

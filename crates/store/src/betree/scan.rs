@@ -439,6 +439,32 @@ impl BeTreeScan {
                 || self.tree.dead.passed(Some(&behind(key)), self.direction, self.at).is_some())
     }
 
+    /// Puts the records of a stretch into `piece`, if one page alone has any of its keys, and the scan sees
+    /// them as they are. Whether that is so.
+    fn take_all(
+        &mut self,
+        stretch: &Stretch,
+        memtables: &Memtables,
+        run: &mut DeadRun<'_>,
+        piece: &mut Piece,
+    ) -> bool {
+        let (lower, upper) = (stretch.lower.as_slice(), stretch.upper.as_deref());
+        let [messages] = stretch.sources.as_slice() else { return false };
+        let within = messages.within(lower, upper);
+        let is_alone = stretch.ranges.is_empty()
+            && memtables.iter().all(|table| !table.has_ranges() && !table.has_between(lower, upper));
+        if !is_alone || within.is_empty() || !messages.are_seen(within.clone(), self.at) {
+            return false;
+        }
+        for (key, version, value) in messages.iter(within.clone()) {
+            push(piece, key, version, value);
+        }
+        let nearest = if self.direction == Direction::Forward { within.start } else { within.end - 1 };
+        self.end_dead(run, Some(messages.key(nearest)));
+        self.dead_keys = 0;
+        true
+    }
+
     /// Puts the records of a stretch into `piece`.
     fn take(
         &mut self,
@@ -447,6 +473,9 @@ impl BeTreeScan {
         run: &mut DeadRun<'_>,
         piece: &mut Piece,
     ) -> Result<(), Error> {
+        if self.take_all(stretch, memtables, run, piece) {
+            return Ok(());
+        }
         self.bound_in_memory(stretch, memtables)?;
         let mut merged = self.merged(stretch, memtables);
         let hidden = self.hidden(stretch, memtables);
@@ -488,11 +517,7 @@ impl BeTreeScan {
                 }
             }
             if let Met::Record((version, value)) = met {
-                let put_version = |bytes: &mut Vec<u8>| {
-                    bytes.extend_from_slice(&version.bits().to_le_bytes());
-                    bytes.extend_from_slice(&value);
-                };
-                piece.push_by(|bytes| bytes.extend_from_slice(versions.key()), put_version);
+                push(piece, versions.key(), version, &value);
                 if self.direction == Direction::Forward && piece.len() >= self.step_records {
                     stretch.upper = Some(behind(versions.key()));
                     break;
@@ -509,6 +534,14 @@ impl BeTreeScan {
         }
         Ok(())
     }
+}
+
+fn push(piece: &mut Piece, key: &[u8], version: Version, value: &[u8]) {
+    let put_version = |bytes: &mut Vec<u8>| {
+        bytes.extend_from_slice(&version.bits().to_le_bytes());
+        bytes.extend_from_slice(value);
+    };
+    piece.push_by(|bytes| bytes.extend_from_slice(key), put_version);
 }
 
 /// Keys without records that a scan goes over.

@@ -560,6 +560,15 @@ impl Memtable {
         (link != 0).then_some(link)
     }
 
+    /// Whether it has a version of a key from the first of these on up to, and without, the second.
+    pub fn has_between(&self, lower: &[u8], upper: Option<&[u8]>) -> bool {
+        let first = self.node(self.around(lower, Timestamp(u64::MAX)).1);
+        let is_before = |node: Node<'_>| {
+            upper.is_none_or(|upper| node.compare(upper, Timestamp(u64::MAX)) == Compared::Less)
+        };
+        first.is_some_and(is_before)
+    }
+
     /// The node behind another one.
     pub fn next(&self, node: u32) -> Option<u32> {
         let link = self.link(self.node(node), 0).load(Ordering::Acquire);
