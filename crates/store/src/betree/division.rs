@@ -1,8 +1,8 @@
 //! What is on its way to a child is divided where it does not fit below as a whole.
 //!
-//! Messages may go down before the removals of ranges that have their keys, of a key the older ones first:
-//! what stays above them is newer, or hides nothing that is. Removals of ranges never go before messages that
-//! they hide. So the *least* that goes is one version of a key, or one removal of a range.
+//! What concerns one key goes in the order of commits, versions and removals of ranges alike: a look-up stops
+//! at the first version that it finds, and operands are over what a removal before them has left. The *least*
+//! that goes is one version of a key, or one removal of a range.
 
 use super::content::{Content, Group};
 use super::merging::Flushed;
@@ -42,17 +42,10 @@ pub(super) fn take(
         up_to = Some(middle);
     }
     let mut ranges = content.ranges.clone();
-    if flushed.bytes() > room_bytes && !flushed.range.is_empty() {
-        take_older_versions(&mut flushed, room_bytes);
-    } else {
-        ranges.remove_between(lower, up_to.as_deref());
-        while flushed.bytes() > room_bytes
-            && flushed.range.is_empty()
-            && flushed.ranges.fragments().first().is_some_and(|range| range.removed_at.len() > 1)
-        {
-            let older = flushed.ranges.take_older();
-            ranges.extend(&std::mem::replace(&mut flushed.ranges, older));
-        }
+    ranges.remove_between(lower, up_to.as_deref());
+    if flushed.bytes() > room_bytes {
+        ranges.extend(&flushed.take_newer(room_bytes));
+        ranges.join();
     }
     let mut rest = Messages::default();
     let stays = usize::from(flushed.range.len() > 1 && planted!(MessageStaysAbove));
@@ -60,21 +53,6 @@ pub(super) fn take(
     rest.extend(messages, flushed.range.end..messages.len());
     let rest = Content { level: content.level, pivots: content.pivots.clone(), ranges, messages: rest };
     Taken { flushed, rest }
-}
-
-/// One key has more versions than there is room for, or a removal besides: the older versions go, at least
-/// one.
-fn take_older_versions(flushed: &mut Flushed, room_bytes: u64) {
-    let (mut first, mut bytes) = (flushed.range.end, 0);
-    while first > flushed.range.start {
-        bytes += flushed.messages.page_bytes(first - 1..first);
-        if bytes > room_bytes && first < flushed.range.end {
-            break;
-        }
-        first -= 1;
-    }
-    flushed.range.start = first;
-    flushed.ranges = RangeTombstones::default();
 }
 
 impl Flushed {
@@ -88,6 +66,41 @@ impl Flushed {
         };
         self.range.end = first;
         behind
+    }
+
+    /// Of versions of one key and one range, takes out the newer ones until the rest has room, or is the
+    /// least. It returns the removals among them.
+    fn take_newer(&mut self, room_bytes: u64) -> RangeTombstones {
+        let version = |number: usize| self.messages.get(number).map(|(_, version, _)| version.timestamp());
+        let of_key = (!self.range.is_empty()).then(|| self.messages.key(self.range.start));
+        let over_key = of_key.and_then(|key| self.ranges.of(key));
+        let oldest_removal = over_key.and_then(|range| range.removed_at.last().copied());
+        let oldest_version = of_key.and_then(|_| version(self.range.end - 1));
+        let removals_first = oldest_version.is_none() || oldest_removal < oldest_version;
+        if removals_first && (oldest_removal.is_some() || oldest_version.is_none()) {
+            self.range.start = self.range.end;
+            let mut newer = self.ranges.take_newer_than(oldest_version);
+            while self.bytes() > room_bytes
+                && self.ranges.fragments().first().is_some_and(|range| range.removed_at.len() > 1)
+            {
+                let older = self.ranges.take_older();
+                newer.extend(&std::mem::replace(&mut self.ranges, older));
+            }
+            return newer;
+        }
+        // Versions that no removal is before, the oldest first.
+        let (mut first, mut bytes) = (self.range.end, 0);
+        while first > self.range.start
+            && oldest_removal.is_none_or(|removal| version(first - 1) < Some(removal))
+        {
+            bytes += self.messages.page_bytes(first - 1..first);
+            if bytes > room_bytes && first < self.range.end {
+                break;
+            }
+            first -= 1;
+        }
+        self.range.start = first;
+        std::mem::take(&mut self.ranges)
     }
 }
 
@@ -181,5 +194,11 @@ mod tests {
     fn removals_of_ranges_never_go_before_what_they_hide() {
         let found = pieces(&[("b", 3), ("b", 2)], &[("a", "c", 9)], &[]);
         assert_eq!(found, ["a-b@[9]", "b@2", "b@3", "b-c@[9]"]);
+    }
+
+    #[test]
+    fn regression_operands_never_go_before_a_removal_that_they_are_over() {
+        let found = pieces(&[("b", 8), ("b", 2)], &[("b", "b\0", 9), ("b", "b\0", 5), ("b", "b\0", 1)], &[]);
+        assert_eq!(found, ["b-b0@[1]", "b@2", "b-b0@[5]", "b@8", "b-b0@[9]"]);
     }
 }

@@ -55,14 +55,18 @@ impl BeTree {
         Ok(())
     }
 
-    /// The versions of a key enter, of which there are many: the older ones first.
+    /// The versions of a key enter, of which there are many: the older ones first, each with the removals of
+    /// ranges before it.
     fn enter_one_by_one(&self, versions: &KeyVersions, ranges: &RangeTombstones) -> Result<(), Error> {
         let key = versions.key();
         self.enter(Messages::default(), ranges, Some(key))?;
+        let removed = ranges.between(key, Some(&behind(key)));
         for held in versions.all.iter().rev() {
             let mut one = Messages::default();
             one.push(key, held.version, versions.value(held));
-            self.enter_piece(&Flushed::all(one, RangeTombstones::default()))?;
+            let mut before = removed.clone();
+            before.take_newer_than(Some(held.version.timestamp()));
+            self.enter_piece(&Flushed::all(one, before))?;
             *self.progress() = Progress::within(key, held.version);
         }
         self.enter(Messages::default(), ranges, Some(&behind(key)))

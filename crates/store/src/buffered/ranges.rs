@@ -257,6 +257,21 @@ impl RangeTombstones {
         Self(vec![older])
     }
 
+    /// Takes out the removals that are newer than a commit.
+    pub fn take_newer_than(&mut self, at: Option<Timestamp>) -> Self {
+        let mut newer = Self::default();
+        let Some(at) = at else { return newer };
+        for fragment in &mut self.0 {
+            let count = fragment.removed_at.partition_point(|removed| *removed > at);
+            let removed_at: Vec<_> = fragment.removed_at.drain(..count).collect();
+            if !removed_at.is_empty() {
+                newer.0.push(Fragment { removed_at, ..fragment.clone() });
+            }
+        }
+        self.0.retain(|fragment| !fragment.removed_at.is_empty());
+        newer
+    }
+
     /// The fragment that has a key.
     pub fn of(&self, key: &[u8]) -> Option<&Fragment> {
         let fragment = self.0.get(self.0.partition_point(|fragment| fragment.upper.as_slice() <= key))?;

@@ -5,6 +5,7 @@
 mod backup;
 mod bad_input;
 mod basics;
+mod be_tree_lives;
 mod be_trees;
 mod blocks;
 mod bulk;
