@@ -173,6 +173,17 @@ pub enum Error {
         /// The resource that ran out.
         why: String,
     },
+    /// Background work of a tree failed, so that it takes no writes until that work is done. Nothing was
+    /// written. The tree is read as before, as far as its pages can be, and other trees are not concerned.
+    #[error(
+        "tree {tree} takes no writes, as its background work failed: {why}; read what it has, end snapshots if they are the reason, or drop it; the next write tries that work again"
+    )]
+    TreeFailed {
+        /// The tree's number.
+        tree: u32,
+        /// The failure.
+        why: String,
+    },
     /// An earlier write or flush failed, so that nothing more can be promised durable. Reads go on. Open the
     /// store again to go back to what is durable.
     #[error("the store takes no more writes since: {first}")]
@@ -243,6 +254,8 @@ pub enum ErrorKind {
     Conflict,
     /// No room.
     Full,
+    /// Background work of one tree failed.
+    TreeFailed,
     /// No more writes since an earlier failure.
     Poisoned,
     /// Damaged bytes.
@@ -278,6 +291,7 @@ impl Error {
             Self::TreeDropped { .. } => ErrorKind::Dropped,
             Self::Conflict => ErrorKind::Conflict,
             Self::Full { .. } => ErrorKind::Full,
+            Self::TreeFailed { .. } => ErrorKind::TreeFailed,
             Self::Poisoned { .. } => ErrorKind::Poisoned,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
             Self::Io { .. } | Self::Device(_) => ErrorKind::Io,

@@ -298,9 +298,7 @@ impl BeTree {
         let needed_bytes = bytes + u64::from(SLOTS);
         let class = (self.shape.basement_class..=self.shape.class_max)
             .find(|class| class_bytes(*class) >= needed_bytes);
-        let class = class.ok_or_else(|| Error::Full {
-            why: format!("snapshots keep {bytes} bytes of versions of one key: end some of them"),
-        })?;
+        let class = class.ok_or_else(|| self.no_room("versions of one key", bytes))?;
         Ok(Piece { class, messages: own })
     }
 

@@ -85,6 +85,7 @@ impl BeTree {
 
     /// Brings the frozen memtables into pages, the oldest first.
     pub(super) fn flush(&self, _turn: &FlushTurn<'_>) -> Result<(), Error> {
+        self.trouble.check_whole(self.id)?;
         let flushed = self.flush_frozen();
         // All that was sent out ends before the turn does.
         let made = self.wait_for_all_room();
@@ -92,7 +93,9 @@ impl BeTree {
             // Nobody needs what is left.
             return Ok(());
         }
-        flushed.and(made)
+        let flushed = flushed.and(made);
+        self.trouble.note(&flushed);
+        flushed
     }
 
     fn flush_frozen(&self) -> Result<(), Error> {

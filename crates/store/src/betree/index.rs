@@ -61,6 +61,10 @@ impl Index for BeTree {
         Some(Box::new(StagedWrites { tree: self, memtables, count: writes.len() }))
     }
 
+    fn admit(&self) -> Result<(), Error> {
+        self.trouble.check(self.id).inspect_err(|_| self.send_flush())
+    }
+
     fn takes_operands(&self) -> bool {
         true
     }
@@ -74,7 +78,8 @@ impl Index for BeTree {
             let found = self.newest(key, at, May::Wait)?;
             Ok(if let Poll::Ready(found) = found { found.map(Version::timestamp) } else { None })
         };
-        if let Some(reapplied) = made_before(record, newest_at)? {
+        let looked = self.trouble.replayed(record, || made_before(record, newest_at))?;
+        if let Some(reapplied) = looked {
             return Ok(reapplied);
         }
         self.put(key, write, record);
@@ -115,7 +120,7 @@ impl Index for BeTree {
         if !memtables.frozen.is_empty() && planted!(FrozenBufferNotReplayed) {
             return memtables.active.first();
         }
-        memtables.first()
+        memtables.first().into_iter().chain(self.trouble.lacks_from()).min()
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
@@ -171,7 +176,8 @@ impl Index for BeTree {
     }
 
     fn debt(&self) -> f64 {
-        self.memtables().debt()
+        // A tree that takes no writes slows no others down.
+        if self.trouble.is_there() { 0.0 } else { self.memtables().debt() }
     }
 
     fn decisions(&self) -> Vec<Decision> {
@@ -190,6 +196,7 @@ impl Index for BeTree {
     }
 
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
+        self.trouble.check_whole(self.id)?;
         let turn = self.turns.take();
         self.check(&turn, page, record)
     }

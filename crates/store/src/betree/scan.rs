@@ -554,6 +554,7 @@ struct DeadRun<'t> {
 impl Steps for BeTreeScan {
     fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
         piece.clear();
+        self.tree.trouble.check_whole(self.tree.id)?;
         let tree = Arc::clone(&self.tree);
         let mut run = DeadRun { watch: None, as_of: self.at };
         while piece.is_empty() && !self.has_ended {

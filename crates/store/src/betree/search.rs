@@ -112,6 +112,7 @@ impl BeTree {
 
     /// All that a reader as of `at` needs to know of a key.
     fn path(&self, key: &[u8], at: Timestamp, may: May) -> Result<Poll<Path>, Error> {
+        self.trouble.check_whole(self.id)?;
         let active = Arc::clone(&self.memtables().active);
         let path = self.path_with(key, at, may, true)?;
         // A sum is of no use where a part of what it is of may have come to pages meanwhile.

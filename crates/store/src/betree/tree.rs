@@ -28,7 +28,7 @@ use super::search::ATTEMPTS;
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
-use crate::buffered::{Cuts, Dead, Full, Join, Memtable, Memtables, Room, Shared, Turn, Turns};
+use crate::buffered::{Cuts, Dead, Full, Join, Memtable, Memtables, Room, Shared, Trouble, Turn, Turns};
 use crate::header::{Header, PageId, PageKind};
 use crate::index::{TreeId, TreeOperator, Write};
 use crate::log::LogRecord;
@@ -66,6 +66,7 @@ pub(crate) struct BeTree {
     progress: Mutex<Progress>,
     pub(super) turns: Turns,
     pub(super) ahead: Ahead,
+    pub(super) trouble: Trouble,
     /// Whether a task that flushes was sent out.
     pub(super) is_flush_sent: AtomicBool,
     /// Whether its pages are others' by now.
@@ -131,6 +132,7 @@ impl BeTree {
             progress: Mutex::default(),
             turns: Turns::default(),
             ahead: Ahead::default(),
+            trouble: Trouble::default(),
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
@@ -283,13 +285,11 @@ impl BeTree {
     /// Nothing smaller than this can be written, and there is no room for it.
     #[cold]
     pub(super) fn no_room(&self, what: &str, bytes: u64) -> Error {
-        Error::Full {
-            why: format!(
-                "tree {}: snapshots keep {what}, of which {bytes} bytes have no room in a part of {}: end some of them",
-                self.id.0,
-                self.shape.part_bytes()
-            ),
-        }
+        let part_bytes = self.shape.part_bytes();
+        let why = format!(
+            "snapshots keep {what}: {bytes} bytes have no room in a part of {part_bytes}; end some of them"
+        );
+        Error::TreeFailed { tree: self.id.0, why }
     }
 
     #[cold]

@@ -141,7 +141,7 @@ impl BeTree {
     /// A content as a part has it.
     ///
     /// # Errors
-    /// [`Error::Full`]: it has more than a part has room for, which only pages of earlier versions lead to.
+    /// [`Error::TreeFailed`]: it has more than a part has room for, which only pages of earlier versions lead to.
     pub(super) fn fit<'c>(&self, content: &'c Content) -> Result<Fitting<'c>, Error> {
         content.fit(self.shape.part_bytes()).ok_or_else(|| self.no_room("a node", content.page_bytes()))
     }

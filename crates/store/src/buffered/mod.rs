@@ -10,6 +10,7 @@
 //! turn       tasks wait for what they need alone         shared  what they know of the store around them
 //! room       what bounds the numbers of a tree         memtables  the active one, and frozen ones
 //! replay     versions that the log has, and the tree    cuts       which of them a checkpoint has flushed
+//! trouble    failures of background work are the tree's
 //! ```
 
 mod chain;
@@ -28,6 +29,7 @@ mod retention;
 mod room;
 mod shared;
 mod staged;
+mod trouble;
 mod turn;
 mod versions;
 
@@ -48,5 +50,6 @@ pub(crate) use retention::Retention;
 pub(crate) use room::Room;
 pub(crate) use shared::Shared;
 pub(crate) use staged::StagedMemtables;
+pub(crate) use trouble::Trouble;
 pub(crate) use turn::{Turn, Turns};
 pub(crate) use versions::{Held, KeyVersions};

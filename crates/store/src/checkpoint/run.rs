@@ -244,11 +244,12 @@ impl Run {
         Ok(())
     }
 
-    /// Whether indexes found no room for the changes that they keep outside of pages: these stay in the log.
+    /// Whether indexes could not bring the changes that they keep outside of pages into these: the changes
+    /// stay in the log. That is a lack of room, or the trouble of one tree, which is not the store's.
     fn before_cut(&self, closed: bool) -> Result<bool, Error> {
         match self.parts.transactions.before_cut(if closed { May::Wait } else { May::NotWait }) {
-            Err(Error::Full { .. }) => Ok(true),
-            done => done.map(|()| false),
+            Err(error @ Error::Poisoned { .. }) => Err(error),
+            done => Ok(done.is_err()),
         }
     }
 

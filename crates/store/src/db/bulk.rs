@@ -85,6 +85,7 @@ impl Core {
             return self.remove_range(tree, range).map(drop);
         };
         let _writing = self.announce(tree)?;
+        tree.tree.index.admit()?;
         let longest = self.key_bytes_max(tree);
         // Longer than any key, so that all are before it.
         let upper = range.upper.unwrap_or_else(|| vec![0xff; longest + 1]);

@@ -179,6 +179,14 @@ pub(crate) trait Index: Send + Sync {
         Ok(Poll::Ready(()))
     }
 
+    /// Refuses writes if background work has failed that they need, and has it tried again.
+    ///
+    /// # Errors
+    /// [`Error::TreeFailed`].
+    fn admit(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Makes the versions of a logged commit, all of which are of this tree; `priors` are those that
     /// [`Index::prepare`] has filled with the keys' locks held, `values` what it has appended.
     ///

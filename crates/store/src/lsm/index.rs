@@ -94,7 +94,8 @@ impl Index for Lsm {
             let found = self.newest(key, at, May::Wait, &mut Vec::new())?;
             Ok(if let Poll::Ready(found) = found { found.map(Version::timestamp) } else { None })
         };
-        if let Some(reapplied) = made_before(record, newest_at)? {
+        let looked = self.trouble.replayed(record, || made_before(record, newest_at))?;
+        if let Some(reapplied) = looked {
             return Ok(reapplied);
         }
         self.put(key, write, record);
@@ -127,12 +128,17 @@ impl Index for Lsm {
         0
     }
 
+    fn admit(&self) -> Result<(), Error> {
+        self.trouble.check(self.id).inspect_err(|_| self.send_flush())?;
+        self.job_trouble.check(self.id).inspect_err(|_| self.send_jobs())
+    }
+
     fn replay_from(&self) -> Option<LogRecord> {
         let parts = self.parts();
         if !parts.memtables.frozen.is_empty() && planted!(FrozenMemtableNotReplayed) {
             return parts.memtables.active.first();
         }
-        parts.memtables.first()
+        parts.memtables.first().into_iter().chain(self.trouble.lacks_from()).min()
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
@@ -203,6 +209,10 @@ impl Index for Lsm {
     }
 
     fn debt(&self) -> f64 {
+        if self.trouble.is_there() || self.job_trouble.is_there() {
+            // A tree that takes no writes slows no others down.
+            return 0.0;
+        }
         let parts = self.parts();
         let of_memory = parts.memtables.debt();
         let of_merges = self.options.policy.debt(&parts.levels).fraction;
@@ -240,6 +250,7 @@ impl Index for Lsm {
     }
 
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
+        self.trouble.check_whole(self.id)?;
         // No table comes or goes meanwhile.
         let _turn = self.changes.take();
         let parts = self.parts().clone();

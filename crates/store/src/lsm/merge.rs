@@ -98,6 +98,7 @@ impl Lsm {
             self.shared.executor.spawn(move || {
                 let running = own.jobs.running(ticket);
                 let done = own.run(job, levels);
+                own.job_trouble.note(&done);
                 drop(running);
                 own.sweep();
                 drop(at_work);
@@ -165,7 +166,14 @@ impl Lsm {
     }
 
     /// Writes the frozen memtables, the oldest first.
-    pub(super) fn flush(&self, _turn: &Turn<'_>) -> Result<(), Error> {
+    pub(super) fn flush(&self, turn: &Turn<'_>) -> Result<(), Error> {
+        self.trouble.check_whole(self.id)?;
+        let flushed = self.flush_frozen(turn);
+        self.trouble.note(&flushed);
+        flushed
+    }
+
+    fn flush_frozen(&self, _turn: &Turn<'_>) -> Result<(), Error> {
         loop {
             let parts = self.parts().clone();
             let oldest = match parts.memtables.frozen.as_slice() {

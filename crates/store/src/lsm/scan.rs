@@ -228,6 +228,7 @@ impl LsmScan {
 impl Steps for LsmScan {
     fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
         piece.clear();
+        self.tree.trouble.check_whole(self.tree.id)?;
         if self.has_ended {
             return Ok(false);
         }

@@ -33,7 +33,7 @@ use super::throttling::Controller;
 use crate::Error;
 use crate::buffered::{
     Cursor, Cuts, Dead, Full, Hidden, Join, Memtable, MemtableCursor, Memtables, Merged, Removals,
-    SeenCursor, Shared, Turns, hidden_by,
+    SeenCursor, Shared, Trouble, Turns, hidden_by,
 };
 use crate::header::PageId;
 use crate::index::{Direction, LoadId, May, TreeId, TreeOperator, Version, Write};
@@ -73,6 +73,7 @@ impl Shared {
 /// See the module.
 pub(crate) struct Lsm {
     pub(super) this: Weak<Self>,
+    pub(super) id: TreeId,
     pub(super) shared: Arc<Shared>,
     pub(super) manifest: Manifest,
     decided: Decided,
@@ -84,6 +85,9 @@ pub(crate) struct Lsm {
     pub(super) flushes: Turns,
     pub(super) jobs: Jobs,
     pub(super) changes: Turns,
+    /// Failures of flushes, and of other jobs.
+    pub(super) trouble: Trouble,
+    pub(super) job_trouble: Trouble,
     /// Whether a task that flushes was sent out.
     pub(super) is_flush_sent: AtomicBool,
     /// Whether its pages are others' by now.
@@ -217,6 +221,7 @@ impl Lsm {
         let parts = Parts { memtables: Memtables::none(), levels: Arc::new(levels) };
         let tree = Arc::new_cyclic(|this| Self {
             this: this.clone(),
+            id,
             shared: Arc::clone(shared),
             counters: Arc::clone(&manifest.counters),
             manifest,
@@ -228,6 +233,8 @@ impl Lsm {
             flushes: Turns::default(),
             jobs: Jobs::default(),
             changes: Turns::default(),
+            trouble: Trouble::default(),
+            job_trouble: Trouble::default(),
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
@@ -296,6 +303,7 @@ impl Lsm {
         may: May,
         into: &mut Vec<u8>,
     ) -> Result<Poll<Option<Version>>, Error> {
+        self.trouble.check_whole(self.id)?;
         let parts = self.parts().clone();
         if let Some(version) = parts.memtables.iter().find_map(|table| table.find(key, at, into)) {
             return Ok(Poll::Ready(Some(version)));

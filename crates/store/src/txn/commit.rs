@@ -138,11 +138,12 @@ impl Transactions {
         self.finish(logged, durability)
     }
 
-    /// Waits as the indexes ask for.
+    /// Waits as the indexes ask for, or is refused.
     fn keep_pace(&self, writes: &[Written<'_>]) -> Result<(), Error> {
         let mut of_trees = writes.chunk_by(|one, other| one.tree.id == other.tree.id);
         of_trees.try_for_each(|of_tree| {
             let Some(Written { tree, .. }) = of_tree.first() else { return Ok(()) };
+            tree.index.admit()?;
             let bytes = of_tree.iter().map(Written::bytes).sum();
             self.throttle.pace(|now| tree.index.pace(bytes, now))
         })
@@ -211,6 +212,7 @@ impl Transactions {
         keys: impl Fn(&T) -> &[Vec<u8>],
         durability: Durability,
     ) -> Result<T, Error> {
+        tree.index.admit()?;
         // Before the locks, as it may take long.
         let dirtied_bytes = OPERATIONS_PER_PAUSE as u64 * tree.index.dirtied_bytes();
         let admitted = self.throttle.admit(OPERATIONS_PER_PAUSE, dirtied_bytes, false, &self.poison)?;

@@ -74,9 +74,11 @@ impl Indexes for AllIndexes {
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
-        // One that finds no room keeps no other from writing.
+        // One that fails keeps no other from writing. The store's poison is told before the trouble of a tree.
         let tried: Vec<_> = self.with_own_versions().iter().map(|index| index.before_cut(may)).collect();
-        tried.into_iter().collect()
+        let is_poison = |done: &Result<(), Error>| matches!(done, Err(Error::Poisoned { .. }));
+        let (poisoned, others): (Vec<_>, Vec<_>) = tried.into_iter().partition(is_poison);
+        poisoned.into_iter().chain(others).collect()
     }
 
     fn make_room(&self) {
@@ -84,11 +86,14 @@ impl Indexes for AllIndexes {
     }
 
     fn withdraw(&self, end_bytes: u64) -> Result<(), Error> {
-        self.with_own_versions().iter().try_for_each(|index| match index.withdraw(end_bytes) {
+        let withdraw = |index: &Arc<dyn Index>| match index.withdraw(end_bytes) {
             // Its tree was dropped meanwhile.
             Err(Error::Closed) => Ok(()),
             ended => ended,
-        })
+        };
+        // The trouble of one keeps no other from it.
+        let tried: Vec<_> = self.with_own_versions().iter().map(withdraw).collect();
+        tried.into_iter().collect()
     }
 
     fn stop(&self) -> Result<(), Error> {

@@ -35,6 +35,7 @@ mod scans;
 mod small_stores;
 mod streams;
 mod swaps;
+mod tree_trouble;
 #[cfg(feature = "testing")]
 mod trouble;
 mod waiting;
