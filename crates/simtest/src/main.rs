@@ -13,8 +13,9 @@ use flashgrain::IndexKind;
 use flashgrain::testing::Bug;
 use flashgrain_device::calendar_seconds;
 use flashgrain_simtest::campaign::{
-    AnyKind, Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Histories, Hunt,
-    InBlocks, Inside, Kind, Listing, Lives, Nth, OfKind, Report, Rot, Swarm, Tokens, Trial, run, shrink,
+    AnyKind, Campaign, Counting, Counts, Crash, Decay, Errors, Extent, Failure, Faults, Full, Histories,
+    Hunt, InBlocks, Inside, Kind, Listing, Lives, Nth, OfKind, Report, Rot, Swarm, Tokens, Trial, run,
+    shrink,
 };
 use flashgrain_simtest::swarm::Feature;
 use flashgrain_simtest::world::Habits;
@@ -77,6 +78,9 @@ enum Command {
     /// Move tokens between places by transactions and bulk removals, through restarts and power cuts; a case
     /// is a run of three lives.
     Tokens(Length),
+    /// Keep stores full: insert until nothing more is taken, remove, insert again, close and open; cases are
+    /// stores of any kind of trees.
+    Full(Length),
     /// Draw everything: the features that a store has, what is done to it and how it is read again; cases are
     /// stores with their lives. The end prints the features that were drawn, and the pairs that met.
     Swarm {
@@ -203,6 +207,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Isolation(length) => play(|| Histories, &length),
         Command::Listing(length) => play(|| Listing, &length),
         Command::Tokens(length) => play(|| Tokens, &length),
+        Command::Full(length) => play_all(vec![Box::new(Full)], &length),
         Command::Swarm { without, with, length } => {
             play_all(vec![Box::new(Swarm { without, with })], &length)
         }

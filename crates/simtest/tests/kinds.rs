@@ -5,7 +5,8 @@
 
 use flashgrain::IndexKind;
 use flashgrain_simtest::campaign::{
-    CASES, Campaign, Counting, Counts, Crash, Decay, Errors, Histories, InBlocks, Lives, OfKind, Tokens,
+    AnyKind, CASES, Campaign, Counting, Counts, Crash, Decay, Errors, Histories, InBlocks, Lives, OfKind,
+    Tokens,
 };
 use flashgrain_simtest::world::Habits;
 
@@ -71,6 +72,12 @@ fn counters_count() {
     keeps_all_promises(IndexKind::AppendOnly, Counting, 15);
     keeps_all_promises(IndexKind::Lsm, Counting, 60);
     keeps_all_promises(IndexKind::BeTree, Counting, 30);
+}
+
+#[test]
+fn crashes_in_a_row_and_damage_lose_nothing() {
+    plays("any kind", &AnyKind::new(Lives::default), 500);
+    plays("any kind", &AnyKind::new(Decay::default), 900);
 }
 
 #[test]

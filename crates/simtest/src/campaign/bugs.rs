@@ -8,8 +8,11 @@ use flashgrain::IndexKind;
 use flashgrain::testing::{Bug, Finder};
 
 use super::run::Campaign;
-use super::{Counting, Crash, Decay, Errors, Failure, Histories, InBlocks, Listing, Lives, OfKind, Tokens};
+use super::{
+    Counting, Crash, Decay, Errors, Failure, Histories, InBlocks, Listing, Lives, OfKind, Swarm, Tokens,
+};
 use crate::media::Choices;
+use crate::swarm::Feature;
 use crate::world::{Counts, Habits};
 
 /// Extent of the search for a planted bug.
@@ -119,6 +122,14 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
             vec![lsm(Errors { habits: Some(Habits::many_records()) }, 1), lsm(Errors { habits: None }, 1)]
         }
         Bug::MergesGoOnWhenClosed | Bug::SnapshotsLookedAtAgain => vec![lsm(Tokens, 1)],
+        // It takes bounds beyond the longest key, where keys are as long.
+        Bug::LongBoundCut => vec![(
+            Box::new(Swarm {
+                with: vec![Feature::BeTrees, Feature::LongKeys, Feature::Ranges],
+                without: vec![Feature::BTrees, Feature::Blocks, Feature::OneLength],
+            }),
+            1,
+        )],
         Bug::NewestMemtableFlushedFirst => vec![lsm(Counting, 1)],
         Bug::BackupMissesNewTree => vec![listing()],
         _ => return None,
@@ -168,6 +179,7 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
             in_blocks(Lives::default(), 1),
         ],
         Finder::BlocksDecay => vec![in_blocks(Decay::default(), 1)],
+        Finder::Swarm => vec![(Box::new(Swarm::default()), 1)],
         Finder::Model => vec![counting(), tokens(), listing(), crash(), lives()],
         _ => vec![crash(), lives()],
     }

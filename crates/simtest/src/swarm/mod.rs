@@ -14,6 +14,7 @@
 
 mod draw;
 mod feature;
+mod full;
 mod keys;
 mod kinds;
 mod medium;
@@ -27,4 +28,4 @@ mod verify;
 mod work;
 
 pub use feature::{Feature, Features};
-pub use run::simulated;
+pub use run::{filled, simulated};

@@ -11,6 +11,7 @@ use rand_pcg::Pcg64;
 
 use super::draw::log_uniform;
 use super::feature::{Feature, Features};
+use super::full::{Filling, Round};
 use super::medium::Medium;
 use super::opening::Opening;
 use super::rare::copy_on;
@@ -23,6 +24,11 @@ use crate::world::{Counts, MixedOperator, Shared, Stop, quietly};
 
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x7275_6e73;
+
+const FULL_STREAM: u64 = 0x6675_6c6c;
+
+/// Rounds of a store that is kept full.
+const ROUNDS_MAX: u64 = 6;
 
 /// Layouts that are drawn before one must be possible.
 const TRIES: u32 = 30;
@@ -40,6 +46,9 @@ const PREEMPTED_ONE_IN: u32 = 30;
 
 /// Turns of all workers within which a step of the run ends.
 const TURNS_MAX: u64 = 1_000_000;
+
+/// The same of a round of a store that is kept full, which has many operations.
+const FULL_TURNS_MAX: u64 = 20_000_000;
 
 const COSTS: CpuCosts = CpuCosts { task_ns: 1000, request_ns: 500, ..CpuCosts::NONE };
 
@@ -108,6 +117,48 @@ pub fn simulated(seed: u64, features: Features) -> Result<Counts, String> {
     Ok(run.counts)
 }
 
+/// A store that is filled, emptied a little, and filled again; everything random is drawn from `seed`.
+///
+/// # Errors
+/// The first misbehaviour.
+pub fn filled(seed: u64, features: Features) -> Result<Counts, String> {
+    let mut random = Pcg64::seed_from_u64(seed ^ FULL_STREAM);
+    let operator = MixedOperator::default();
+    let (site, medium, opening, mut store) = make(&mut random, features, &operator)?;
+    store.set_turns_max(FULL_TURNS_MAX);
+    let slots = Slots::new(&mut random, features);
+    let shared = Shared::listen(&Tape::default());
+    let mut run = Run {
+        random,
+        features,
+        medium,
+        site,
+        operator,
+        first_opening: opening,
+        shared,
+        slots,
+        counts: Counts::default(),
+        has_crashed: false,
+    };
+    let rounds = log_uniform(&mut run.random, 1, ROUNDS_MAX);
+    let value_bytes = log_uniform(&mut run.random, run.site.bytes / 4000, run.site.bytes / 200);
+    for number in 0..rounds {
+        let filled = quietly(|| run.fill(&mut store, value_bytes, number == 0)).and_then(|result| result);
+        run.slots.forget();
+        if let Err(what) = filled {
+            store.abandon();
+            return Err(format!("round {}, {opening:?}: {what}", number + 1));
+        }
+        run.end(store, End::Closed)?;
+        store =
+            run.open(opening, End::Closed).map_err(|what| format!("after round {}: {what}", number + 1))?;
+        store.set_turns_max(FULL_TURNS_MAX);
+    }
+    run.end(store, End::Closed)?;
+    run.counts.add("rounds", rounds);
+    Ok(run.counts)
+}
+
 /// A new store, of a layout that it takes.
 fn make(
     random: &mut Pcg64,
@@ -152,8 +203,38 @@ impl Run {
         Ok(end)
     }
 
+    /// A round of a store that is kept full.
+    fn fill(&mut self, store: &mut Simulated, value_bytes: u64, is_first: bool) -> Result<(), String> {
+        store.set_schedule(self.random.random());
+        let maker = self.maker();
+        let mut random = Pcg64::seed_from_u64(self.random.random());
+        let shared = self.shared.clone();
+        let round = store.run(move |db| -> Result<Round, Stop> {
+            if is_first && let Some(defining) = maker.slots.define(0) {
+                defining.set(maker.make(db, &mut random, "0 of 0", None)?);
+            }
+            let Some(slot) = maker.slots.get(0) else { return Err(Error::Closed.into()) };
+            Filling { db: db.clone(), shared, slot, random, value_bytes }.round()
+        });
+        let round = round.map_err(text)?;
+        self.counts.add("inserts", round.inserted);
+        self.counts.add("removals", round.removed);
+        self.counts.add("times full", round.was_full.into());
+        self.verify(store)
+    }
+
+    fn maker(&self) -> Maker {
+        Maker {
+            site: self.site.clone(),
+            features: self.features,
+            shared: self.shared.clone(),
+            slots: self.slots.clone(),
+        }
+    }
+
     /// Has tasks work, and verifies what is there, unless they are cut short.
     fn live(&mut self, store: &mut Simulated, opening: Opening, life: u64) -> Result<End, String> {
+        let maker = self.maker();
         let random = &mut self.random;
         store.set_schedule(random.random());
         let cut = random.random_bool(0.6) && self.features.has(Feature::PowerCuts)
@@ -162,12 +243,6 @@ impl Run {
         store.set_costs(if costs { COSTS } else { CpuCosts::default() });
         let tasks = log_uniform(random, 1, TASKS_MAX);
         let steps = log_uniform(random, 10, STEPS_MAX).min(OPERATIONS_MAX / tasks);
-        let maker = Maker {
-            site: self.site.clone(),
-            features: self.features,
-            shared: self.shared.clone(),
-            slots: self.slots.clone(),
-        };
         let tasks: Vec<_> = (0..tasks)
             .map(|task| {
                 let (maker, operator) = (maker.clone(), self.operator.clone());

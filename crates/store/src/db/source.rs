@@ -59,10 +59,12 @@ impl Range {
     fn new(start: Bound<&[u8]>, end: Bound<&[u8]>) -> Self {
         let lower = match start {
             Bound::Included(key) => key.to_vec(),
+            Bound::Excluded(key) if planted!(ExcludedStartIncluded) => key.to_vec(),
             Bound::Excluded(key) => behind(key),
             Bound::Unbounded => Vec::new(),
         };
         let upper = match end {
+            Bound::Included(key) if planted!(IncludedEndExcluded) => Some(key.to_vec()),
             Bound::Included(key) => Some(behind(key)),
             Bound::Excluded(key) => Some(key.to_vec()),
             Bound::Unbounded => None,

@@ -29,7 +29,7 @@ impl Engine {
             let withheld: HashSet<PageId> = self.parts().pool.withheld.pages().into_iter().collect();
             let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
             let is_freed = self.sweeping.is_under_way() || self.trees.has_dropped();
-            if is_freed {
+            if is_freed && !planted!(LateDropNotSwept) {
                 // A tree whose last handle went after it was dropped.
                 self.sweep_soon();
             }

@@ -40,6 +40,8 @@ pub enum Finder {
     Blocks,
     /// Bits that flip, and writes and reads that go astray, of trees whose nodes are in blocks.
     BlocksDecay,
+    /// Stores on which everything is drawn, of any kind of trees.
+    Swarm,
 }
 
 macro_rules! bugs {
@@ -426,6 +428,21 @@ bugs! {
     BackwardScanSkipsBorder: "backward-scan-skips-border", BeTree;
     /// The overflow values in memtables are not freed when their tree is dropped: they leak.
     DroppedBufferLeaks: "dropped-buffer-leaks", BeTree;
+
+    // What only meets where everything is drawn.
+    /// A range that excludes the key that it starts with has it: scans show it, and removals take it away.
+    ExcludedStartIncluded: "excluded-start-included", Swarm;
+    /// A range that includes the key that it ends with has not: scans miss it, and removals leave it.
+    IncludedEndExcluded: "included-end-excluded", Swarm;
+    /// The bound of a removed range that is longer than any key is cut, and includes what was before it: a record
+    /// is gone that should stay.
+    LongBoundCut: "long-bound-cut", Swarm;
+    /// An iterator that is taken from both ends goes on where they have met: it shows records twice.
+    EndsPassEachOther: "ends-pass-each-other", Swarm;
+    /// A tree whose last handle goes after it was dropped is not freed: its pages leak until the next opening.
+    LateDropNotSwept: "late-drop-not-swept", Swarm;
+    /// A tree that is dropped while the store is compacted ends the compaction with an error.
+    CompactionEndsAtDrop: "compaction-ends-at-drop", Swarm;
 
     // Nodes in blocks.
     /// The checksum of a block is not compared: what a search finds is damaged.
