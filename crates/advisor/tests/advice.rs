@@ -40,8 +40,8 @@ fn every_preset_gets_advice_for_every_engine_with_intervals_that_contain_their_v
 }
 
 /// A B+-tree writes a page for each record that changes, and an LSM-tree writes the record as often as it has
-/// levels: small records decide for the one, as skewed updates of large ones, most of which meet a page in the
-/// cache, decide for the other.
+/// levels: small records decide for the one, as skewed updates of large ones, most of which meet a page in
+/// the cache, decide for the other.
 #[test]
 fn stores_have_lsm_trees_where_writes_prevail_and_b_trees_where_reads_do() {
     let kind = |name: &str, durability, updates_only: bool| {

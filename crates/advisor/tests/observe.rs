@@ -123,7 +123,7 @@ fn statements_on_several_tables_and_of_many_rows_count() {
     assert!(assumes(&many, "1000 rows were inserted by 10 statements"));
     // 1000 commits without a transaction around them, of statements on several tables; each has a flush.
     let flushed = |flushes: u32| {
-        let rows = format!("Com_update_multi\t600\nCom_delete_multi\t400\nHandler_update\t1000\n");
+        let rows = "Com_update_multi\t600\nCom_delete_multi\t400\nHandler_update\t1000\n";
         workload(&format!("{rows}Innodb_os_log_fsyncs\t{flushes}\n")).durability
     };
     assert_eq!(flushed(1000), Durability::Sync);

@@ -176,8 +176,8 @@ fn sectors(at: usize, length: usize) -> Vec<(usize, usize)> {
 #[derive(Clone)]
 struct Process {
     records: Records,
-    /// A synchronisation that the drive has done, and that returns a step later, and the number of the content
-    /// that is durable then.
+    /// A synchronisation that the drive has done, and that returns a step later, and the number of the
+    /// content that is durable then.
     synced: Option<(SyncPoint, usize)>,
 }
 

@@ -1,7 +1,7 @@
-//! Trees of other kinds keep the promises that B+-trees keep: trees that only add versions, LSM-trees, Bε-trees,
-//! and B+-trees whose nodes are in blocks. All but the last read nothing before they write. How LSM-trees are
-//! kept is drawn from the seed, and printed with what fails. `FLASHGRAIN_SEEDS` multiplies how many runs there
-//! are.
+//! Trees of other kinds keep the promises that B+-trees keep: trees that only add versions, LSM-trees,
+//! Bε-trees, and B+-trees whose nodes are in blocks. All but the last read nothing before they write. How
+//! LSM-trees are kept is drawn from the seed, and printed with what fails. `FLASHGRAIN_SEEDS` multiplies how
+//! many runs there are.
 
 use flashgrain::IndexKind;
 use flashgrain_simtest::campaign::{

@@ -1,5 +1,5 @@
-//! Runs of stores on which everything is drawn. `FLASHGRAIN_SEEDS` multiplies how many there are, `FLASHGRAIN_SEED`
-//! begins elsewhere.
+//! Runs of stores on which everything is drawn. `FLASHGRAIN_SEEDS` multiplies how many there are,
+//! `FLASHGRAIN_SEED` begins elsewhere.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,9 +1,10 @@
 //! What is known of how the log of a layout with aligned frames is laid out.
 //!
-//! The connection that writes the header of an empty log states first what its frames are like, and all others
-//! look at that. The statement stays until the log is removed, also when SQLite empties the log: connections that
-//! know it go on without looking. Only a header with pages of another size replaces it: the database has left the
-//! mode of the log in between, for which SQLite makes sure that no other connection has the log open.
+//! The connection that writes the header of an empty log states first what its frames are like, and all
+//! others look at that. The statement stays until the log is removed, also when SQLite empties the log:
+//! connections that know it go on without looking. Only a header with pages of another size replaces it: the
+//! database has left the mode of the log in between, for which SQLite makes sure that no other connection has
+//! the log open.
 
 use flashgrain_layout::header::{self, HEADER_BYTES, Statement};
 use flashgrain_layout::{AlignedFrames, Error, LOG_HEADER_AT, LOG_HEADER_BYTES, Place};

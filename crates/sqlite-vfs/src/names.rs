@@ -4,9 +4,9 @@
 //! such a database says that it is none; but before, it would roll a journal back that it finds beside it,
 //! into places that are the wrong ones, and afterwards remove a log. Under their own names, it finds neither.
 //!
-//! SQLite asks for these files by name alone, so the databases that are open are noted here. A name belongs to the
-//! file that was opened by it last: one that was removed or renamed while it is open has no journals any more, and
-//! SQLite refuses to begin one for it.
+//! SQLite asks for these files by name alone, so the databases that are open are noted here. A name belongs
+//! to the file that was opened by it last: one that was removed or renamed while it is open has no journals
+//! any more, and SQLite refuses to begin one for it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

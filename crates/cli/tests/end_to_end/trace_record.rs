@@ -1,5 +1,5 @@
-//! `flashgrain trace record`: what is recorded can be read, whatever ends the recording. Parts that need root,
-//! tracefs or strace are left out where there is none.
+//! `flashgrain trace record`: what is recorded can be read, whatever ends the recording. Parts that need
+//! root, tracefs or strace are left out where there is none.
 
 use std::fs;
 use std::path::Path;

@@ -324,8 +324,8 @@ mod tests {
         let whole: f64 = levels.iter().sum();
         let count = levels.len() as f64;
         assert_eq!(reads(0.0), count);
-        // Each of the four levels passes as many blocks through the cache, which is as large as the first one:
-        // a block of it stays for the time of a quarter of its uses, and 1 - 1/e^(1/4) is 0.22.
+        // Each of the four levels passes as many blocks through the cache, which is as large as the first
+        // one: a block of it stays for the time of a quarter of its uses, and 1 - 1/e^(1/4) is 0.22.
         let spared = count - reads(levels[0]);
         assert!((0.22..0.3).contains(&spared), "{spared}");
         assert!(count - reads(levels[0] + levels[1]) > 1.0);

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// (c₀ + c₁k + …) / (1 + d₁k + …) with no negative constant, hence positive and without a pole at every k > 0.
+/// (c₀ + c₁k + …) / (1 + d₁k + …) with no negative constant, hence positive and without a pole at every k >
+/// 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Rational {
     /// c₀, c₁, …

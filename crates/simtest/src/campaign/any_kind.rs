@@ -7,7 +7,8 @@ use super::run::Campaign;
 use super::{InBlocks, OfKind};
 use crate::world::{Counts, Habits};
 
-/// Plays a campaign with B+-trees, LSM-trees, Bε-trees and B+-trees whose nodes are in blocks, in turn of the seeds.
+/// Plays a campaign with B+-trees, LSM-trees, Bε-trees and B+-trees whose nodes are in blocks, in turn of the
+/// seeds.
 pub struct AnyKind {
     name: &'static str,
     kinds: [Box<dyn Campaign>; 4],

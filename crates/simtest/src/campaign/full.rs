@@ -1,4 +1,5 @@
-//! Stores that are kept full: inserts until nothing more is taken, removals, inserts again, closing and opening.
+//! Stores that are kept full: inserts until nothing more is taken, removals, inserts again, closing and
+//! opening.
 
 use super::failure::Failure;
 use super::run::Campaign;

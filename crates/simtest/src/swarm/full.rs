@@ -1,8 +1,8 @@
 //! A store whose device is kept between almost full and full.
 //!
-//! Inserts go on until the store is full; then records are removed, single ones or ranges, and inserts go on. What
-//! is there stays readable throughout, removals are taken in the end, and after them so are inserts. Between
-//! rounds the store is closed and opened.
+//! Inserts go on until the store is full; then records are removed, single ones or ranges, and inserts go on.
+//! What is there stays readable throughout, removals are taken in the end, and after them so are inserts.
+//! Between rounds the store is closed and opened.
 
 use flashgrain::{Db, Durability, Error, IndexKind};
 use rand::RngExt;

@@ -18,8 +18,8 @@ const FEW_KEYS: u64 = 300;
 /// Bounds of earlier ranges that others begin or end at.
 const RECENT: usize = 8;
 
-/// One key of so many has the longest length, and one of so many begins with the shared prefix.
-const LONGEST_ONE_IN: u32 = 30;
+/// One key of this number has the longest length, and this fraction begins with the shared prefix.
+const FULL_LENGTH_ONE_IN: u32 = 30;
 const PREFIXED_IN: f64 = 0.7;
 
 /// All keys that a tree may ever have.
@@ -60,7 +60,7 @@ impl Shape {
     }
 
     fn key(&self, random: &mut Pcg64) -> Vec<u8> {
-        let is_longest = self.length.is_none() && random.random_ratio(1, LONGEST_ONE_IN);
+        let is_longest = self.length.is_none() && random.random_ratio(1, FULL_LENGTH_ONE_IN);
         let drawn = log_uniform(random, 1, self.longest as u64) as usize;
         let length = self.length.unwrap_or(if is_longest { self.longest } else { drawn });
         let mut key = if random.random_bool(PREFIXED_IN) { self.prefix.clone() } else { Vec::new() };

@@ -1,7 +1,7 @@
 //! One generator of everything that a user may set or do.
 //!
-//! *Swarm testing* (Groce, Zhang, Eide, Chen, Regehr: Swarm testing, ISSTA 2012): each run draws the features that
-//! it has at all, and then each parameter from a wide range up to the documented limits, most of them
+//! *Swarm testing* (Groce, Zhang, Eide, Chen, Regehr: Swarm testing, ISSTA 2012): each run draws the features
+//! that it has at all, and then each parameter from a wide range up to the documented limits, most of them
 //! log-uniformly. A feature that is left out leaves room for the others, so runs differ more than runs that
 //! always have everything.
 //!

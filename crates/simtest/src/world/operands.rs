@@ -8,7 +8,8 @@ use flashgrain::{MergeOperator, OperatorError};
 /// First byte of an operand that appends itself to the value, as the store's own operator does with all.
 pub const APPENDS: u8 = b'+';
 
-/// First byte of an operand that lengthens the value to the length that follows, 4 bytes in little-endian order.
+/// First byte of an operand that lengthens the value to the length that follows, 4 bytes in little-endian
+/// order.
 pub const GROWS: u8 = b'g';
 
 /// First byte of an operand that removes the record.

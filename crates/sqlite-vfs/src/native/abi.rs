@@ -47,8 +47,8 @@ pub(super) const FCNTL_SYNC: c_int = 21;
 pub(super) const FCNTL_CKPT_DONE: c_int = 37;
 pub(super) const FCNTL_RESERVE_BYTES: c_int = 38;
 
-/// An operation of ours, which files of volumes know: two numbers that no other file has. SQLite leaves those from
-/// 100 on to others.
+/// An operation of ours, which files of volumes know: two numbers that no other file has. SQLite leaves those
+/// from 100 on to others.
 pub(super) const FCNTL_IDENTITY: c_int = 0x464c_4752;
 
 /// Promises that a write of an aligned block is atomic, and that several writes are.

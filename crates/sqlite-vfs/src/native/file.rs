@@ -455,8 +455,8 @@ unsafe extern "C" fn unlock(file: *mut File, level: c_int) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
     if state.level >= LOCK_EXCLUSIVE && level < LOCK_EXCLUSIVE && state.settle_pages(lower).is_err() {
-        // The transaction has failed, and its journal brings back the pages of before. Without one, they are told
-        // by their checksums.
+        // The transaction has failed, and its journal brings back the pages of before. Without one, they are
+        // told by their checksums.
         state.sums.settled();
     }
     check!(state.settle(lower, false));

@@ -48,8 +48,8 @@ unsafe fn halves<'a>(file: *mut File) -> (&'a mut LogState, Lower) {
 }
 
 impl LogState {
-    /// The statement of a log that has content, after another look if it had none so far. An empty log may get
-    /// another statement: pages may have another size since.
+    /// The statement of a log that has content, after another look if it had none so far. An empty log may
+    /// get another statement: pages may have another size since.
     fn looked(&mut self, lower: Lower) -> Result<Option<Statement>, c_int> {
         if let LogShape::Stated(statement) = self.shape {
             return Ok(Some(statement));

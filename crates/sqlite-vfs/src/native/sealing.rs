@@ -91,8 +91,8 @@ impl State {
         }
     }
 
-    /// Gives all pages their checksums that were written in pieces. The transaction has written everything, and
-    /// has not ended yet.
+    /// Gives all pages their checksums that were written in pieces. The transaction has written everything,
+    /// and has not ended yet.
     pub(super) fn settle_pages(&mut self, lower: Lower) -> Result<(), c_int> {
         if self.sums.is_settled() {
             return Ok(());

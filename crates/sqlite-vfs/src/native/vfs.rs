@@ -393,8 +393,8 @@ unsafe extern "C" fn access(vfs: *mut Vfs, name: *const c_char, flags: c_int, re
     }
 }
 
-/// Whether a log that is there has a statement and nothing else. SQLite's default VFS calls an empty file none, and
-/// SQLite takes a log that is there for a part of the database, in any journal mode.
+/// Whether a log that is there has a statement and nothing else. SQLite's default VFS calls an empty file
+/// none, and SQLite takes a log that is there for a part of the database, in any journal mode.
 ///
 /// # Safety
 /// `vfs` is ours, and `name` a C string.

@@ -5,8 +5,8 @@
 //!    journal or a log has none.
 //! 3. A page is as large as the database's header says, whatever the length of a write. Where the two differ,
 //!    SQLite changes the size of all pages: by `VACUUM` or a backup it writes pages of the new size in pieces
-//!    of the old one, and the first page as one of the last. A crash meanwhile brings the old ones back, again
-//!    over a header of the other size.
+//!    of the old one, and the first page as one of the last. A crash meanwhile brings the old ones back,
+//!    again over a header of the other size.
 //! 4. So a piece that has content where its checksum would be is written as it is. Pages get their checksums
 //!    when the transaction is about to end, from [`PageSums::unsettled`] on; until then, its lock keeps all
 //!    others out, and its journal has all that was there before.
@@ -57,8 +57,8 @@ pub(crate) struct PageSums {
     page_bytes: usize,
     /// Whether pages that are read are compared with their checksums.
     pub are_checked: bool,
-    /// The size of writes, as long as it is another one: until the first page is written with its own size, or
-    /// all pages have checksums.
+    /// The size of writes, as long as it is another one: until the first page is written with its own size,
+    /// or all pages have checksums.
     piece_bytes: Option<usize>,
     /// Number of pages that are being written in such pieces, from the first one on.
     resized_pages: Option<u64>,
@@ -159,8 +159,8 @@ impl PageSums {
         ))
     }
 
-    /// A page with its checksum, as it is to be written, or a piece of one as it is. `is_alone` if nobody else
-    /// reads or writes the database until the transaction ends.
+    /// A page with its checksum, as it is to be written, or a piece of one as it is. `is_alone` if nobody
+    /// else reads or writes the database until the transaction ends.
     ///
     /// # Errors
     /// If there is no place for a checksum.

@@ -1,5 +1,5 @@
-//! A VFS whose files are in memory, one set of them for each thread, and that records what reaches them. It is
-//! SQLite's default one here, so that `flashgrain` stands before it.
+//! A VFS whose files are in memory, one set of them for each thread, and that records what reaches them. It
+//! is SQLite's default one here, so that `flashgrain` stands before it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

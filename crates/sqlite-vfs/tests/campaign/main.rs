@@ -1,6 +1,6 @@
-//! Power cuts below the VFS and below volumes: drawn lives of databases are recorded as they reach a medium, and
-//! cut anywhere; of what was not synced, anything may be left, torn between sectors. After that, each database is
-//! whole, and has all transactions that were acknowledged and at most the one that was under way.
+//! Power cuts below the VFS and below volumes: drawn lives of databases are recorded as they reach a medium,
+//! and cut anywhere; of what was not synced, anything may be left, torn between sectors. After that, each
+//! database is whole, and has all transactions that were acknowledged and at most the one that was under way.
 //!
 //! `FLASHGRAIN_LIVES` lives (60 in files and 30 on volumes) from the seed `FLASHGRAIN_SEED` (1), with
 //! `FLASHGRAIN_IMAGES` cuts each (12). Some recoveries are cut as well.
@@ -44,7 +44,8 @@ fn register() {
     });
 }
 
-/// SQLite's page caches have a pool in common, so that it writes pages out at other moments if others are in use.
+/// SQLite's page caches have a pool in common, so that it writes pages out at other moments if others are in
+/// use.
 static ALONE: RwLock<()> = RwLock::new(());
 
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -60,8 +61,8 @@ fn bounds(events: &[Event]) -> (usize, usize) {
     })
 }
 
-/// The number of events before a cut: anywhere, while a database is made, or just before a sync, where most is
-/// unsynced.
+/// The number of events before a cut: anywhere, while a database is made, or just before a sync, where most
+/// is unsynced.
 fn point(events: &[Event], random: &mut Pcg64) -> usize {
     let all = if random.random_range(0..4) == 0 { events.len().min(40) } else { events.len() };
     let point = random.random_range(0..=all);
@@ -126,8 +127,8 @@ fn volumes_keep_what_was_acknowledged() {
     lives(30, &[1, 3]);
 }
 
-/// Plain databases are none of the VFS's business: what reaches the one behind it is the same call for call, flag for
-/// flag and byte for byte.
+/// Plain databases are none of the VFS's business: what reaches the one behind it is the same call for call,
+/// flag for flag and byte for byte.
 #[test]
 fn plain_databases_pass_untouched() {
     register();

@@ -81,8 +81,8 @@ fn a_header_that_was_never_written_is_written_again() {
     check(&connection);
 }
 
-/// Another process gives an empty file its layout, and is killed within a later transaction: a connection that has
-/// opened the file before finds the journal by the name that the layout gives it.
+/// Another process gives an empty file its layout, and is killed within a later transaction: a connection
+/// that has opened the file before finds the journal by the name that the layout gives it.
 #[test]
 fn what_another_process_has_made_of_a_file_is_seen_with_its_journal() {
     for layout in LAYOUTS {

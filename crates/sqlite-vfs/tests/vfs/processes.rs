@@ -1,4 +1,5 @@
-//! Several programs write to one database at a time: locks and shared memory are those of SQLite's default VFS.
+//! Several programs write to one database at a time: locks and shared memory are those of SQLite's default
+//! VFS.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -53,8 +53,8 @@ fn a_new_file_has_the_layout_that_was_asked_for() {
     }
 }
 
-/// As for SQLite's own VFS: what is written to a removed file is lost, and a journal beside it would be that of
-/// another one.
+/// As for SQLite's own VFS: what is written to a removed file is lost, and a journal beside it would be that
+/// of another one.
 #[test]
 fn nothing_is_written_to_a_removed_file() {
     for layout in LAYOUTS {

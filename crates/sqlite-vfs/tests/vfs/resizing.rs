@@ -1,7 +1,7 @@
 //! All ways in which SQLite writes pages of another size than the database has, in all layouts.
 //!
-//! `FLASHGRAIN_MATRIX=1` has each pair of sizes tried in each layout with each journal mode; else the modes take
-//! turns.
+//! `FLASHGRAIN_MATRIX=1` has each pair of sizes tried in each layout with each journal mode; else the modes
+//! take turns.
 
 use std::ffi::{c_int, c_void};
 use std::fs;

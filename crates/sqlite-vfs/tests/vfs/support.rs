@@ -133,8 +133,8 @@ pub fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", path.display()))
 }
 
-/// Two threads insert 200 records each, ten in a transaction and synchronised so far, while another one counts
-/// them.
+/// Two threads insert 200 records each, ten in a transaction and synchronised so far, while another one
+/// counts them.
 pub fn write_side_by_side(path: &Path, synchronous: &str) {
     std::thread::scope(|scope| {
         for writer in 0..2 {

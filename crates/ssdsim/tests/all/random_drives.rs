@@ -29,10 +29,10 @@ const READS_OF_A_ROUND: u64 = 4000;
 /// Streams that saturate whatever can be saturated: four times as many as the profile tries.
 const SATURATING_STREAMS: u32 = 256;
 
-/// P by the regression of the dictionaries paper §4.1 through rounds of many reads, `None` where these show no
-/// knee; and the saturation, bytes per second, as more streams than the profile tries reach it. The plateau of
-/// the regression is no reference for it: where rates bend gradually, it lies below what many streams reach,
-/// and moves with how often each number of streams was tried.
+/// P by the regression of the dictionaries paper §4.1 through rounds of many reads, `None` where these show
+/// no knee; and the saturation, bytes per second, as more streams than the profile tries reach it. The
+/// plateau of the regression is no reference for it: where rates bend gradually, it lies below what many
+/// streams reach, and moves with how often each number of streams was tried.
 fn reference(drive: &SimConfig, seed: u64) -> (Option<f64>, f64) {
     let device = SimDevice::new(drive, "the reference", seed).unwrap();
     let round = |streams: u32| {

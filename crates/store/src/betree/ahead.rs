@@ -72,8 +72,8 @@ impl BeTree {
         debug_assert!(before.is_none(), "two make room in page {}", id.0);
     }
 
-    /// The place of the first group, from the largest one on, that is on its way to a child, of this level, in
-    /// which nobody makes room at present, unless it is much smaller than the largest.
+    /// The place of the first group, from the largest one on, that is on its way to a child, of this level,
+    /// in which nobody makes room at present, unless it is much smaller than the largest.
     pub(super) fn fullest_idle(&self, level: u16, groups: &[Group]) -> Option<usize> {
         let fullest = groups.first()?;
         let tasks = self.ahead.tasks();

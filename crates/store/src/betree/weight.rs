@@ -141,7 +141,8 @@ impl BeTree {
     /// A content as a part has it.
     ///
     /// # Errors
-    /// [`Error::TreeFailed`]: it has more than a part has room for, which only pages of earlier versions lead to.
+    /// [`Error::TreeFailed`]: it has more than a part has room for, which only pages of earlier versions lead
+    /// to.
     pub(super) fn fit<'c>(&self, content: &'c Content) -> Result<Fitting<'c>, Error> {
         content.fit(self.shape.part_bytes()).ok_or_else(|| self.no_room("a node", content.page_bytes()))
     }
@@ -160,9 +161,9 @@ impl BeTree {
         lowered.or_else(|denied| self.shared.pool.images.recover(denied))
     }
 
-    /// Draws the borders between a child and some of its neighbours anew, if that makes it better and there is
-    /// room for it. Light ones are left as they are if they would not become fewer, or would have little room
-    /// left: a flush would rebuild them for ever.
+    /// Draws the borders between a child and some of its neighbours anew, if that makes it better and there
+    /// is room for it. Light ones are left as they are if they would not become fewer, or would have little
+    /// room left: a flush would rebuild them for ever.
     fn rebuild(&self, id: PageId, level: u16, pivot: usize, is_heavy: bool) -> Result<bool, Error> {
         let (_, content) = self.load(id, level, Access::Normal)?;
         let (window, count) = self.window(&content, pivot, is_heavy)?;

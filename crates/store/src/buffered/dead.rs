@@ -1,8 +1,8 @@
 //! Stretches of keys in which scans have found nothing.
 //!
 //! A queue leaves the removals of its consumed records behind until merges have brought them to what they
-//! remove. A scan that begins among them would step over all of them, again and again. So the tree remembers a
-//! stretch of keys in which a scan has found no record, with the commit as of which that is so; later scans
+//! remove. A scan that begins among them would step over all of them, again and again. So the tree remembers
+//! a stretch of keys in which a scan has found no record, with the commit as of which that is so; later scans
 //! pass it in one step. A write into a stretch ends it there.
 //!
 //! A scan that comes to many keys without records goes like this:

@@ -9,9 +9,9 @@
 //! | key bytes, u16; levels, u16 | value bytes, u32 | version, u64 | a link for each level, u32 | key | value |
 //! ```
 //!
-//! A *sum* follows on the value of some operands: one list that does the same as these and the operands before
-//! them, down to those of the oldest commit that it has. So a chain of operands that are written one by one is
-//! read in few steps, and every snapshot still sees its own.
+//! A *sum* follows on the value of some operands: one list that does the same as these and the operands
+//! before them, down to those of the oldest commit that it has. So a chain of operands that are written one
+//! by one is read in few steps, and every snapshot still sees its own.
 //!
 //! ```text
 //! | oldest commit, u64 | bytes, u32 | list of operands |
@@ -439,9 +439,9 @@ impl Memtable {
         self.has_ranges().then(|| self.ranges().newest(key, at)).flatten()
     }
 
-    /// Shows the versions of a key to `take`, the newest first of those that are not newer than `at`, until it
-    /// says that older ones are not needed: each with the oldest commit that its operands are of, if `sums`
-    /// may stand for several. Whether older ones are needed. Removals of ranges hide nothing.
+    /// Shows the versions of a key to `take`, the newest first of those that are not newer than `at`, until
+    /// it says that older ones are not needed: each with the oldest commit that its operands are of, if
+    /// `sums` may stand for several. Whether older ones are needed. Removals of ranges hide nothing.
     pub fn each_of(
         &self,
         key: &[u8],
@@ -499,8 +499,8 @@ impl Memtable {
         }
     }
 
-    /// What a reader as of `at` needs of the key whose newest version a node is: that version, if it is newer,
-    /// and those that the reader sees down to one that is not made of operands, the newest first.
+    /// What a reader as of `at` needs of the key whose newest version a node is: that version, if it is
+    /// newer, and those that the reader sees down to one that is not made of operands, the newest first.
     pub fn seen_of(&self, newest: u32, (at, sums): (Timestamp, bool), versions: &mut KeyVersions) {
         let Some(node) = self.node(newest) else { return versions.begin(&[]) };
         let mut key = Vec::new();

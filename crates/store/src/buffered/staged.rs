@@ -1,8 +1,9 @@
 //! Memtables of a commit with many writes, which are filled before the commit is logged.
 //!
-//! Such a commit would keep others waiting while its versions are added one by one: for its locks, and as later
-//! commits are visible only when it is. So its versions get memtables of their own, without a commit and with no
-//! lock held. When it is logged, they get its timestamp, and become frozen memtables behind the active one.
+//! Such a commit would keep others waiting while its versions are added one by one: for its locks, and as
+//! later commits are visible only when it is. So its versions get memtables of their own, without a commit
+//! and with no lock held. When it is logged, they get its timestamp, and become frozen memtables behind the
+//! active one.
 
 use super::memtable::Memtable;
 use super::memtables::Memtables;

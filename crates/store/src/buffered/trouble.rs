@@ -1,9 +1,9 @@
-//! A failure of a tree's background work is the tree's own: it takes no writes, its reads go on, and the rest of
-//! the store is not concerned. What was not brought into pages or tables stays in memory and in the log.
+//! A failure of a tree's background work is the tree's own: it takes no writes, its reads go on, and the rest
+//! of the store is not concerned. What was not brought into pages or tables stays in memory and in the log.
 //!
-//! A tree of which pages cannot be read while the log is replayed is *set aside*: the store opens without it. As
-//! it may lack what the log has, it is neither read nor written, and the log is kept for the next opening. It
-//! can be dropped.
+//! A tree of which pages cannot be read while the log is replayed is *set aside*: the store opens without it.
+//! As it may lack what the log has, it is neither read nor written, and the log is kept for the next opening.
+//! It can be dropped.
 
 use crate::Error;
 use crate::index::{Reapplied, TreeId};

@@ -1,5 +1,5 @@
-//! Turns: tasks wait until what they need is free, and have it until they are done. One task at a time changes
-//! which tables a tree has; flushes have memory for the pages that they change.
+//! Turns: tasks wait until what they need is free, and have it until they are done. One task at a time
+//! changes which tables a tree has; flushes have memory for the pages that they change.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, PoisonError};

@@ -400,9 +400,9 @@ impl Db {
         self.core.stats()
     }
 
-    /// Frees pages of overflow values, and of lists of tables, that a crash has left behind; how many. All trees are read for that,
-    /// and commits wait meanwhile. `None`, and nothing is freed, if others use the store: there must be no
-    /// snapshot, iterator or commit under way.
+    /// Frees pages of overflow values, and of lists of tables, that a crash has left behind; how many. All
+    /// trees are read for that, and commits wait meanwhile. `None`, and nothing is freed, if others use the
+    /// store: there must be no snapshot, iterator or commit under way.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole, and then nothing is freed.

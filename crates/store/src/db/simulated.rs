@@ -126,8 +126,8 @@ impl Simulated {
         self.harness.set_schedule(seed);
     }
 
-    /// From now on, [`Simulated::run`] panics if its task takes more turns of the workers than this: something
-    /// goes on for ever.
+    /// From now on, [`Simulated::run`] panics if its task takes more turns of the workers than this:
+    /// something goes on for ever.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn set_turns_max(&mut self, turns: u64) {

@@ -200,8 +200,8 @@ pub(crate) trait Index: Send + Sync {
         commit: &Commit<'_>,
     ) -> Result<(), Error>;
 
-    /// Prepares the versions of a commit with many writes, all of which are of this tree and of different keys,
-    /// before its keys are locked and it is logged. No reader sees them. `None`: they are
+    /// Prepares the versions of a commit with many writes, all of which are of this tree and of different
+    /// keys, before its keys are locked and it is logged. No reader sees them. `None`: they are
     /// [applied](Index::apply) when it is logged.
     fn stage<'a>(&'a self, _writes: &[Written<'_>]) -> Option<Box<dyn Staged + 'a>> {
         None

@@ -114,16 +114,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let segment_bytes = draft.segment(wanted.segment_bytes, unit_bytes, ground.capacity_bytes)?;
     let pack_bytes = draft.pack(wanted.pack_bytes, sector_bytes, unit_bytes)?;
     let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
-    let log_capacity = match ground.log {
-        None => ground.capacity_bytes.map(|bytes| bytes / LOG_DIVISOR),
-        Some(log) => ground.log_capacity_bytes.map(|bytes| bytes.saturating_sub(front(log, log_block_bytes))),
-    };
-    let is_small =
-        ground.capacity_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES_MAX) && ground.log.is_none();
-    let log_room = LogRoom {
-        bytes_max: log_capacity,
-        usual_bytes: if is_small { log_capacity.map(|bytes| bytes / 3 * 2) } else { log_capacity },
-    };
+    let log_room = log_room(ground, log_block_bytes);
     let placement = draft.placement(wanted.placement);
     // Pages that stay in their places are for measurements, which are not to depend on what has grown when.
     let grows = ground.capacity_bytes.is_none() && placement == Placement::OutOfPlace;
@@ -172,6 +163,17 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
         ))),
         _ => Ok((layout, draft.decisions)),
     }
+}
+
+/// Room that the log may take: on a device of its own, or of the one that the segments are on as well.
+fn log_room(ground: &Ground<'_>, log_block_bytes: u32) -> LogRoom {
+    let bytes_max = match ground.log {
+        None => ground.capacity_bytes.map(|bytes| bytes / LOG_DIVISOR),
+        Some(log) => ground.log_capacity_bytes.map(|bytes| bytes.saturating_sub(front(log, log_block_bytes))),
+    };
+    let is_small =
+        ground.capacity_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES_MAX) && ground.log.is_none();
+    LogRoom { bytes_max, usual_bytes: bytes_max.map(|bytes| if is_small { bytes / 3 * 2 } else { bytes }) }
 }
 
 /// Bytes at the start of a device that belong to superblocks and labels. The first stripe unit of each member

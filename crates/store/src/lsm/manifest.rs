@@ -254,7 +254,8 @@ impl Manifest {
         }
     }
 
-    /// Frees parts to which the root does not refer any more. After an error the rest stays, as after a crash.
+    /// Frees parts to which the root does not refer any more. After an error the rest stays, as after a
+    /// crash.
     fn free_parts(&self, parts: &[PageId]) {
         let _freed = parts.iter().try_for_each(|part| self.pool.free_unread(*part));
     }

@@ -1,13 +1,14 @@
-//! Assertions that tasks make progress: in tests, what recurses or loops without end is a panic with a reason, not
-//! a signal or a test that hangs.
+//! Assertions that tasks make progress: in tests, what recurses or loops without end is a panic with a
+//! reason, not a signal or a test that hangs.
 
 use std::cell::Cell;
 
-/// Bytes of its stack that a task has left whenever it looks at a page. All that a task calls between two pages takes
-/// less.
+/// Bytes of its stack that a task has left whenever it looks at a page. All that a task calls between two
+/// pages takes less.
 const STACK_LEFT_BYTES: usize = 48 << 10;
 
-/// Pages that a task looks at before it parks, yields or ends, at most. Merges and checks take some ten thousand.
+/// Pages that a task looks at before it parks, yields or ends, at most. Merges and checks take some ten
+/// thousand.
 const PAGES_MAX: u64 = 2_000_000;
 
 thread_local! {

@@ -434,12 +434,13 @@ bugs! {
     ExcludedStartIncluded: "excluded-start-included", Swarm;
     /// A range that includes the key that it ends with has not: scans miss it, and removals leave it.
     IncludedEndExcluded: "included-end-excluded", Swarm;
-    /// The bound of a removed range that is longer than any key is cut, and includes what was before it: a record
-    /// is gone that should stay.
+    /// The bound of a removed range that is longer than any key is cut, and includes what was before it: a
+    /// record is gone that should stay.
     LongBoundCut: "long-bound-cut", Swarm;
     /// An iterator that is taken from both ends goes on where they have met: it shows records twice.
     EndsPassEachOther: "ends-pass-each-other", Swarm;
-    /// A tree whose last handle goes after it was dropped is not freed: its pages leak until the next opening.
+    /// A tree whose last handle goes after it was dropped is not freed: its pages leak until the next
+    /// opening.
     LateDropNotSwept: "late-drop-not-swept", Swarm;
     /// A tree that is dropped while the store is compacted ends the compaction with an error.
     CompactionEndsAtDrop: "compaction-ends-at-drop", Swarm;

@@ -32,8 +32,8 @@ thread_local! {
     static KEPT: Cell<Kept> = Cell::new(first());
 }
 
-/// With `FLASHGRAIN_TREES=lsm` all tests are played with LSM-trees, with `be-tree` with Bε-trees, with `blocks`
-/// with B+-trees whose nodes are in blocks.
+/// With `FLASHGRAIN_TREES=lsm` all tests are played with LSM-trees, with `be-tree` with Bε-trees, with
+/// `blocks` with B+-trees whose nodes are in blocks.
 fn first() -> Kept {
     match std::env::var("FLASHGRAIN_TREES").as_deref() {
         Ok("lsm") => Kept::of(IndexKind::Lsm),

@@ -3,7 +3,8 @@
 //! 1. *Admit.* It waits while the store cannot keep up ([`throttle`](super::throttle)).
 //! 2. *Validate.* Each key is prepared, which brings its leaf into memory, and checked against the snapshot.
 //!    A large commit skips this step.
-//! 3. *Lock* the keys' stripes. Many writes to a tree that can prepare them are [staged](Index::stage) before.
+//! 3. *Lock* the keys' stripes. Many writes to a tree that can prepare them are [staged](Index::stage)
+//!    before.
 //! 4. *Validate again.* Keys whose leaves have not changed since step 2 are not read again.
 //! 5. *Log.* The record gets its timestamp. From here on only a device's failure can keep the commit from
 //!    being applied; such a failure poisons the store.

@@ -207,9 +207,9 @@ impl Transactions {
         self.indexes.forget(tree);
     }
 
-    /// To be called before the pages of a dropped tree are freed, once no commit can reach it: nothing goes into
-    /// it any more. Commits that were under way when it was dropped may have noted tombstones since, and another
-    /// task may be taking some out.
+    /// To be called before the pages of a dropped tree are freed, once no commit can reach it: nothing goes
+    /// into it any more. Commits that were under way when it was dropped may have noted tombstones since, and
+    /// another task may be taking some out.
     pub fn forget_unused(&self, tree: TreeId) {
         let _in_turn = self.locks.lock(Stripe::COLLECTING);
         self.indexes.forget(tree);

@@ -74,7 +74,8 @@ impl Indexes for AllIndexes {
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
-        // One that fails keeps no other from writing. The store's poison is told before the trouble of a tree.
+        // One that fails keeps no other from writing. The store's poison is told before the trouble of a
+        // tree.
         let tried: Vec<_> = self.with_own_versions().iter().map(|index| index.before_cut(may)).collect();
         let is_poison = |done: &Result<(), Error>| matches!(done, Err(Error::Poisoned { .. }));
         let (poisoned, others): (Vec<_>, Vec<_>) = tried.into_iter().partition(is_poison);

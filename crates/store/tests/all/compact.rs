@@ -144,8 +144,8 @@ fn is_compacted_beside_others((kind, kept_segments): &(TreeOptions, u64)) {
     check(&db, (0..50_000).step_by(10));
 }
 
-/// While the tree is freed, the cleaner may move what stays to the end (two of a hundred stores), and then only
-/// a compaction gives back: one of several stores must do it by itself.
+/// While the tree is freed, the cleaner may move what stays to the end (two of a hundred stores), and then
+/// only a compaction gives back: one of several stores must do it by itself.
 #[test]
 fn a_checkpoint_gives_back_what_a_dropped_tree_leaves_at_the_end() {
     assert!((0..4).any(|_| a_dropped_trees_room_is_given_back()));

@@ -1,4 +1,5 @@
-//! What an operation costs does not depend on what was done before it: counted in versions that are looked at.
+//! What an operation costs does not depend on what was done before it: counted in versions that are looked
+//! at.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

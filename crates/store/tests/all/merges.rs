@@ -24,7 +24,8 @@ fn text(tree: &Tree, key: &str) -> Option<String> {
     tree.get(key).unwrap().map(|value| String::from_utf8_lossy(&value).into_owned())
 }
 
-/// Appends, removes the record at an operand `-`, and at `/` if there is one, fails at `!` and panics at `?` while it is told to.
+/// Appends, removes the record at an operand `-`, and at `/` if there is one, fails at `!` and panics at `?`
+/// while it is told to.
 struct Moody(Arc<AtomicBool>);
 
 impl MergeOperator for Moody {

@@ -1,5 +1,5 @@
-//! The trouble of one tree is that tree's: damaged pages of it stop its flushes and the replay of its log, and
-//! nothing else. The store opens, checks, copies and changes its other trees, and drops the bad one.
+//! The trouble of one tree is that tree's: damaged pages of it stop its flushes and the replay of its log,
+//! and nothing else. The store opens, checks, copies and changes its other trees, and drops the bad one.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

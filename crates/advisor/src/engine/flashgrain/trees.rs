@@ -194,8 +194,8 @@ mod tests {
     use super::*;
     use crate::workload::Durability;
 
-    /// What a store chooses without this crate, for as many writes as look-ups, beside the best of all that it
-    /// could have chosen.
+    /// What a store chooses without this crate, for as many writes as look-ups, beside the best of all that
+    /// it could have chosen.
     #[test]
     fn what_stores_choose_for_b_epsilon_trees_is_near_the_best() {
         let profile = include_str!("../../../tests/fixtures/960evo.json");

@@ -48,8 +48,8 @@ fn a_store_that_was_closed_has_nothing_to_replay_and_one_that_was_not_loses_noth
     }
 }
 
-/// Once trees are gone, a checkpoint would not know what is in the log alone: the one that somebody wanted while
-/// the store was being closed is not made.
+/// Once trees are gone, a checkpoint would not know what is in the log alone: the one that somebody wanted
+/// while the store was being closed is not made.
 #[test]
 fn no_checkpoint_is_made_after_a_close() {
     let device = drive(1);

@@ -1,10 +1,11 @@
 //! One run per level, each level F times as large as the one above it, as in RocksDB.
 //!
-//! - Layout: capacities follow from what the last level has, an Fth of the level below each (as with RocksDB's
-//!   `level_compaction_dynamic_level_bytes`). So the levels above the last one have an (F-1)th of it together,
-//!   which is what leveled trees waste, whatever the size of the data. A last level that would leave level 1
-//!   more than a batch of level 0 becomes that of a new level below it, without being rewritten. Levels with
-//!   much less capacity than a batch stay empty: level 0 is merged into the first one below them, the *base*.
+//! - Layout: capacities follow from what the last level has, an Fth of the level below each (as with
+//!   RocksDB's `level_compaction_dynamic_level_bytes`). So the levels above the last one have an (F-1)th of
+//!   it together, which is what leveled trees waste, whatever the size of the data. A last level that would
+//!   leave level 1 more than a batch of level 0 becomes that of a new level below it, without being
+//!   rewritten. Levels with much less capacity than a batch stay empty: level 0 is merged into the first one
+//!   below them, the *base*.
 //! - Trigger: a level has more bytes than its capacity, level 0 as many runs as are merged at once. The level
 //!   that is fullest in proportion is the first.
 //! - Granularity: a table, with those of the next level that it overlaps; of level 0 all runs.
@@ -34,8 +35,8 @@ const PENDING_STOP_AT: f64 = 1024.0;
 const BASE_FRACTION: f64 = 0.5;
 
 impl Leveled {
-    /// The level that level 0 is merged into. It is not the last one if there are others: a merge with most of
-    /// the data would need as much room again.
+    /// The level that level 0 is merged into. It is not the last one if there are others: a merge with most
+    /// of the data would need as much room again.
     fn base(&self, levels: &Levels) -> usize {
         let above_last = (last_of(levels) - 1).max(1);
         let is_worth = |level: &usize| self.capacity(levels, *level) >= BASE_FRACTION * self.0.batch_bytes();
@@ -138,8 +139,8 @@ impl Policy for Leveled {
         let (last, base) = (last_of(levels), self.base(levels));
         let (mut level_zero_waits, grows) = (false, due.iter().any(|(level, _)| *level == last));
         for (level, _) in &due {
-            // What level 0 waits for must end: no further jobs of its target begin. Nor does anything go into a
-            // last level that is to be another one's.
+            // What level 0 waits for must end: no further jobs of its target begin. Nor does anything go into
+            // a last level that is to be another one's.
             if *level == base && level_zero_waits || grows && *level + 1 == last {
                 continue;
             }

@@ -73,8 +73,8 @@ pub(super) struct Debt {
     pub fraction: f64,
 }
 
-/// Writers are slowed from so many times the trigger's runs on, and stopped at so many, unless it is given for
-/// level 0.
+/// Writers are slowed from so many times the trigger's runs on, and stopped at so many, unless it is given
+/// for level 0.
 pub(in crate::lsm) const SLOW_FROM: f64 = 2.0;
 pub(in crate::lsm) const STOP_AT: f64 = 5.0;
 
