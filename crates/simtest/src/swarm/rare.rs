@@ -8,14 +8,20 @@ use rand::RngExt;
 
 use super::feature::Feature;
 use super::reads::Records;
+use super::site::{LOG_BLOCK_BYTES_MAX, LOG_BLOCKS_MIN};
 use super::slots::temporary_name;
 use super::work::{LOGGED_VALUE_BYTES, Work};
 use crate::media::Disk;
 use crate::world::{Change, Stop};
 
-/// Most records and bytes of a load that is one commit.
+/// Most records of a load that is one commit.
 const LOADED_RECORDS: u64 = 200;
-const LOADED_BYTES: usize = 5000;
+
+/// And most bytes: a sixteenth of the smallest log without its two spare blocks, as the store loads in steps.
+const LOADED_BYTES: usize = (LOG_BLOCKS_MIN as usize - 2) * LOG_BLOCK_BYTES_MAX as usize / 16;
+
+/// The store counts so many bytes of a record beside its key and value.
+const OVERHEAD_BYTES: usize = 16;
 
 /// Segments of copies.
 const COPY_SEGMENTS: u64 = 80;
@@ -32,7 +38,7 @@ impl Work {
         for key in slot.data.keys.clone().run(&mut self.random, LOADED_RECORDS) {
             let mut value = self.value(&slot);
             value.truncate(LOGGED_VALUE_BYTES / 8);
-            bytes += key.len() + value.len() + 16;
+            bytes += key.len() + value.len() + OVERHEAD_BYTES;
             if bytes > LOADED_BYTES {
                 break;
             }
@@ -66,10 +72,10 @@ impl Work {
         while records.peek().is_some() {
             let (mut part, mut bytes) = (Vec::new(), 0);
             let fits = |bytes: usize, (key, value): &(Vec<u8>, Vec<u8>)| {
-                bytes == 0 || bytes + key.len() + value.len() < LOADED_BYTES
+                bytes == 0 || bytes + key.len() + value.len() + OVERHEAD_BYTES <= LOADED_BYTES
             };
             while let Some((key, value)) = records.next_if(|record| fits(bytes, record)) {
-                bytes += key.len() + value.len() + 16;
+                bytes += key.len() + value.len() + OVERHEAD_BYTES;
                 part.push((key, value));
             }
             let change = |(key, value): &(Vec<u8>, Vec<u8>)| {

@@ -265,6 +265,9 @@ impl Run {
             }
         }
         self.operator.set_failing(false);
+        if let Some(number) = self.shared.get().unannounced() {
+            return Err(format!("the campaign is wrong: nothing announced the changes of commit {number}"));
+        }
         if cut {
             return Ok(End::CutShort);
         }

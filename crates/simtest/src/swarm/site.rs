@@ -19,6 +19,10 @@ const SEGMENTS_MIN: u64 = 24;
 /// Superblocks and labels lie before the log.
 const FRONT_BYTES: u64 = 512 << 10;
 
+/// The longest block of a small layout's log, and the least number of such blocks.
+pub const LOG_BLOCK_BYTES_MAX: u64 = 4 << 10;
+pub const LOG_BLOCKS_MIN: u64 = 21;
+
 /// The id of the stores whose commits the history hears of.
 pub const OWN_ID: [u8; 16] = [5; 16];
 
@@ -71,7 +75,7 @@ impl Site {
         let usual = Small::default();
         let segment_bytes = power_of_two(random, 32 << 10, 128 << 10);
         let grows = features.has(Feature::Grows);
-        let log_bytes = log_uniform(random, 21, 64) * (4 << 10);
+        let log_bytes = log_uniform(random, LOG_BLOCKS_MIN, 64) * LOG_BLOCK_BYTES_MAX;
         let small = Small {
             segment_bytes,
             first_segment_bytes: (grows && random.random()).then_some(usual.unit_bytes.into()),

@@ -44,6 +44,8 @@ pub struct History {
     /// The last commit of each.
     last: BTreeMap<TaskKey, u64>,
     acknowledged: u64,
+    /// The first commit whose changes no task had announced: what follows is not known.
+    unannounced: Option<u64>,
     tape: Tape,
     /// Number of the commit before the first of `commits`, and the store's content after it.
     base: (u64, Arc<Content>),
@@ -108,6 +110,12 @@ impl History {
     /// All commits up to this one were acknowledged as durable.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
+    }
+
+    /// The first commit whose changes were not announced, such as the second one of an operation. A campaign
+    /// that announces all must not have any, or its history is not the store's.
+    pub fn unannounced(&self) -> Option<u64> {
+        self.unannounced
     }
 
     /// The last that got a number.
@@ -183,8 +191,11 @@ impl Shared {
     fn hear(&self, number: u64) {
         let mut history = self.get();
         let (task, tape) = (task_key(), history.tape.clone());
-        let changes = history.begun.remove(&task).unwrap_or_default();
-        history.commits.insert(number, changes);
+        let announced = history.begun.remove(&task);
+        if announced.is_none() {
+            history.unannounced.get_or_insert(number);
+        }
+        history.commits.insert(number, announced.unwrap_or_default());
         history.last.insert(task, number);
         tape.note(Event::Given(number));
     }
