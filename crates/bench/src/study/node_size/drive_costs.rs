@@ -25,6 +25,9 @@ const PLACES_MIN: u64 = 8;
 /// Reads of each size.
 const READS: u64 = 256;
 
+/// Sweeps over all sizes, at most, until both costs are determined.
+const SWEEPS_MAX: u32 = 5;
+
 /// Resamples that tell a cost from none.
 const RESAMPLES: u32 = 300;
 
@@ -71,22 +74,32 @@ pub(super) fn measure(
         let mut drive = RawDrive::new(&*device, 1, options.seed, interrupt);
         let (least, most) = READ_BYTES;
         let mut points = Vec::new();
-        let mut bytes = least;
-        while bytes <= most.min(region.length_bytes / PLACES_MIN) {
-            let requests = RawRequests::random(Access::Read, bytes as f64, 1);
-            let stop = Stop { after_requests: Some(READS), ..Stop::default() };
-            let measured = drive.measure_to_end(requests, region, stop)?;
-            let seconds = measured.elapsed.0 as f64 * 1e-9 / measured.requests.max(1) as f64;
-            listener.detail(&format!("{}: {} µs", unit::bytes(bytes as f64), seconds * 1e6));
-            points.push((bytes as f64, seconds));
-            bytes *= 2;
+        // Other load on the machine can hide the slope in a single sweep.
+        for _ in 0..SWEEPS_MAX {
+            let mut bytes = least;
+            while bytes <= most.min(region.length_bytes / PLACES_MIN) {
+                let requests = RawRequests::random(Access::Read, bytes as f64, 1);
+                let stop = Stop { after_requests: Some(READS), ..Stop::default() };
+                let measured = drive.measure_to_end(requests, region, stop)?;
+                let seconds = measured.elapsed.0 as f64 * 1e-9 / measured.requests.max(1) as f64;
+                listener.detail(&format!("{}: {} µs", unit::bytes(bytes as f64), seconds * 1e6));
+                points.push((bytes as f64, seconds));
+                bytes *= 2;
+            }
+            let line = line_fit(&points, RESAMPLES, options.seed)?;
+            if let (Some(setup_seconds), Some(transfer_seconds_per_byte)) =
+                (line.intercept.value(), line.slope.value())
+            {
+                return Ok(DriveCosts {
+                    setup_seconds,
+                    transfer_seconds_per_byte,
+                    r_squared: line.r_squared,
+                });
+            }
         }
-        let line = line_fit(&points, RESAMPLES, options.seed)?;
-        let (Some(setup_seconds), Some(transfer_seconds_per_byte)) =
-            (line.intercept.value(), line.slope.value())
-        else {
-            bail!("reads of the drive do not tell its setup and its transfer apart: {line:?}");
-        };
-        Ok(DriveCosts { setup_seconds, transfer_seconds_per_byte, r_squared: line.r_squared })
+        bail!(
+            "{}: reads of the drive vary too much to tell its setup from its transfer, in {SWEEPS_MAX} sweeps over all sizes; run the study again while the machine is quiet",
+            target.display()
+        );
     })
 }
