@@ -160,23 +160,22 @@ pub fn compare(samples: &[Sample], options: &FitOptions) -> Result<Comparison, E
         .collect();
     let noise_floor: Vec<NoiseFloor> =
         KINDS.into_iter().filter_map(|access| noise_floor(access, &observations)).collect();
-    let (ranking, ranking_reason) = match all_within_noise(&rows, &noise_floor) {
-        Some(reason) => (Vec::new(), reason),
-        None => ranking::rank(contenders(first, &points), options.resamples, options.seed),
+    let contenders = contenders(first, &points);
+    let (ranking, ranking_reason) = match are_within_noise(&rows, &noise_floor) {
+        true => ranking::simplest_first(contenders),
+        false => ranking::rank(contenders, options.resamples, options.seed),
     };
     let without_row = absent::without_row(&points, &rows);
     Ok(Comparison { rows, without_row, splits: splits.len(), points, noise_floor, ranking, ranking_reason })
 }
 
-/// Why no model can be better than another: the errors of all are within the noise floor, of every kind.
-fn all_within_noise(rows: &[ComparisonRow], floors: &[NoiseFloor]) -> Option<String> {
+/// Whether no model can be better than another: the errors of all are within the noise floor, of every kind.
+fn are_within_noise(rows: &[ComparisonRow], floors: &[NoiseFloor]) -> bool {
     let floor_of = |row: &ComparisonRow| floors.iter().find(|floor| floor.access == row.access);
     let is_within = |row: &ComparisonRow| {
         floor_of(row).is_some_and(|floor| row.median_relative_error <= floor.median_relative_error)
     };
-    (!rows.is_empty() && rows.iter().all(is_within)).then(|| {
-        "no model is shown to be better than another: the errors of all are within the noise floor".to_owned()
-    })
+    !rows.is_empty() && rows.iter().all(is_within)
 }
 
 fn compared(observation: &Observation, held_out: bool, models: &Models) -> ComparedPoint {

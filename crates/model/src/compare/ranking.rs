@@ -58,6 +58,18 @@ pub(super) fn rank(mut contenders: Vec<Contender>, resamples: u32, seed: u64) ->
     (names, reason)
 }
 
+/// The simplest models first, where the errors of all are within the noise of the measurement.
+pub(super) fn simplest_first(mut contenders: Vec<Contender>) -> (Vec<ModelName>, String) {
+    contenders.sort_by(|a, b| a.constants.cmp(&b.constants).then(a.error().total_cmp(&b.error())));
+    let names: Vec<ModelName> = contenders.iter().map(|contender| contender.name).collect();
+    let reason = names.first().map_or_else(String::new, |simplest| {
+        format!(
+            "{simplest} is the simplest model; none is shown to be better: the errors of all are within the noise floor"
+        )
+    });
+    (names, reason)
+}
+
 /// How much above the lowest error an error must be, relative to that, to be worth more constants.
 const MARGIN: f64 = 0.1;
 
@@ -126,6 +138,14 @@ mod tests {
     fn contender(name: ModelName, constants: usize, error: f64, scatter: f64) -> Contender {
         let errors = (0..24).map(|i| error + scatter * (f64::from(i) * 2.4).sin()).collect();
         Contender { name, constants, errors }
+    }
+
+    #[test]
+    fn the_simplest_is_first_where_all_errors_are_noise() {
+        let all = vec![contender(ModelName::Mqssd, 10, 0.01, 0.0), contender(ModelName::Dam, 1, 0.04, 0.0)];
+        let (names, reason) = simplest_first(all);
+        assert_eq!(names, [ModelName::Dam, ModelName::Mqssd]);
+        assert!(reason.contains("none is shown to be better"), "{reason}");
     }
 
     #[test]
