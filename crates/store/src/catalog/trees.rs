@@ -38,8 +38,8 @@ pub(crate) struct NamedTree {
     pub operator: Option<Arc<TreeOperator>>,
     /// Whether it is to be written to no more.
     pub dropped: AtomicBool,
-    /// Commits that are writing to it. Its pages are not freed before there are none.
-    pub writers: AtomicU64,
+    /// Commits that are writing to it, under any name. Its pages are not freed before there are none.
+    pub writers: Arc<AtomicU64>,
 }
 
 /// See the module.
@@ -179,7 +179,7 @@ impl Trees {
         let (tree, operator) = open(&self.factory, &entry)?;
         let mut names = self.known.write().unwrap_or_else(PoisonError::into_inner);
         names.next = next;
-        names.insert(name, entry, tree, operator);
+        names.insert(name, entry, (tree, operator), Arc::default());
         Ok(())
     }
 
@@ -229,16 +229,16 @@ impl Trees {
     ///
     /// # Errors
     /// The pool's.
-    pub fn rename(&self, id: TreeId, new_name: &str) -> Result<Option<Arc<NamedTree>>, Error> {
-        let Some(known) = self.numbered(id) else { return Ok(None) };
+    pub fn rename(&self, id: TreeId, new_name: &str) -> Result<(), Error> {
+        let Some(known) = self.numbered(id) else { return Ok(()) };
         if self.named(new_name).is_some_and(|other| other.entry.id != id) {
-            return Ok(None);
+            return Ok(());
         }
         let is_old = |one: &Arc<NamedTree>| one.entry.id == id && one.name != new_name;
         let old_names: Vec<String> =
             self.all().iter().filter(|one| is_old(one)).map(|one| one.name.clone()).collect();
         if old_names.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
         let bytes = known.entry.encode();
         self.catalog.update(new_name.as_bytes(), &mut |_| Change::Put(&bytes))?;
@@ -252,8 +252,9 @@ impl Trees {
         }
         names.renamed.retain(|(_, known)| known.strong_count() > 0);
         // The same index: it may have in memory what is in no page.
-        names.insert(new_name, known.entry.clone(), known.tree.clone(), known.operator.clone());
-        Ok(Some(known))
+        let same = (known.tree.clone(), known.operator.clone());
+        names.insert(new_name, known.entry.clone(), same, Arc::clone(&known.writers));
+        Ok(())
     }
 
     /// All pages of a dropped tree but its root are free.
@@ -318,9 +319,14 @@ fn grave(id: TreeId) -> [u8; 5] {
 }
 
 impl Names {
-    fn insert(&mut self, name: &str, entry: Entry, tree: Tree, operator: Option<Arc<TreeOperator>>) {
-        let id = entry.id;
-        let (dropped, writers) = (AtomicBool::new(false), AtomicU64::new(0));
+    fn insert(
+        &mut self,
+        name: &str,
+        entry: Entry,
+        (tree, operator): (Tree, Option<Arc<TreeOperator>>),
+        writers: Arc<AtomicU64>,
+    ) {
+        let (id, dropped) = (entry.id, AtomicBool::new(false));
         if let Some(operator) = &operator {
             operator.set_tree(name);
         }
@@ -351,8 +357,8 @@ impl Names {
                 let name = String::from_utf8_lossy(name);
                 let entry = Entry::decode(&name, value)?;
                 self.next = self.next.max(entry.id.0 + 1);
-                let (tree, operator) = open(factory, &entry)?;
-                self.insert(&name, entry, tree, operator);
+                let opened = open(factory, &entry)?;
+                self.insert(&name, entry, opened, Arc::default());
             }
         }
         Ok(())

@@ -444,12 +444,7 @@ impl Core {
     pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<(), Error> {
         self.check_writable()?;
         check_name(new_name)?;
-        let before = self.engine.rename_tree(name, new_name)?;
-        // Closing does not know them any more.
-        while before.writers.load(Ordering::SeqCst) > 0 {
-            crate::task::yield_now();
-        }
-        Ok(())
+        self.engine.rename_tree(name, new_name)
     }
 
     pub fn drop_trees(&self, names: &[&str]) -> Result<(), Error> {

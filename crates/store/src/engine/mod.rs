@@ -24,7 +24,7 @@ use crate::sync::Arc;
 use std::collections::HashSet;
 
 use crate::Error;
-use crate::catalog::{Entry, NamedTree, Trees};
+use crate::catalog::{Entry, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::factory::Plan;
 use crate::index::{Operators, Tree, TreeId};
@@ -214,14 +214,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a tree another name, durably. It returns it as it was known before.
+    /// Gives a tree another name, durably.
     ///
     /// # Errors
     /// [`Error::NoTree`]; [`Error::Exists`] if there is one of the new name; [`Error::Full`];
     /// [`Error::Poisoned`].
-    pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<Arc<NamedTree>, Error> {
+    pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<(), Error> {
         let trees = &self.trees;
-        let mut before = None;
         let prepare = || {
             let known = trees.named(name).ok_or_else(|| Error::NoTree { name: name.into() })?;
             if trees.named(new_name).is_some() {
@@ -235,11 +234,10 @@ impl Engine {
             Ok((record, known.entry.id))
         };
         let rename = |id, at| {
-            before = trees.rename(id, new_name)?;
+            trees.rename(id, new_name)?;
             trees.note_change(at)
         };
-        self.parts.transactions.define(prepare, rename)?;
-        before.ok_or_else(|| Error::NoTree { name: name.into() })
+        self.parts.transactions.define(prepare, rename).map(drop)
     }
 
     /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for

@@ -157,7 +157,7 @@ impl Replay {
             }
             Operation::RenameTree { tree, name } => {
                 self.replayer.finish()?;
-                self.trees.rename(tree, &String::from_utf8_lossy(name)).map(drop)
+                self.trees.rename(tree, &String::from_utf8_lossy(name))
             }
         }
     }

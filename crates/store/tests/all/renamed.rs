@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use flashgrain::{Builder, Db, ErrorKind};
+use flashgrain::{Builder, CpuCosts, Db, ErrorKind, Simulated};
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 fn small(path: &Path) -> Builder {
     Db::builder().path(path).cache_bytes(8 << 20).workers(1).log_bytes(1 << 20)
@@ -69,4 +71,50 @@ fn names_that_are_taken_missing_or_none_are_refused() {
         assert_eq!(db.rename_tree(name, new_name).unwrap_err().kind(), kind, "{name} to {new_name}");
     }
     assert_eq!(db.tree("one").unwrap().get("key").unwrap().unwrap(), "1");
+}
+
+/// A commit has pages of its value before the log has its record. Under the old name it began, under the new
+/// one it is known.
+#[test]
+fn nothing_is_reclaimed_from_a_commit_whose_tree_gets_another_name() {
+    const ROUNDS: u32 = 60;
+    let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
+    let drive = Arc::new(SimDevice::new(&config, "sim:905p", 1).unwrap());
+    let builder = Db::builder().cache_bytes(1 << 20).workers(1).device(drive);
+    let costs = CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE };
+    let mut store = Simulated::create(builder, costs).unwrap();
+    store.run(|db| db.tree("0").unwrap());
+    let writer = |task: u32| {
+        move |db: &Db| {
+            let mut keys = Vec::new();
+            for round in 0..ROUNDS {
+                let Some(tree) = db.tree_names().first().and_then(|name| db.existing_tree(name).ok()) else {
+                    continue;
+                };
+                let key = (round * 10 + task).to_be_bytes();
+                if tree.insert(key, vec![task as u8; 20_000]).is_ok() {
+                    keys.push(key);
+                }
+            }
+            keys
+        }
+    };
+    let writers: Vec<_> = (0..4).map(|task| store.spawn(writer(task))).collect();
+    let renames = store.spawn(|db| {
+        for number in 0..ROUNDS {
+            db.rename_tree(&number.to_string(), &(number + 1).to_string()).unwrap();
+            db.reclaim().unwrap();
+        }
+    });
+    store.run_until_idle();
+    renames.join().unwrap();
+    let keys: Vec<_> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+    assert!(keys.len() > 20, "{} values", keys.len());
+    store.run(move |db| {
+        let tree = db.existing_tree(&ROUNDS.to_string()).unwrap();
+        for key in keys {
+            assert_eq!(tree.get(key).unwrap().unwrap().len(), 20_000, "{key:?}");
+        }
+        db.check().unwrap();
+    });
 }
