@@ -57,7 +57,8 @@ impl Index for BeTree {
     }
 
     fn stage<'a>(&'a self, writes: &[Written<'_>]) -> Option<Box<dyn Staged + 'a>> {
-        let memtables = StagedMemtables::of(writes, &self.shared.pool, self.shape.memtable_bytes)?;
+        let bytes = (self.shape.memtable_bytes, self.shape.record_bytes_max());
+        let memtables = StagedMemtables::of(writes, &self.shared.pool, bytes)?;
         Some(Box::new(StagedWrites { tree: self, memtables, count: writes.len() }))
     }
 

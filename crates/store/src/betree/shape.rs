@@ -22,7 +22,7 @@ use super::options::Decided;
 use super::part::{SLOTS, Summary};
 use super::tree::LEVEL_MIN;
 use crate::Error;
-use crate::buffered::Room;
+use crate::buffered::{Memtable, Room};
 use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
 
 /// A new tree's parts take at most this part of the cache, and those of any tree this one: a flush needs
@@ -75,7 +75,9 @@ impl Shape {
             part_class: part_class.clamp(basement_class, CLASSES - 1),
             fanout: decided.fanout,
             basements: (decided.node_bytes / basement_bytes).clamp(2, u32::MAX.into()) as u32,
-            memtable_bytes: decided.memtable_bytes_in(room),
+            memtable_bytes: decided
+                .memtable_bytes_in(room)
+                .max(Memtable::bytes_min(record_bytes_max(basement_bytes))),
             class_max: (room.unit_bytes / PAGE_BYTES_MIN).max(1).ilog2().min(CLASSES as u32 - 1) as usize,
         }
     }
@@ -117,6 +119,11 @@ impl Shape {
     pub fn value_bytes_max(&self) -> usize {
         // A page with two of the longest records has room for its header.
         (self.basement_bytes() / 4).min(self.part_bytes() / PART_PER_KEY_MIN) as usize - 64
+    }
+
+    /// Bytes of the longest key and value together, also in the log of an earlier version.
+    pub fn record_bytes_max(&self) -> u64 {
+        record_bytes_max(self.basement_bytes())
     }
 
     /// Bytes of the longest pivot, or of a longer bound of a range.
@@ -172,4 +179,8 @@ impl Shape {
     pub fn is_too_light(&self, level: u16, weight: u32) -> bool {
         f64::from(weight) < self.weight(level) * (1.0 - self.tolerance())
     }
+}
+
+fn record_bytes_max(basement_bytes: u64) -> u64 {
+    basement_bytes / 2
 }

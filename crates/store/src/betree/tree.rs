@@ -174,7 +174,7 @@ impl BeTree {
 
     /// Freezes a full memtable, unless somebody else has.
     fn replace(&self, full: &Arc<Memtable>) {
-        let next = Memtable::new(&self.shared.pool, self.shape.memtable_bytes);
+        let next = Memtable::new(&self.shared.pool, self.shape.memtable_bytes, self.shape.record_bytes_max());
         self.memtables_mut().freeze_full(full, next);
         self.update_claim();
     }

@@ -27,7 +27,7 @@ use super::live_ranges::LiveRanges;
 use super::ranges::{RangeTombstones, Removals, Removed, hidden_by};
 use super::retention::Retention;
 use super::versions::KeyVersions;
-use crate::class::class_bytes;
+use crate::class::{CLASSES, class_bytes};
 use crate::hash::mix;
 use crate::index::{Direction, Version};
 use crate::log::{LogRecord, Lsn, Timestamp};
@@ -69,6 +69,9 @@ const WORD_BYTES: u32 = 4;
 const FRAMES_MIN: u64 = 4;
 const CLASS_MIN: usize = 0;
 const CLASS_MAX: usize = 5;
+
+/// The first word of the first frame is taken, so that the longest record may have to go into the second.
+const FRAMES_OF_RECORD_MIN: u64 = 2;
 
 /// Memory for nodes.
 enum Frame {
@@ -199,12 +202,25 @@ impl Memtable {
         }
     }
 
-    /// An empty one of at most so many bytes. What the pool cannot lend at once is taken from elsewhere: a
+    /// The fewest bytes that one may have which takes records with so many bytes of key and value.
+    pub fn bytes_min(record_bytes: u64) -> u64 {
+        FRAMES_OF_RECORD_MIN * class_bytes(Self::class_of(record_bytes))
+    }
+
+    /// Frames that have room for the longest record.
+    fn class_of(record_bytes: u64) -> usize {
+        let bytes = u64::from(LINKS + (LEVELS as u32 + 2) * WORD_BYTES) + record_bytes;
+        (CLASS_MIN..CLASSES).find(|class| class_bytes(*class) >= bytes).unwrap_or(CLASSES - 1)
+    }
+
+    /// An empty one of so many bytes. It takes any record with at most `record_bytes` of key and value, as no
+    /// later memtable would be another. What the pool cannot lend at once is taken from elsewhere: a
     /// commit that is logged has to be applied. All memtables together have no more than the log, which keeps
     /// what is not in tables.
-    pub fn new(pool: &Arc<Pool>, bytes: u64) -> Self {
+    pub fn new(pool: &Arc<Pool>, bytes: u64, record_bytes: u64) -> Self {
+        let bytes = bytes.max(Self::bytes_min(record_bytes));
         let class = (CLASS_MIN..=CLASS_MAX).rev().find(|class| class_bytes(*class) * FRAMES_MIN <= bytes);
-        let class = class.unwrap_or(CLASS_MIN);
+        let class = class.unwrap_or(CLASS_MIN).max(Self::class_of(record_bytes));
         let own = || Frame::Own(OwnPage::new(class_bytes(class) as u32));
         let frame = |_| pool.try_lend(class).map_or_else(own, Frame::Lent);
         Self {
@@ -625,7 +641,7 @@ mod tests {
     }
 
     fn empty(bytes: u64) -> Memtable {
-        Memtable::new(&pool_over(&Arc::default(), 4 << 20), bytes)
+        Memtable::new(&pool_over(&Arc::default(), 4 << 20), bytes, 64)
     }
 
     fn put(table: &Memtable, key: &[u8], timestamp: u64) -> Result<(), Full> {
@@ -655,6 +671,30 @@ mod tests {
 
     fn timestamps(found: &[(Vec<u8>, Reverse<u64>)]) -> Vec<u64> {
         found.iter().map(|(_, timestamp)| timestamp.0).collect()
+    }
+
+    #[test]
+    fn the_smallest_memtable_takes_the_longest_record() {
+        let pool = pool_over(&Arc::default(), 4 << 20);
+        for (key_bytes, value_bytes) in [
+            (1, 0),
+            (1024, 960),
+            (1024, 3000),
+            (2048, 1984),
+            (8192, 8128),
+            (16_384, 16_320),
+            (65_535, 65_472),
+        ] {
+            let record_bytes = (key_bytes + value_bytes) as u64;
+            let (key, value) = (vec![b'k'; key_bytes], vec![b'v'; value_bytes]);
+            // With any number of links.
+            for at in 1..200 {
+                let table = Memtable::new(&pool, 1, record_bytes);
+                let put = table.put(&key, Version::put(Timestamp(at)), &value, record(at), None);
+                assert_eq!(put, Ok(()), "{key_bytes}, {value_bytes}, {at}");
+                assert!(table.bytes() <= Memtable::bytes_min(record_bytes));
+            }
+        }
     }
 
     #[test]

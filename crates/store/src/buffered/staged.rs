@@ -26,17 +26,21 @@ const NONE: LogRecord = LogRecord { start: Lsn(u64::MAX), timestamp: Timestamp(u
 pub(crate) struct StagedMemtables(Vec<Memtable>);
 
 impl StagedMemtables {
-    /// The versions of these writes, in memtables of at most so many bytes; `None` if they are few.
-    pub fn of(writes: &[Written<'_>], pool: &Arc<Pool>, memtable_bytes: u64) -> Option<Self> {
+    /// The versions of these writes, in memtables of so many bytes; `None` if they are few.
+    pub fn of(
+        writes: &[Written<'_>],
+        pool: &Arc<Pool>,
+        (memtable_bytes, record_bytes): (u64, u64),
+    ) -> Option<Self> {
         if writes.len() < WRITES_MIN {
             return None;
         }
-        let mut all = vec![Memtable::new(pool, memtable_bytes)];
+        let mut all = vec![Memtable::new(pool, memtable_bytes, record_bytes)];
         for (number, written) in writes.iter().enumerate() {
             let (version, value) = written.write.version(Timestamp(0));
             let put = |table: &Memtable| table.put(written.key, version, value, NONE, None).is_ok();
             if !all.last().is_some_and(put) {
-                all.push(Memtable::new(pool, memtable_bytes));
+                all.push(Memtable::new(pool, memtable_bytes, record_bytes));
                 // What no memtable has room for is applied as it always was, and fails as that does.
                 all.last().is_some_and(put).then_some(())?;
             }

@@ -10,7 +10,7 @@ use super::cursor::RunCursor;
 use super::levels::Target;
 use super::merge::Output;
 use super::scan::LsmScan;
-use super::table::{KEY_DIVISOR, Table};
+use super::table::{KEY_DIVISOR, Table, VALUE_DIVISOR};
 use super::table_cursor::Reading;
 use super::tree::Lsm;
 use crate::Error;
@@ -73,7 +73,8 @@ impl Index for Lsm {
     }
 
     fn stage<'a>(&'a self, writes: &[Written<'_>]) -> Option<Box<dyn Staged + 'a>> {
-        let memtables = StagedMemtables::of(writes, &self.shared.pool, self.options.memtable_bytes)?;
+        let bytes = (self.options.memtable_bytes, self.options.record_bytes_max());
+        let memtables = StagedMemtables::of(writes, &self.shared.pool, bytes)?;
         Some(Box::new(StagedWrites { tree: self, memtables, count: writes.len() }))
     }
 
@@ -121,7 +122,8 @@ impl Index for Lsm {
 
     fn limits(&self) -> Limits {
         let block_bytes = self.options.block_bytes();
-        Limits { key_bytes: block_bytes / KEY_DIVISOR, value_bytes: block_bytes / 4, node_bytes: block_bytes }
+        let (key_bytes, value_bytes) = (block_bytes / KEY_DIVISOR, block_bytes / VALUE_DIVISOR);
+        Limits { key_bytes, value_bytes, node_bytes: block_bytes }
     }
 
     fn dirtied_bytes(&self) -> u64 {

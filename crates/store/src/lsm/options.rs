@@ -9,9 +9,9 @@ use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmWorkload};
 
 use super::compression::LsmCompression;
 use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
-use super::table::TableOptions;
+use super::table::{KEY_DIVISOR, TableOptions, VALUE_DIVISOR};
 use super::throttling::{Controller, LsmThrottling};
-use crate::buffered::Room;
+use crate::buffered::{Memtable, Room};
 use crate::{Error, varint};
 
 /// A memtable has at most this part of a small device: a merge of level 0 needs room for itself beside
@@ -418,6 +418,10 @@ impl Decided {
     }
 }
 
+fn record_bytes_max(block_bytes: usize) -> u64 {
+    (block_bytes / KEY_DIVISOR + block_bytes / VALUE_DIVISOR) as u64
+}
+
 /// Bytes of a memtable, as many as whole segments have: what is left of the last segment of a table is lost.
 fn memtable_bytes(room: Room) -> u64 {
     let most_bytes = MEMTABLE_BYTES_MAX.min(room.device_bytes / DEVICE_DIVISOR);
@@ -466,6 +470,11 @@ impl Options {
         self.table.block_bytes
     }
 
+    /// Bytes of the longest key and value together.
+    pub fn record_bytes_max(&self) -> u64 {
+        record_bytes_max(self.block_bytes())
+    }
+
     /// How the tables of a level are made.
     pub fn table_of(&self, level: usize, is_last: bool) -> TableOptions {
         let compression = match (level, is_last) {
@@ -487,7 +496,8 @@ impl Options {
             memtable_bytes: match decided.policy.memtable_bytes {
                 0 => memtable_bytes(room),
                 bytes => bytes.min(most_bytes),
-            },
+            }
+            .max(Memtable::bytes_min(record_bytes_max(block_bytes))),
             ..decided.policy
         };
         Self {

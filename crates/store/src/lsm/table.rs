@@ -51,6 +51,8 @@ const END_BYTES: usize = 128;
 
 /// A key has at most this part of a block.
 pub(super) const KEY_DIVISOR: usize = 4;
+/// A value, too.
+pub(super) const VALUE_DIVISOR: usize = 4;
 
 /// At most this part of a block is left empty at its end.
 const PADDING_DIVISOR: u64 = 16;

@@ -371,7 +371,8 @@ impl Lsm {
 
     /// Freezes a full memtable, unless somebody else has.
     pub(super) fn replace(&self, full: &Arc<Memtable>) {
-        let next = Memtable::new(&self.shared.pool, self.next_memtable_bytes());
+        let next =
+            Memtable::new(&self.shared.pool, self.next_memtable_bytes(), self.options.record_bytes_max());
         self.parts_mut().memtables.freeze_full(full, next);
         self.update_claim();
     }

@@ -133,3 +133,33 @@ fn records_are_loaded_beside_commits() {
     assert_same(&db.existing_tree("t").unwrap(), &model);
     db.check().unwrap();
 }
+
+/// However small the memtables are, and in whichever opening, they take the longest records.
+#[test]
+fn the_longest_records_fit_into_the_smallest_memtables() {
+    let folder = folder();
+    let be_tree = BeTreeOptions::new().node_bytes(1 << 20).fanout(2).memtable_bytes(64 << 10);
+    let options = TreeOptions::new().kind(IndexKind::BeTree).node_bytes(64 << 10).be_tree(be_tree);
+    let record = |tree: &Tree, number: u8| {
+        let key = vec![number; tree.key_bytes_max()];
+        (key, vec![number; 16_000])
+    };
+    let db = on(&folder, 16 << 20).create().unwrap();
+    let tree = db.tree_with("records", &options).unwrap();
+    assert_eq!(tree.key_bytes_max(), 16 << 10);
+    for number in 0..20 {
+        let (key, value) = record(&tree, number);
+        tree.insert(key, value).unwrap();
+    }
+    drop(tree);
+    db.close().unwrap();
+    let db = on(&folder, 8 << 20).open().unwrap();
+    let tree = db.existing_tree("records").unwrap();
+    for number in 0..20 {
+        let (key, value) = record(&tree, number);
+        assert_eq!(tree.get(&key).unwrap().unwrap(), value);
+        tree.insert(key, value).unwrap();
+    }
+    drop(tree);
+    db.close().unwrap();
+}
