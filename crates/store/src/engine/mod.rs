@@ -24,6 +24,7 @@ use crate::sync::Arc;
 use std::collections::HashSet;
 
 use crate::Error;
+use crate::buffered::Turns;
 use crate::catalog::{Entry, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::factory::Plan;
@@ -57,6 +58,8 @@ pub(crate) struct Engine {
     checkpointer: Checkpointer,
     recovery: Recovery,
     overflow_values: Arc<OverflowValues>,
+    /// Writers of overflow values for which there is no room yet: one at a time waits for it.
+    overflow_turns: Turns,
     /// Whether dropped trees are being freed.
     sweeping: Arc<SingleFlight>,
     /// Kept so that upkeep goes on.
@@ -132,7 +135,14 @@ impl Engine {
         bytes: u64,
         mut act: impl FnMut() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let _wanted = self.parts.segments.upkeep.want(bytes);
+        let upkeep = &self.parts.segments.upkeep;
+        let (mut _wanted, mut _turn) = (upkeep.want(bytes), None);
+        if !self.transactions().has_room_for_overflow() {
+            // Writers that together reserve more than there is would all keep each other from beginning.
+            drop(_wanted);
+            _turn = Some(self.overflow_turns.take());
+            _wanted = upkeep.want(bytes);
+        }
         let mut tries = 1;
         loop {
             self.transactions().admit_overflow()?;

@@ -9,7 +9,7 @@ use super::upkeep::connect;
 use super::{Engine, OverflowValues};
 use crate::Error;
 use crate::btree::NodeDivision;
-use crate::buffered::{Room, Shared};
+use crate::buffered::{Room, Shared, Turns};
 use crate::catalog::{CATALOG_CLASS, Trees};
 use crate::checkpoint::{Base, CheckpointState, Checkpointer, Parts, Shape, Superblock, label, load, slots};
 use crate::epoch::Epoch;
@@ -370,6 +370,7 @@ impl Engine {
             checkpointer,
             recovery,
             overflow_values,
+            overflow_turns: Turns::default(),
             sweeping,
             _pages: pages,
         })

@@ -235,6 +235,11 @@ impl Transactions {
         self.throttle.before_refusing(Box::new(move || indexes.make_room()));
     }
 
+    /// Whether there is room by now for the overflow values that the segments have been told of.
+    pub fn has_room_for_overflow(&self) -> bool {
+        self.throttle.has_room_for_overflow()
+    }
+
     /// Waits until there is room for the overflow values that the segments have been told of.
     ///
     /// # Errors

@@ -280,6 +280,12 @@ impl Throttle {
         self.look(1, What::IsOverflow, poison)
     }
 
+    /// Whether [`Throttle::admit_overflow`] need not wait.
+    pub fn has_room_for_overflow(&self) -> bool {
+        let Some((_, gauges)) = self.gauges.get() else { return true };
+        gauges(self.charged_bytes.load(Ordering::Relaxed)).space_for_overflow == Space::Enough
+    }
+
     #[cold]
     fn look(&self, operations: usize, what: What, poison: &Poison) -> Result<(), Error> {
         let Some((devices, gauges)) = self.gauges.get() else { return Ok(()) };

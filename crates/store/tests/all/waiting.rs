@@ -94,3 +94,22 @@ fn what_is_acknowledged_while_a_store_is_being_closed_is_there_afterwards() {
         });
     }
 }
+
+/// Each of them reserves whole segments for a value of its own: together more than there are, alone a few.
+#[test]
+fn writers_of_long_values_for_whom_there_is_no_room_at_once_get_it_one_after_another() {
+    const WRITERS: u8 = 250;
+    let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
+    let drive = SimDevice::new(&config, "sim:905p", 1).unwrap();
+    let store = Db::builder().cache_bytes(1 << 20).workers(2).device(Arc::new(drive));
+    let mut simulated =
+        Simulated::create(store, CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE }).unwrap();
+    simulated.run(|db| db.tree("t").map(drop)).unwrap();
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| simulated.spawn(move |db| db.tree("t")?.insert([writer], [7; 9000])))
+        .collect();
+    simulated.run_until_idle();
+    for (number, writer) in writers.into_iter().enumerate() {
+        writer.join().unwrap().unwrap_or_else(|error| panic!("writer {number}: {error}"));
+    }
+}
