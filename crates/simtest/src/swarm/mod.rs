@@ -9,7 +9,7 @@
 //! each life everything is read in several ways and compared with the [history](crate::world::History) of the
 //! commits, the store is checked, pages are counted, and the store is opened again with other options.
 //!
-//! Who may change what: a [`Slot`](slots::Slot), the task that holds its definition; all other state of a run
+//! Who may change what: a `Slot`, the task that holds its definition; all other state of a run
 //! belongs to the run.
 
 mod draw;
