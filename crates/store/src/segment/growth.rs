@@ -7,6 +7,7 @@ use flashgrain_device::{ErrorKind as DeviceErrorKind, Nanos};
 use super::Dirty;
 use super::changes::Changes;
 use super::space::Space;
+use crate::Error;
 use crate::io_context::{self, Devices, Role};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -128,6 +129,16 @@ impl Growth {
         (!self.is_changing.swap(true, Ordering::AcqRel)).then(|| Changing(self))
     }
 
+    /// As [`Growth::begin_change`], after those who change it at present.
+    fn wait_to_change(&self) -> Result<Changing<'_>, Error> {
+        let mut changing = None;
+        self.changes.wait_until(|| {
+            changing = self.begin_change();
+            Ok(changing.is_some())
+        })?;
+        changing.ok_or(Error::Closed)
+    }
+
     /// Has the device grown if it is filling up and may grow. It returns whether it is growing.
     pub(super) fn begin_if_full(self: &Arc<Self>, dirty_bytes: u64) -> bool {
         self.is_fuller_than(GROWN_BEFORE_PERCENT, dirty_bytes) && self.begin_ahead()
@@ -219,11 +230,15 @@ impl Growth {
     }
 
     /// Has the device grown by segments side by side of so many bytes, for the log, and returns their bytes.
+    /// It waits for growth that is under way: a refusal means that there is no room.
     pub(super) fn grow_for_log(&self, bytes: u64) -> Option<Range<u64>> {
-        if !self.may_grow() || !self.may_try() {
+        if !self.may_grow() {
             return None;
         }
-        let changing = self.begin_change()?;
+        let changing = self.wait_to_change().ok()?;
+        if !self.may_try() {
+            return None;
+        }
         let device = self.devices.device(Role::Data);
         let target = self.space.device_bytes_for_log(bytes).max(device.capacity_bytes());
         let grown = target <= self.limit_bytes() && device.grow(target).is_ok();

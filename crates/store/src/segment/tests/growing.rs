@@ -74,3 +74,24 @@ fn a_store_grows_when_a_disk_that_was_full_has_room_again() {
     }
     assert!(model.segments.usage().segments > SEGMENTS, "{:?}", model.segments.usage());
 }
+
+/// A log that is refused room several times in a row is told that the store is full.
+#[test]
+fn the_log_gets_room_after_growth_that_is_under_way() {
+    let layout =
+        Layout { unit_bytes: 16 << 10, segment_bytes: SEGMENT_BYTES, ..layout(Placement::OutOfPlace) };
+    let capacity_bytes = layout.segments_start_bytes + SEGMENTS * SEGMENT_BYTES;
+    let devices =
+        Devices::new(Arc::new(MemoryDevice::new(capacity_bytes, 8 * capacity_bytes).unwrap()), None);
+    let harness = Harness::new(&devices, 1);
+    let mut world = World { sim: None, devices, harness };
+    let model = Model::new(&world, &layout, Durable::default());
+    model.segments.growth.set(8 * capacity_bytes, SEGMENTS);
+    let own = Arc::clone(&model);
+    world.harness.run(move || {
+        assert!(own.segments.growth.begin());
+        let place = own.segments.log_room.take(3 * capacity_bytes).unwrap();
+        assert!(place.bytes >= 3 * capacity_bytes, "{place:?}");
+    });
+    assert!(model.segments.usage().segments > 4 * SEGMENTS, "{:?}", model.segments.usage());
+}
