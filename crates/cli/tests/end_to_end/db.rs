@@ -160,8 +160,18 @@ fn damage_is_found_and_named() {
         db(&folder, &format!("put store key{key} {}", "value".repeat(100)));
     }
     flip_where(&folder.path().join("store/data.flashgrain"), b"valuevalue");
+    db(&folder, "put store a b --tree other");
     let mut check = command(&folder, "check store");
     fails(&mut check, 1, &["is damaged: expected", "byte"]);
+    let listed = String::from_utf8(check.output().unwrap().stdout).unwrap();
+    assert!(
+        listed.contains("damaged  default: ") && listed.contains("sound    other, 1 records"),
+        "{listed}"
+    );
+    let mut copy = command(&folder, "backup store copy");
+    fails(&mut copy, 1, &["is damaged: expected"]);
+    db(&folder, "backup store copy --tree other");
+    db(&folder, "check copy");
 }
 
 /// Flips a bit in every 4 KiB of a file in which `text` stands.

@@ -81,9 +81,20 @@ impl Core {
     /// Copies what is committed now to a new store, which is closed then.
     ///
     /// # Errors
-    /// As [`Db::backup`](super::Db::backup).
-    pub(super) fn backup(self: &Arc<Self>, target: Builder) -> Result<Backup, Error> {
-        let (at, trees) = self.all_trees()?;
+    /// As [`Db::backup_trees`](super::Db::backup_trees).
+    pub(super) fn backup(
+        self: &Arc<Self>,
+        target: Builder,
+        only: Option<&[&Arc<NamedTree>]>,
+    ) -> Result<Backup, Error> {
+        let (at, mut trees) = self.all_trees()?;
+        if let Some(only) = only {
+            let is_same = |one: &NamedTree, other: &NamedTree| one.entry.id == other.entry.id;
+            if let Some(gone) = only.iter().find(|own| !trees.iter().any(|tree| is_same(tree, own))) {
+                return Err(Error::TreeDropped { tree: gone.name.clone() });
+            }
+            trees.retain(|tree| only.iter().any(|own| is_same(tree, own)));
+        }
         let target = Target::create(target.node_bytes_if_none(self.layout().node_bytes), self)?;
         let mut sum = Backup::default();
         if let Some(db) = &target.db {

@@ -484,7 +484,30 @@ impl Db {
     /// # }
     /// ```
     pub fn backup(&self, target: Builder) -> Result<Backup, Error> {
-        self.core.backup(target)
+        self.core.backup(target, None)
+    }
+
+    /// As [`Db::backup`], of these trees alone: what is left of a store with a tree that cannot be read.
+    ///
+    /// # Errors
+    /// As [`Db::backup`]; [`Error::OtherStore`], [`Error::OtherOpening`] or [`Error::TreeDropped`] if one is not a
+    /// tree of this store.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # use flashgrain::Db;
+    /// let db = Db::in_memory(64 << 20)?;
+    /// let (fruit, letters) = (db.tree("fruit")?, db.tree("letters")?);
+    /// let path = folder.path().join("copy");
+    /// db.backup_trees(&[&fruit], Db::builder().path(&path).cache_bytes(8 << 20))?;
+    /// assert_eq!(Db::open(&path)?.tree_names(), ["fruit"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup_trees(&self, trees: &[&Tree], target: Builder) -> Result<Backup, Error> {
+        let named = trees.iter().map(|tree| self.core.named_tree(tree)).collect::<Result<Vec<_>, _>>()?;
+        self.core.backup(target, Some(&named))
     }
 
     /// The time on the store's device: virtual on a simulated one. For benchmarks.

@@ -121,7 +121,12 @@ fn a_store_opens_whose_log_cannot_be_replayed_into_one_tree() {
         assert_eq!(bad.check().unwrap_err().kind(), ErrorKind::TreeFailed);
         others_are_whole(&db, RECORDS + 1);
         db.checkpoint().unwrap();
-        drop(bad);
+        let others = ["btree", "be-tree", "lsm"].map(|name| db.existing_tree(name).unwrap());
+        let target = self::folder();
+        assert_eq!(db.backup(on(&target)).unwrap_err().kind(), ErrorKind::TreeFailed);
+        db.backup_trees(&others.each_ref(), on(&target)).unwrap();
+        others_are_whole(&on(&target).open().unwrap(), RECORDS + 1);
+        drop((bad, others));
         db.close().unwrap();
         // The log still has what the tree lacks.
         let db = on(&copy).open().unwrap();

@@ -29,6 +29,9 @@ pub struct BackupArguments {
     /// Allow overwriting this block device. Its contents are lost. Repeat it for each.
     #[arg(long, value_name = "PATH")]
     destroy_contents_of: Vec<PathBuf>,
+    /// Copy this tree alone. Repeat it for each: where one tree is damaged, the others can be copied.
+    #[arg(long, value_name = "NAME")]
+    tree: Vec<String>,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -45,7 +48,7 @@ pub fn backup(arguments: &BackupArguments, context: &Context) -> anyhow::Result<
         arguments.target.0.iter().fold(Db::builder(), Builder::path).cache_bytes(arguments.store.cache);
     let target = arguments.target_log.iter().flat_map(|log| &log.0).fold(target, Builder::log_path);
     let target = arguments.destroy_contents_of.iter().fold(target, Builder::destroy_contents_of);
-    let copied = copy(&db, target, &context.interrupt)?;
+    let copied = copy(&db, &arguments.tree, target, &context.interrupt)?;
     if arguments.json {
         return print_json(&copied);
     }
@@ -58,13 +61,17 @@ pub fn backup(arguments: &BackupArguments, context: &Context) -> anyhow::Result<
     ))?)
 }
 
-/// Copies the store unless the user wants an end: closing the source then ends it, and the partial copy is
-/// removed.
-fn copy(db: &Db, target: Builder, interrupt: &Interrupt) -> anyhow::Result<Backup> {
+/// Copies the store, or the trees that are named, unless the user wants an end: closing the source then ends
+/// it, and the partial copy is removed.
+fn copy(db: &Db, names: &[String], target: Builder, interrupt: &Interrupt) -> anyhow::Result<Backup> {
+    let named = names.iter().map(|name| db.existing_tree(name)).collect::<Result<Vec<_>, _>>()?;
     let done = AtomicBool::new(false);
     let copied = std::thread::scope(|scope| {
         let copier = std::thread::Builder::new().spawn_scoped(scope, || {
-            let copied = db.backup(target);
+            let copied = match named.is_empty() {
+                true => db.backup(target),
+                false => db.backup_trees(&named.iter().collect::<Vec<_>>(), target),
+            };
             done.store(true, Ordering::Release);
             copied
         })?;

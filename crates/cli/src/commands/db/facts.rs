@@ -58,7 +58,10 @@ fn operations_text(operations: TreeOperations) -> String {
 }
 
 pub fn check(db: &Db, reclaim: bool, as_json: bool) -> anyhow::Result<()> {
-    let check = db.check()?;
+    let check = match db.check() {
+        Ok(check) => check,
+        Err(first) => return damage(db, first, as_json),
+    };
     let reclaimed = if reclaim { db.reclaim()?.unwrap_or(0) } else { 0 };
     if as_json {
         let mut all = serde_json::to_value(&check)?;
@@ -85,6 +88,29 @@ pub fn check(db: &Db, reclaim: bool, as_json: bool) -> anyhow::Result<()> {
         text += &format!("; freed {} pages that a crash had left behind", count(reclaimed));
     }
     Ok(print(&(text + "\n"))?)
+}
+
+/// Which trees are sound, and what is wrong with the others. It fails with the first damage.
+fn damage(db: &Db, first: flashgrain::Error, as_json: bool) -> anyhow::Result<()> {
+    let looked = |name: String| {
+        let checked = db.existing_tree(&name).and_then(|tree| tree.check());
+        (name, checked.map_err(|error| error.to_string()))
+    };
+    let trees: Vec<_> = db.tree_names().into_iter().map(looked).collect();
+    if as_json {
+        let row = |(name, checked): &(String, Result<_, String>)| match checked {
+            Ok(check) => json!({ "name": name, "check": check }),
+            Err(damage) => json!({ "name": name, "damage": damage }),
+        };
+        print_json(&json!({ "trees": trees.iter().map(row).collect::<Vec<_>>() }))?;
+    } else {
+        let line = |(name, checked): &(String, Result<flashgrain::Check, String>)| match checked {
+            Ok(check) => format!("sound    {name}, {} records\n", unit::count(check.records as f64)),
+            Err(damage) => format!("damaged  {name}: {damage}\n"),
+        };
+        print(&trees.iter().map(line).collect::<String>())?;
+    }
+    Err(first.into())
 }
 
 pub fn stats(db: &Db, as_json: bool) -> anyhow::Result<()> {
