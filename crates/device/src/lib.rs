@@ -50,6 +50,6 @@ pub use memory_device::MemoryDevice;
 pub use overlay::OverlayDevice;
 pub use process::interrupt_process;
 pub use scheduling::{ProcessorTicks, ThreadTimes};
-pub use space::free_bytes;
+pub use space::{free_bytes, total_bytes};
 pub use stripe::{Segment, StripeSet};
 pub use thread::pin_thread;

@@ -15,6 +15,22 @@ const MARGIN_DIVISOR: u64 = 16;
 /// # Errors
 /// [`Error::Os`] if there is no such directory.
 pub fn free_bytes(directory: &Path) -> Result<u64, Error> {
+    let answer = counts_of(directory)?;
+    Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+}
+
+/// Bytes for files, used or free, of the file system that holds `directory`.
+///
+/// # Errors
+/// As [`free_bytes`].
+pub fn total_bytes(directory: &Path) -> Result<u64, Error> {
+    let answer = counts_of(directory)?;
+    // Blocks kept for the superuser are free, but not available to files.
+    let kept_blocks = answer.f_bfree.saturating_sub(answer.f_bavail);
+    Ok(answer.f_blocks.saturating_sub(kept_blocks).saturating_mul(answer.f_frsize))
+}
+
+fn counts_of(directory: &Path) -> Result<libc::statvfs, Error> {
     let os = |source| Error::Os { doing: format!("look at {}", directory.display()), source };
     let path = CString::new(directory.as_os_str().as_bytes()).map_err(|error| os(error.into()))?;
     // SAFETY: all-zero bytes are a valid `statvfs`.
@@ -23,7 +39,7 @@ pub fn free_bytes(directory: &Path) -> Result<u64, Error> {
     if unsafe { libc::statvfs(path.as_ptr(), &raw mut answer) } != 0 {
         return Err(os(io::Error::last_os_error()));
     }
-    Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+    Ok(answer)
 }
 
 /// Refuses a scratch file of `bytes` that would (nearly) fill the file system, before anything is written.
@@ -52,7 +68,8 @@ mod tests {
     #[test]
     fn a_file_system_has_room_for_a_little_and_not_for_everything() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(free_bytes(directory.path()).unwrap() > 0);
+        let free = free_bytes(directory.path()).unwrap();
+        assert!(free > 0 && total_bytes(directory.path()).unwrap() >= free);
         assert!(check_room(directory.path(), 4096).is_ok());
         let refused = check_room(directory.path(), 1 << 60).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::NoSpace);

@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub dirty_bytes_max: Option<u64>,
     /// The most that the store's device grows to; no limit if not given.
     pub size_bytes_max: Option<u64>,
+    /// Bytes of the file system of a store in files, if it is known; sizes follow from it.
+    pub room_bytes: Option<u64>,
     /// The smallest cache that is not refused.
     pub cache_bytes_min: u64,
     /// Segments that a growing store has at first.
@@ -102,6 +104,7 @@ impl Default for Options {
             recovery_log_bytes: 128 << 20,
             dirty_bytes_max: None,
             size_bytes_max: None,
+            room_bytes: None,
             cache_bytes_min: CACHE_BYTES_MIN,
             growth_segments: GROWTH_SEGMENTS,
             step_retries: 0,

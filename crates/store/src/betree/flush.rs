@@ -176,7 +176,7 @@ impl BeTree {
             return Err(Error::Closed);
         }
         // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
-        self.shared.segments.upkeep.wait_to_change(self.flush_bytes())
+        self.shared.segments.upkeep.wait_to_change(self.flush_room_bytes())
     }
 
     /// The level of the root's page.
@@ -380,7 +380,8 @@ impl BeTree {
 
     /// Children in which room is made side by side: each has memory for its leaf's pages.
     pub(super) fn children_at_once(&self) -> usize {
-        let budget_bytes = self.shared.pool.pages.budget_bytes();
+        // The dirty pages of flushes take room from records: on a small device fewer run at a time.
+        let budget_bytes = self.shared.pool.pages.budget_bytes().min(self.shared.room.device_bytes / 4);
         (budget_bytes / CACHE_DIVISOR / self.child_flush_bytes()).clamp(1, CHILDREN_AT_ONCE) as usize
     }
 

@@ -176,6 +176,10 @@ impl Index for BeTree {
         self.flush(&turn)
     }
 
+    fn in_memory_bytes(&self) -> u64 {
+        self.memtables().used_bytes()
+    }
+
     fn debt(&self) -> f64 {
         // A tree that takes no writes slows no others down.
         if self.trouble.is_there() { 0.0 } else { self.memtables().debt() }

@@ -140,17 +140,30 @@ impl BeTree {
             dead: Dead::default(),
             claim: shared.segments.owned.claim(),
         });
-        tree.shared.flush_room.raise(tree.flush_bytes());
+        tree.update_claim();
         Ok(tree)
     }
 
-    /// Claims the room that flushes need, now that memtables have changed.
+    /// Reserves the room that flushes need, now that memtables have changed.
     pub(super) fn update_claim(&self) {
         self.claim.set(|| {
             if self.is_cleared.load(Ordering::SeqCst) {
                 return 0;
             }
-            self.memtables().filled() * self.shape.memtable_bytes
+            let memtables = self.memtables();
+            let reserved = memtables.reserve(self.shape.memtable_bytes);
+            match self.shared.segments.owned.may_grow() {
+                true => reserved.iter().sum(),
+                // Removals fill them, and are not refused.
+                false => memtables.filled() * self.shape.memtable_bytes,
+            }
+        });
+        self.shared.flush_room.set(self.id, || {
+            let is_idle = self.shared.segments.owned.may_grow() && self.memtables().filled() == 0;
+            match is_idle || self.is_cleared.load(Ordering::SeqCst) {
+                true => 0,
+                false => self.flush_room_bytes(),
+            }
         });
     }
 
@@ -194,7 +207,14 @@ impl BeTree {
     pub(super) fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) {
         loop {
             // What is frozen is complete: it is frozen with no reader of this lock.
-            let Err(full) = self.memtables().change(&change) else { return };
+            let (changed, has_outgrown) = {
+                let memtables = self.memtables();
+                (memtables.change(&change), memtables.active.has_outgrown())
+            };
+            if has_outgrown {
+                self.update_claim();
+            }
+            let Err(full) = changed else { return };
             self.replace(&full);
             self.send_flush();
         }
@@ -218,6 +238,17 @@ impl BeTree {
         // Room is made ahead in as many again.
         let more_at_once = 2 * (self.children_at_once() as u64 - 1);
         4 * self.shape.part_bytes() + self.leaf_batch_bytes() + more_at_once * self.child_flush_bytes()
+    }
+
+    /// Room for the pages that one flush changes at a time. While the device may grow, it is limited by the
+    /// pages that exist and those that one part becomes: a store of few records does not grow for a flush.
+    pub(super) fn flush_room_bytes(&self) -> u64 {
+        let Shared { pool, segments, .. } = &*self.shared;
+        if !segments.owned.may_grow() {
+            return self.flush_bytes();
+        }
+        let present_bytes = segments.live_bytes() + pool.images.durable_dirty_bytes();
+        self.flush_bytes().min(present_bytes + 4 * self.shape.part_bytes() + self.leaf_batch_bytes())
     }
 
     /// Looks at a page, which nobody changes, as the caller has the turn.

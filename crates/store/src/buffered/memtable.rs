@@ -92,6 +92,9 @@ impl Frame {
 /// frames at most, unless it is a single one.
 const RANGES_DIVISOR: u64 = 4;
 
+/// The least room that is reserved for an active memtable with anything in it.
+const RESERVED_BYTES_MIN: u64 = 64 << 10;
+
 /// There is no room for a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
@@ -109,6 +112,8 @@ pub(crate) struct Memtable {
     first_timestamp: AtomicU64,
     ranges: RwLock<LiveRanges>,
     has_ranges: AtomicBool,
+    /// Bytes of room that the tree has reserved for it.
+    reserved_bytes: AtomicU64,
 }
 
 /// A node: its frame, and where in it.
@@ -199,6 +204,7 @@ impl Memtable {
             first_timestamp: AtomicU64::new(u64::MAX),
             ranges: RwLock::default(),
             has_ranges: AtomicBool::new(false),
+            reserved_bytes: AtomicU64::new(0),
         }
     }
 
@@ -228,6 +234,34 @@ impl Memtable {
             frame_words: class_bytes(class) as u32 / WORD_BYTES,
             ..Self::none()
         }
+    }
+
+    /// Bytes that are in use.
+    pub fn used_bytes(&self) -> u64 {
+        let taken = u64::from(self.taken.load(Ordering::Relaxed).saturating_sub(1)) * u64::from(WORD_BYTES);
+        match self.has_ranges.load(Ordering::Acquire) {
+            true => taken + self.ranges().bytes(),
+            false => taken,
+        }
+    }
+
+    /// Whether more bytes are in use than room is reserved for.
+    pub fn has_outgrown(&self) -> bool {
+        self.used_bytes() > self.reserved_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of room that its tree reserves from now on. A frozen one needs the bytes in use. An active one
+    /// gets twice as many, unless it is empty: commits change it while the reservation grows, and it grows in
+    /// few steps.
+    pub fn reserve(&self, is_frozen: bool) -> u64 {
+        let used_bytes = self.used_bytes();
+        let bytes = match used_bytes {
+            0 => 0,
+            _ if is_frozen => used_bytes,
+            _ => (2 * used_bytes).max(RESERVED_BYTES_MIN),
+        };
+        self.reserved_bytes.fetch_max(bytes, Ordering::Relaxed);
+        bytes
     }
 
     fn node(&self, link: u32) -> Option<Node<'_>> {

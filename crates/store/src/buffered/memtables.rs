@@ -37,6 +37,19 @@ impl Memtables {
         self.iter().filter(|memtable| memtable.first().is_some()).count() as u64
     }
 
+    /// Bytes of room that the tree reserves for each of them from now on, the newest first; `most_bytes` at
+    /// most.
+    pub fn reserve(&self, most_bytes: u64) -> Vec<u64> {
+        let active = self.active.reserve(false);
+        let frozen = self.frozen.iter().map(|memtable| memtable.reserve(true));
+        std::iter::once(active).chain(frozen).map(|bytes| bytes.min(most_bytes)).collect()
+    }
+
+    /// Bytes that are in use.
+    pub fn used_bytes(&self) -> u64 {
+        self.iter().map(|memtable| memtable.used_bytes()).sum()
+    }
+
     /// Whether both are the same memtables.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.active, &other.active) && self.frozen.len() == other.frozen.len()

@@ -17,6 +17,7 @@ mod chain;
 mod cursor;
 mod cuts;
 mod dead;
+mod flush_room;
 mod folding;
 mod hidden;
 mod interval;

@@ -1,9 +1,10 @@
 //! What trees that merge versions in the background know of the store around them.
 
+use super::flush_room::FlushRoom;
 use super::{Room, Turns};
 use crate::index::Horizon;
 use crate::pool::Pool;
-use crate::segment::{Claim, Segments};
+use crate::segment::Segments;
 use crate::sync::{Arc, OnceLock, Weak};
 use crate::task::Executor;
 
@@ -19,7 +20,7 @@ pub(crate) struct Shared {
     /// Bytes of the cache for pages that flushes change: with less, they would evict each other's for ever.
     pub(crate) flush_memory: Turns,
     /// Room for the pages that one flush changes at a time, which waits for room before.
-    pub(crate) flush_room: Claim,
+    pub(crate) flush_room: FlushRoom,
     /// Known when transactions are.
     horizon: OnceLock<Weak<dyn Horizon>>,
 }
@@ -28,7 +29,7 @@ impl Shared {
     pub fn new(pool: &Arc<Pool>, segments: &Arc<Segments>, executor: &Executor, room: Room) -> Arc<Self> {
         let (pool, segments, executor) = (Arc::clone(pool), Arc::clone(segments), executor.clone());
         let flush_memory = Turns::of(pool.pages.budget_bytes() / FLUSH_MEMORY_DIVISOR);
-        let flush_room = segments.owned.claim();
+        let flush_room = FlushRoom::new(segments.owned.claim());
         Arc::new(Self { pool, segments, executor, room, flush_memory, flush_room, horizon: OnceLock::new() })
     }
 

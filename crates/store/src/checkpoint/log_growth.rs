@@ -9,6 +9,8 @@
 //! 3. up to as many MiB, or up to twice the live bytes, if the checkpoint wrote much more pages than log,
 //!    because with more time between checkpoints the pages would be written less often.
 //!
+//! The MiB of all three are limited by a multiple of the live bytes: few records take little room.
+//!
 //! A record that is too long for the ring makes it as long as the record needs, after any checkpoint.
 
 use crate::layout::LogExtent;
@@ -28,6 +30,12 @@ const COPY_BYTES: u64 = 16 << 20;
 const FAST_BYTES: u64 = 64 << 20;
 const FAST_FROM: f64 = 0.5;
 
+/// `FREE_BYTES` and `FAST_BYTES` are limited by these multiples of the live bytes; the former is at least
+/// `FREE_BYTES_MIN`.
+const FREE_FACTOR: u64 = 8;
+const FAST_FACTOR: u64 = 4;
+const FREE_BYTES_MIN: u64 = 1 << 20;
+
 /// Bytes of pages written for each byte of the log that make a longer ring worth its room.
 const WRITTEN_PER_LOGGED: u64 = 2;
 
@@ -46,7 +54,7 @@ pub(super) struct LogUse {
     pub written_bytes: u64,
     /// Fraction of the ring in use when the checkpoint was complete.
     pub fill: f64,
-    /// Bytes of all pages.
+    /// Bytes of all pages and tables, and of records in memory that are in neither.
     pub live_bytes: u64,
     /// Whether the store is the target of a backup: the place is given up in the end, and segments behind it
     /// are not moved.
@@ -57,13 +65,15 @@ impl LogUse {
     /// The length to grow to, if that is more than the present one.
     pub fn target_bytes(&self) -> Option<u64> {
         let Self { place, bytes_max, live_bytes, .. } = *self;
-        let mut most = FREE_BYTES.max(live_bytes / FREE_DIVISOR);
+        let free = live_bytes.saturating_mul(FREE_FACTOR).clamp(FREE_BYTES_MIN, FREE_BYTES);
+        let fast = live_bytes.saturating_mul(FAST_FACTOR).min(FAST_BYTES);
+        let mut most = free.max(live_bytes / FREE_DIVISOR);
         if self.is_copy {
             most = most.min(COPY_BYTES);
         } else if self.written_bytes > WRITTEN_PER_LOGGED * self.logged_bytes {
-            most = most.max(FAST_BYTES).max(live_bytes.saturating_mul(2));
+            most = most.max(fast).max(live_bytes.saturating_mul(2));
         } else if self.fill > FAST_FROM {
-            most = most.max(FAST_BYTES);
+            most = most.max(fast);
         }
         let longer = (STEP_FACTOR * place.bytes).min(most).min(bytes_max);
         // Less than a doubling is not worth a move.
@@ -98,6 +108,8 @@ mod tests {
         let small = log_use(256 << 10, MIB);
         assert_eq!(small.target_bytes(), Some(4 * MIB));
         assert_eq!(LogUse { is_long: false, ..small }.target_bytes(), None);
+        assert_eq!(log_use(256 << 10, 4000).target_bytes(), Some(MIB), "few records take little room");
+        assert_eq!(LogUse { fill: 0.9, ..log_use(MIB, MIB) }.target_bytes(), Some(4 * MIB));
         let next = log_use(4 * MIB, 16 * MIB);
         assert_eq!(next.target_bytes(), None);
         assert_eq!(log_use(4 * MIB, 1 << 30).target_bytes(), Some(64 * MIB));

@@ -288,7 +288,9 @@ impl Run {
 
     /// Input for the decision about the log's length.
     fn log_use(&mut self, cut: &Cut) -> LogUse {
-        let Parts { segments, log, .. } = &self.parts;
+        let Parts { segments, pool, log, transactions, .. } = &self.parts;
+        let usage = segments.usage();
+        let in_memory_bytes = pool.images.durable_dirty_bytes() + transactions.in_memory_bytes();
         let written_bytes = segments.written().by_stream_bytes[Stream::Fresh as usize];
         let (last_end, last_written_bytes) = std::mem::replace(&mut self.last, (cut.log_end, written_bytes));
         let logged_bytes = cut.log_end.0.saturating_sub(last_end.0);
@@ -300,7 +302,7 @@ impl Run {
             logged_bytes,
             written_bytes: written_bytes - last_written_bytes,
             fill: log.fill(),
-            live_bytes: segments.usage().live_bytes,
+            live_bytes: usage.live_bytes + usage.owned_bytes + in_memory_bytes,
             is_copy: self.base.superblock.unfinished,
         }
     }

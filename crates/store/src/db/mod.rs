@@ -413,7 +413,7 @@ impl Db {
     /// Makes the store's files as short as its records allow: what is live moves to their beginning, and the
     /// rest is given back to the file system. Others may go on reading and writing. Free segments that
     /// writing needs stay: the store is larger than its pages by about a quarter and eleven segments, each of
-    /// 512 KiB in a small store and of 4 MiB, unless decided otherwise, in one of more than 56 MiB. A store
+    /// 256 KiB in a small store and of 4 MiB, unless decided otherwise, in one of more than 60 MiB. A store
     /// in block devices keeps its size, as does one whose pages are placed in place; what was removed makes
     /// room within.
     ///

@@ -78,7 +78,8 @@ impl Prepared {
         options: &Options,
     ) -> Result<Self, Error> {
         options.check()?;
-        let options = options.clone();
+        // The places of a new store are there once they are claimed.
+        let options = Options { room_bytes: site.room_bytes(), ..options.clone() };
         let Wanted::Create { profile, overrides } = wanted else {
             let read_only = matches!(wanted, Wanted::OpenToRead);
             let (devices, may_grow) = (site.open(claim, read_only)?, !read_only && site.may_grow());
@@ -105,6 +106,7 @@ impl Prepared {
             log_capacity_bytes: (!site.log_may_grow()).then(|| devices.device(Role::Log).capacity_bytes()),
             recovery_log_bytes: options.recovery_log_bytes,
             growth_segments: options.growth_segments,
+            room_bytes: options.room_bytes,
         };
         let (layout, decisions) = decide(&ground, overrides)?;
         if site.may_grow() {

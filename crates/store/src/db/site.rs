@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashgrain_device::{
-    Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions, OverlayDevice,
+    Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions, OverlayDevice, total_bytes,
 };
 
 use super::parts::{START_BYTES, Survey};
@@ -185,6 +185,14 @@ impl Site {
             DeviceSource::Paths(_) => self.data.is_in_files(),
             DeviceSource::Device(_) => self.growable,
         }
+    }
+
+    /// Bytes of the file systems of a store in files, as far as its members can fill them: each takes as much
+    /// as the smallest of them has. `None` for devices, or if a file system does not say.
+    pub fn room_bytes(&self) -> Option<u64> {
+        let DeviceSource::Paths(paths) = &self.data else { return None };
+        let least = paths.iter().map(|path| total_bytes(path).ok()).min()??;
+        self.data.is_in_files().then(|| least.saturating_mul(paths.len() as u64))
     }
 
     /// Whether the log has files of its own, which take the size that they are given.

@@ -38,7 +38,7 @@ impl Engine {
             yield_now();
         }
         let (mut least, mut futile) = (u64::MAX, 0);
-        let keep = loop {
+        loop {
             self.checkpointer.checkpoint()?;
             // The room of a long log is no reason to keep more.
             self.checkpointer.move_log_back()?;
@@ -52,9 +52,11 @@ impl Engine {
             // Where nothing can be moved now, though something is left, a cleaner has it in hand, or there is
             // no room before the next checkpoint.
             if ends || !compaction.move_some(keep)? && remaining == 0 {
-                break keep;
+                break;
             }
-        };
-        self.checkpointer.give_back(keep)
+        }
+        // The last round leaves dirty pages and pending segments, both of which room is kept for.
+        self.checkpointer.checkpoint()?;
+        self.checkpointer.give_back(compaction.target())
     }
 }

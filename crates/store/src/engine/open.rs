@@ -88,7 +88,7 @@ impl Given {
         }
         let pool = Pool::new(self.options.cache_bytes, segments.clone(), self.executor.clone())?;
         segments.reclaim.begin_epoch(pool.epoch());
-        let limit_bytes = self.options.size_bytes_max.unwrap_or(u64::MAX);
+        let limit_bytes = self.options.size_bytes_max.or(self.options.room_bytes).unwrap_or(u64::MAX);
         let room = Room {
             cache_bytes: pool.pages.budget_bytes(),
             log_bytes: layout.log_bytes_max,

@@ -292,6 +292,11 @@ pub(crate) trait Index: Send + Sync {
         Ok(())
     }
 
+    /// Bytes of records that are in memory and in no page or table.
+    fn in_memory_bytes(&self) -> u64 {
+        0
+    }
+
     /// Deferred work as a fraction of its upper bound: above 0 writers are slowed down, at 1 as much as
     /// possible.
     fn debt(&self) -> f64 {
@@ -447,6 +452,9 @@ pub(crate) trait Indexes: Send + Sync {
     /// # Errors
     /// The first one's.
     fn stop(&self) -> Result<(), Error>;
+
+    /// The sum of all [`Index::in_memory_bytes`].
+    fn in_memory_bytes(&self) -> u64;
 
     /// The largest [`Index::debt`].
     fn debt(&self) -> f64;

@@ -41,6 +41,8 @@ pub(crate) struct Ground<'a> {
     pub recovery_log_bytes: u64,
     /// Segments that a store has at first if it grows.
     pub growth_segments: u64,
+    /// Bytes of the file system in which it grows, if they are known.
+    pub room_bytes: Option<u64>,
 }
 
 /// Smallest and largest node.
@@ -54,7 +56,7 @@ const DEFAULT_SEGMENT_BYTES: u64 = 4 << 20;
 
 /// The first segments of a store that grows, unless its units are larger: some must be free at any time, so
 /// that they make up most of a store with few records.
-const FIRST_SEGMENT_BYTES: u64 = 512 << 10;
+const FIRST_SEGMENT_BYTES: u64 = 256 << 10;
 
 /// The log of a store that grows, at first: so many bytes, and blocks, at least.
 const FIRST_LOG_BYTES: u64 = 256 << 10;
@@ -89,6 +91,13 @@ const RING_FACTOR: u64 = 2;
 /// On a device of fixed size the log takes at most this part.
 const LOG_DIVISOR: u64 = 8;
 
+/// In a file system, where the log begins short and grows, it takes at most this part of the whole.
+const ROOM_LOG_DIVISOR: u64 = 48;
+
+/// A log that would grow to less than this multiple of its first length has all of it at once: each move
+/// leaves a hole as long as the log was.
+const LOG_GROWTH_MIN: u64 = 4;
+
 /// Two thirds of that if the device has no more bytes than these and nobody asked for more: there is no long
 /// checkpoint to be bridged.
 const SMALL_BYTES_MAX: u64 = 256 << 20;
@@ -110,8 +119,9 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let mut draft = Draft { profile: ground.profile, decisions: Vec::new() };
     let sector_bytes = sector(ground.data)?;
     let log_geometry = ground.log.unwrap_or(ground.data);
-    let unit_bytes = draft.unit(wanted.unit_bytes, ground.capacity_bytes)?;
-    let segment_bytes = draft.segment(wanted.segment_bytes, unit_bytes, ground.capacity_bytes)?;
+    let room_bytes = ground.capacity_bytes.or(ground.room_bytes);
+    let unit_bytes = draft.unit(wanted.unit_bytes, room_bytes)?;
+    let segment_bytes = draft.segment(wanted.segment_bytes, unit_bytes, room_bytes)?;
     let pack_bytes = draft.pack(wanted.pack_bytes, sector_bytes, unit_bytes)?;
     let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
     let log_room = log_room(ground, log_block_bytes);
@@ -121,8 +131,8 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let log_bytes_max = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_room)?;
     let first_log_bytes = FIRST_LOG_BYTES.max(FIRST_LOG_BLOCKS * u64::from(log_block_bytes));
     let log_bytes = match grows && ground.log.is_none() && wanted.log_bytes.is_none() {
-        true => first_log_bytes.min(log_bytes_max),
-        false => log_bytes_max,
+        true if log_bytes_max > LOG_GROWTH_MIN * first_log_bytes => first_log_bytes,
+        _ => log_bytes_max,
     };
     let first_segment_bytes = match grows {
         true => FIRST_SEGMENT_BYTES.max(unit_bytes.into()).min(segment_bytes),
@@ -173,7 +183,14 @@ fn log_room(ground: &Ground<'_>, log_block_bytes: u32) -> LogRoom {
     };
     let is_small =
         ground.capacity_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES_MAX) && ground.log.is_none();
-    LogRoom { bytes_max, usual_bytes: bytes_max.map(|bytes| if is_small { bytes / 3 * 2 } else { bytes }) }
+    let of_file_system =
+        ground.room_bytes.filter(|_| ground.log.is_none()).map(|bytes| bytes / ROOM_LOG_DIVISOR);
+    let usual_bytes = match bytes_max {
+        Some(bytes) if is_small => Some(bytes / 3 * 2),
+        Some(bytes) => Some(bytes),
+        None => of_file_system,
+    };
+    LogRoom { bytes_max, usual_bytes }
 }
 
 /// Bytes at the start of a device that belong to superblocks and labels. The first stripe unit of each member

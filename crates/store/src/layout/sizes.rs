@@ -77,6 +77,11 @@ impl Sizes {
         start..start + self.length(index)
     }
 
+    /// Segments of all sizes below the layout's.
+    pub fn small_count(&self) -> usize {
+        (u64::from(self.small_sizes) * SEGMENTS_PER_SIZE) as usize
+    }
+
     /// Segments that are whole on a device of so many bytes.
     pub fn count(&self, device_bytes: u64) -> usize {
         // The one that has the first byte that is missing is not.

@@ -210,6 +210,10 @@ impl Index for Lsm {
         flushed
     }
 
+    fn in_memory_bytes(&self) -> u64 {
+        self.parts().memtables.used_bytes()
+    }
+
     fn debt(&self) -> f64 {
         if self.trouble.is_there() || self.job_trouble.is_there() {
             // A tree that takes no writes slows no others down.

@@ -258,15 +258,28 @@ impl Lsm {
                 return 0;
             }
             let parts = self.parts().clone();
-            let memtables = parts.memtables.iter().count() as u64;
-            let segment_bytes = self.options.segment_bytes;
-            let levels = &parts.levels;
+            let (levels, memtables) = (&parts.levels, &parts.memtables);
+            let owned = &self.shared.segments.owned;
+            let in_memory = memtables.reserve(self.options.memtable_bytes);
+            if owned.may_grow() {
+                // The device grows for memtables that become full, by segments as large as the present ones.
+                let has_none_to_merge = memtables.filled() == 0 && levels.runs().count() <= 1;
+                let segment_bytes = owned.present_segment_bytes();
+                let whole = |bytes: u64| bytes.next_multiple_of(segment_bytes);
+                let flushed = in_memory.iter().map(|bytes| whole(*bytes)).sum::<u64>();
+                let merged = levels.bytes(0)
+                    + in_memory.iter().sum::<u64>()
+                    + self.options.policy.largest_job_bytes(levels);
+                return if has_none_to_merge { 0 } else { flushed + whole(merged) };
+            }
+            // Removals fill memtables, and are not refused.
+            let (count, segment_bytes) = (in_memory.len() as u64, self.options.segment_bytes);
             // Checkpoints may flush small ones, until level 0 is merged.
             let small = u64::from(self.options.policy_options.level_zero_runs)
                 .saturating_sub(levels.level(0).len() as u64);
-            let flushed = memtables * self.options.memtable_bytes.div_ceil(segment_bytes) + small;
+            let flushed = count * self.options.memtable_bytes.div_ceil(segment_bytes) + small;
             let merged_bytes = levels.bytes(0)
-                + memtables * self.options.memtable_bytes
+                + count * self.options.memtable_bytes
                 + self.options.policy.largest_job_bytes(levels);
             // The last table of each part may be a small one.
             let merged = merged_bytes.div_ceil(segment_bytes) + self.parts_of(merged_bytes);
@@ -392,7 +405,14 @@ impl Lsm {
     pub(super) fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) {
         loop {
             // What is frozen is complete: it is frozen with no reader of this lock.
-            let Err(full) = self.parts().memtables.change(&change) else { return };
+            let (changed, has_outgrown) = {
+                let parts = self.parts();
+                (parts.memtables.change(&change), parts.memtables.active.has_outgrown())
+            };
+            if has_outgrown {
+                self.update_claim();
+            }
+            let Err(full) = changed else { return };
             self.replace(&full);
             self.send_flush();
         }

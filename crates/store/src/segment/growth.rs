@@ -20,10 +20,12 @@ const GROWN_BEFORE_PERCENT: u64 = 90;
 /// The device grows from this on if cleaning is expensive at that fullness already, or if segments run short.
 const GROWN_IF_SHORT_PERCENT: u64 = 55;
 
-/// A device grows by this part of itself at a time, and a small one to twice its size, up to so many bytes.
-/// These steps are taken in the background, and are so large that they are rare.
+/// A device smaller than `GROWTH_BYTES_MIN` grows by a quarter at a time: few records take little room. A
+/// larger one grows by `GROWTH_BYTES_MIN` or, if that is more, a sixteenth: growth in the background has to stay
+/// ahead of writers.
+const GROWTH_OF_SMALL_DIVISOR: u64 = 4;
+const GROWTH_BYTES_MIN: u64 = 16 << 20;
 const GROWTH_DIVISOR: u64 = 16;
-const GROWTH_OF_SMALL_BYTES_MAX: u64 = 16 << 20;
 
 /// After the disk had no room for growth, the next attempt comes so much later, and only if there is need:
 /// somebody may have made room.
@@ -189,7 +191,10 @@ impl Growth {
         }
         if !self.is_changing.swap(true, Ordering::AcqRel) {
             let now = self.devices.device(Role::Data).capacity_bytes();
-            let step = (now / GROWTH_DIVISOR).max(now.min(GROWTH_OF_SMALL_BYTES_MAX));
+            let step = match now < GROWTH_BYTES_MIN {
+                true => now / GROWTH_OF_SMALL_DIVISOR,
+                false => GROWTH_BYTES_MIN.max(now / GROWTH_DIVISOR),
+            };
             let least = self.space.one_more_bytes().max(self.first_bytes.load(Ordering::Relaxed));
             let target = now.saturating_add(step).max(least).min(self.limit_bytes());
             let own = Arc::clone(self);

@@ -312,6 +312,11 @@ impl Segments {
         (self.buffers.next_sequence(), openings)
     }
 
+    /// Bytes of images to which pages refer; unlike [`Segments::usage`] it looks at no segment.
+    pub fn live_bytes(&self) -> u64 {
+        self.space.live_bytes()
+    }
+
     /// Numbers of segments and bytes, by state.
     pub fn usage(&self) -> Usage {
         self.space.usage()

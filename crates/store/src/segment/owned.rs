@@ -116,19 +116,10 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// The owner needs as much as before, but at least so many bytes.
-    pub fn raise(&self, bytes: u64) {
-        self.change(|claimed| claimed.max(bytes));
-    }
-
     /// The owner needs as much as `bytes` gives from now on, which is called with the claim's lock.
     pub fn set(&self, bytes: impl FnOnce() -> u64) {
-        self.change(|_| bytes());
-    }
-
-    fn change(&self, bytes: impl FnOnce(u64) -> u64) {
         let mut claimed = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = bytes(*claimed);
+        let bytes = bytes();
         self.space.claim_for_owner(bytes, *claimed);
         *claimed = bytes;
     }
@@ -240,6 +231,16 @@ impl OwnedSegments {
     /// Whether pages stay where they are, so that there is nothing to take.
     pub fn is_in_place(&self) -> bool {
         self.is_in_place
+    }
+
+    /// See [`Upkeep::may_grow`].
+    pub fn may_grow(&self) -> bool {
+        self.upkeep.may_grow()
+    }
+
+    /// Bytes of the largest segment that there is. Those of a store that grows become larger with it.
+    pub fn present_segment_bytes(&self) -> u64 {
+        self.parts.space.largest_segment_bytes()
     }
 
     /// Bytes of the smallest segments.

@@ -134,6 +134,11 @@ impl Space {
         self.sizes
     }
 
+    /// Bytes of the largest segment.
+    pub fn largest_segment_bytes(&self) -> u64 {
+        self.lock().ledger.largest_bytes()
+    }
+
     /// Number of segments.
     pub fn count(&self) -> usize {
         self.lock().ledger.len()

@@ -157,6 +157,11 @@ impl Transactions {
         self.indexes.withdraw(end_bytes)
     }
 
+    /// Bytes of records that are in memory and in no page or table.
+    pub fn in_memory_bytes(&self) -> u64 {
+        self.indexes.in_memory_bytes()
+    }
+
     /// Called when the store is closed: indexes end what they do in the background.
     ///
     /// # Errors

@@ -102,6 +102,10 @@ impl Indexes for AllIndexes {
         tried.into_iter().collect()
     }
 
+    fn in_memory_bytes(&self) -> u64 {
+        self.with_own_versions().iter().map(|index| index.in_memory_bytes()).sum()
+    }
+
     fn debt(&self) -> f64 {
         self.with_own_versions().iter().map(|index| index.debt()).fold(0.0, f64::max)
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use flashgrain::{DATA_FILE, Db, Durability};
+use flashgrain::{DATA_FILE, Db, Durability, IndexKind, TreeOptions};
 use flashgrain_device::MemoryDevice;
 use tempfile::TempDir;
 
@@ -36,6 +36,29 @@ fn a_store_of_one_record_is_small_and_stays_so() {
         db.checkpoint().unwrap();
         db.close().unwrap();
         assert!(bytes_of(folder.path()) <= 8 << 20, "{} bytes", bytes_of(folder.path()));
+    }
+}
+
+/// What is reserved for memtables, merges and flushes follows from what there is.
+#[test]
+fn few_records_of_any_kind_take_little_room_once_compacted() {
+    const KINDS: [IndexKind; 3] = [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree];
+    for kinds in [&KINDS[..1], &KINDS[1..2], &KINDS[2..], &KINDS[..]] {
+        let folder = folder();
+        let open = || Db::builder().path(folder.path()).durability(Durability::None);
+        let db = open().create().unwrap();
+        for kind in kinds {
+            let tree = db.tree_with(&format!("{kind:?}"), &TreeOptions::new().kind(*kind)).unwrap();
+            (0..2000_u32).for_each(|key| tree.insert(key.to_be_bytes(), [7; 14]).unwrap());
+        }
+        db.compact().unwrap();
+        assert!(bytes_of(folder.path()) <= 6 << 20, "{kinds:?}: {:?}", db.stats().space);
+        db.close().unwrap();
+        let db = open().open().unwrap();
+        for kind in kinds {
+            assert_eq!(db.existing_tree(&format!("{kind:?}")).unwrap().iter().unwrap().count(), 2000);
+        }
+        assert!(bytes_of(folder.path()) <= 6 << 20, "{kinds:?}");
     }
 }
 

@@ -32,6 +32,7 @@ fn ground<'a>(profile: Option<&'a [Decided]>, data: &'a Geometry, capacity: Opti
         log_capacity_bytes: None,
         recovery_log_bytes: 64 << 20,
         growth_segments: 12,
+        room_bytes: None,
     }
 }
 
@@ -174,11 +175,27 @@ fn what_cannot_be_is_refused_with_what_can() {
 fn a_store_that_grows_begins_small_and_says_so() {
     let data = geometry(0);
     let (layout, decisions) = decide(&ground(None, &data, None), &Overrides::default()).unwrap();
-    assert_eq!((layout.first_segment_bytes, layout.segment_bytes), (512 << 10, 4 << 20));
+    assert_eq!((layout.first_segment_bytes, layout.segment_bytes), (256 << 10, 4 << 20));
     assert_eq!((layout.log.bytes, layout.log_bytes_max), (256 << 10, 128 << 20));
     let said = decisions.iter().find(|one| one.setting.first_space().is_some()).unwrap();
     assert!(said.setting.first_space().unwrap() < Bytes(7 << 20), "{said:?}");
-    assert!(said.because.contains("12 segments of 512 KiB"), "{said:?}");
+    assert!(said.because.contains("12 segments of 256 KiB"), "{said:?}");
+}
+
+/// Segments that are kept for checkpoints and the cleaner, and the log, are a small part of any file system.
+#[test]
+fn a_store_that_grows_in_a_small_file_system_has_small_segments() {
+    let data = geometry(0);
+    let sizes = |mebibytes: u64| {
+        let ground = Ground { room_bytes: Some(mebibytes << 20), ..ground(None, &data, None) };
+        let (layout, _) = decide(&ground, &Overrides::default()).unwrap();
+        let Layout { unit_bytes, first_segment_bytes, segment_bytes, log, log_bytes_max, .. } = layout;
+        [unit_bytes.into(), first_segment_bytes, segment_bytes, log.bytes, log_bytes_max]
+            .map(|bytes| bytes >> 10)
+    };
+    assert_eq!(sizes(24), [64, 256, 256, 512, 512]);
+    assert_eq!(sizes(256), [256, 256, 1024, 256, 5460]);
+    assert_eq!(sizes(1 << 20), [256, 256, 4096, 256, 128 << 10]);
 }
 
 #[test]

@@ -132,6 +132,12 @@ impl Ledger {
         self.segments.iter().rposition(is_closed).map_or(0, |last| last + 1)
     }
 
+    /// Segments up to the last one that is not free.
+    pub fn end_of_used(&self) -> usize {
+        let last = self.segments.iter().rposition(|segment| segment.state != SegmentState::Free);
+        last.map_or(0, |last| last + 1)
+    }
+
     /// Adds segments, up to `count`.
     pub fn grow(&mut self, count: usize) {
         for index in self.segments.len()..count {

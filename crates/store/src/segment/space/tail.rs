@@ -33,10 +33,16 @@ impl Space {
     /// The fewest segments of which live and dirty pages fill at most this percentage.
     fn fewest_at(&self, inner: &Inner, percent: u64) -> usize {
         let used_bytes = self.live_bytes() + inner.claims.dirty_bytes + inner.claims.wanted_bytes;
-        let (mut too_few, mut enough) = (0, inner.ledger.len());
+        let is_enough = |count: usize| inner.usable_of(count) / 100 * percent >= used_bytes;
+        // The reserve is of the largest size. So the first segment of a size adds less than it reserves.
+        let small = self.sizes.small_count().min(inner.ledger.len());
+        if let Some(enough) = (1..small).find(|count| is_enough(*count)) {
+            return enough;
+        }
+        let (mut too_few, mut enough) = (small.saturating_sub(1), inner.ledger.len());
         while enough - too_few > 1 {
             let middle = too_few + (enough - too_few) / 2;
-            match inner.usable_of(middle) / 100 * percent >= used_bytes {
+            match is_enough(middle) {
                 true => enough = middle,
                 false => too_few = middle,
             }
@@ -57,16 +63,17 @@ impl Space {
     /// With `keep`, so many segments stay, and as many free ones as those who write may need soon.
     pub fn cut_tail(&self, keep: Option<usize>) -> Option<u64> {
         let mut inner = self.lock();
-        let before = inner.ledger.len();
-        for index in (keep.unwrap_or(0)..before).rev() {
-            let kept_bytes = keep.map_or(0, |_| inner.reserve().kept_for_writing(index));
-            let is_spare = inner.ledger.tally().free >= kept_bytes + self.sizes.length(index);
-            if !is_spare || !inner.ledger.pop_free() {
-                break;
-            }
-        }
-        let after = inner.ledger.len();
-        (after < before).then(|| self.sizes.device_bytes(after))
+        let (before, end_bytes) = (inner.ledger.len(), self.sizes.device_bytes(inner.ledger.len()));
+        let is_left = |count: usize| {
+            let kept_bytes = keep.map_or(0, |_| inner.reserve().kept_for_writing(count));
+            let cut_bytes = end_bytes - self.sizes.device_bytes(count);
+            inner.ledger.tally().free >= kept_bytes + cut_bytes
+        };
+        // The fewest, not the first from the end: with larger segments more is kept.
+        let fewest = keep.unwrap_or(0).max(inner.ledger.end_of_used());
+        let after = (fewest..before).find(|count| is_left(*count))?;
+        while inner.ledger.len() > after && inner.ledger.pop_free() {}
+        Some(self.sizes.device_bytes(inner.ledger.len()))
     }
 
     /// While a store is compacted, the page table counts as too long if any of it lies behind this segment.

@@ -1,0 +1,32 @@
+//! Room for the pages that one flush changes at a time: the most that any tree needs.
+
+use std::collections::BTreeMap;
+
+use crate::index::TreeId;
+use crate::segment::Claim;
+use crate::sync::{Mutex, PoisonError};
+
+/// See the module.
+pub(crate) struct FlushRoom {
+    claim: Claim,
+    /// Bytes by tree, without those that need none.
+    needed: Mutex<BTreeMap<TreeId, u64>>,
+}
+
+impl FlushRoom {
+    pub fn new(claim: Claim) -> Self {
+        Self { claim, needed: Mutex::default() }
+    }
+
+    /// Flushes of this tree need as many bytes as `bytes` gives from now on.
+    pub fn set(&self, tree: TreeId, bytes: impl FnOnce() -> u64) {
+        self.claim.set(|| {
+            let mut needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);
+            match bytes() {
+                0 => needed.remove(&tree),
+                bytes => needed.insert(tree, bytes),
+            };
+            needed.values().copied().max().unwrap_or(0)
+        });
+    }
+}
