@@ -81,8 +81,9 @@ const SEGMENTS_TARGET: u64 = 256;
 /// device.
 const SEGMENTS_MIN: u64 = 24;
 
-/// A segment has at least so many units.
-const UNITS_MIN: u64 = 4;
+/// Units of a segment: at least, and where the device is large enough.
+const UNITS_MIN: u64 = 2;
+const UNITS_TARGET: u64 = 4;
 
 /// The ring is so many times the log that a recovery may have to read: commits go on while a checkpoint is
 /// under way.
@@ -213,7 +214,7 @@ fn sector(geometry: &Geometry) -> Result<u32, Error> {
 
 /// The largest unit with which a device has enough segments, or the smallest that there is.
 fn largest_unit(capacity_bytes: u64) -> u32 {
-    let most = (capacity_bytes / (SEGMENTS_TARGET * UNITS_MIN)).clamp(1, u64::from(UNIT_BYTES.1));
+    let most = (capacity_bytes / (SEGMENTS_TARGET * UNITS_TARGET)).clamp(1, u64::from(UNIT_BYTES.1));
     (1 << most.ilog2()).max(UNIT_BYTES.0)
 }
 
@@ -299,7 +300,7 @@ impl Draft<'_> {
                     self.learned_power(drive::Setting::write_unit, UNIT_BYTES, DEFAULT_UNIT_BYTES);
                 match capacity.map(largest_unit).filter(|most| *most < bytes) {
                     Some(most) => {
-                        (most, format!("{SEGMENTS_TARGET} segments of {UNITS_MIN} fit on the device"))
+                        (most, format!("{SEGMENTS_TARGET} segments of {UNITS_TARGET} fit on the device"))
                     }
                     None => (bytes, because),
                 }
@@ -314,7 +315,7 @@ impl Draft<'_> {
         if let Some(bytes) = wanted {
             if bytes < UNITS_MIN * unit || !bytes.is_multiple_of(unit) || bytes > 1 << 30 {
                 return Err(Error::Options(format!(
-                    "a segment of {bytes} bytes: use a multiple of the write unit, {unit} bytes, from 4 of them to 1 GiB"
+                    "a segment of {bytes} bytes: use a multiple of the write unit, {unit} bytes, from {UNITS_MIN} of them to 1 GiB"
                 )));
             }
             self.note(Setting::Segment(Bytes(bytes)), SET);

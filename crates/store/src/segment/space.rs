@@ -47,7 +47,7 @@ use crate::layout::sizes::Sizes;
 
 use fill::Fill;
 use ledger::Ledger;
-use reserve::{Claims, Reserve};
+use reserve::{Claims, Reserve, cleaner_bytes_min};
 
 pub(super) use ledger::Segment;
 pub(crate) use usage::Usage;
@@ -110,7 +110,7 @@ impl Space {
             epoch: AtomicU32::new(0),
             inner: Mutex::new(Inner {
                 ledger: Ledger::new(sizes),
-                claims: Claims::default(),
+                claims: Claims { cleaner_bytes_min: cleaner_bytes_min(layout), ..Claims::default() },
                 taken: 0,
                 taken_by_checkpoint: 0,
                 ceiling: None,

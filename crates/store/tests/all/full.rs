@@ -148,6 +148,21 @@ fn a_full_store_takes_more_again(least_percent: u64) {
     }
 }
 
+/// Segments are as small as 256 of them want, and few of them are kept or half empty.
+#[test]
+fn a_small_device_holds_half_its_size_in_records_of_any_kind() {
+    for (kind, least_percent) in [(IndexKind::BTree, 60), (IndexKind::Lsm, 50), (IndexKind::BeTree, 50)] {
+        let _kind = trees_of(kind);
+        let (device, mut model) = (device(24), Model::new());
+        let db = on(&device, 4 << 20).create().unwrap();
+        let error = fill(&db.tree("t").unwrap(), &mut model, 0, 1000);
+        assert_eq!(error.kind(), ErrorKind::Full, "{kind:?}: {error}");
+        let percent = model.len() as u64 * 1004 * 100 / (24 << 20);
+        println!("{kind:?}: {percent} %");
+        assert!(percent >= least_percent, "{kind:?}: full at {percent} %: {:?}", db.stats().space);
+    }
+}
+
 /// Rounds of [`overflow_values_leave_room_for_removes`].
 fn rounds() -> u64 {
     std::env::var("FULL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)

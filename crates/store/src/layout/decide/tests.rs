@@ -193,7 +193,7 @@ fn a_store_that_grows_in_a_small_file_system_has_small_segments() {
         [unit_bytes.into(), first_segment_bytes, segment_bytes, log.bytes, log_bytes_max]
             .map(|bytes| bytes >> 10)
     };
-    assert_eq!(sizes(24), [64, 256, 256, 512, 512]);
+    assert_eq!(sizes(24), [64, 128, 128, 512, 512]);
     assert_eq!(sizes(256), [256, 256, 1024, 256, 5460]);
     assert_eq!(sizes(1 << 20), [256, 256, 4096, 256, 128 << 10]);
 }

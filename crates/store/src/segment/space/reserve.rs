@@ -1,6 +1,7 @@
 //! Free segments that one stream of images must leave to others.
 
 use super::ledger::Ledger;
+use crate::layout::Layout;
 use crate::segment::Stream;
 use crate::segment::policy::TARGETS;
 
@@ -15,6 +16,9 @@ const RESERVED_FOR_CHECKPOINT: u64 = 1;
 /// Segments that the cleaner may take as well, for the images that it moves, before it has won any.
 const RESERVED_FOR_CLEANER: u64 = 4;
 
+/// Units that it may take at least, in a store whose segments all have few units.
+const UNITS_FOR_CLEANER: u64 = 16;
+
 /// With no more free segments than these and those that are kept from the cleaner, it chooses the emptiest
 /// segments, whatever their age, so that each wins more than it costs.
 const EMERGENCY: u64 = RESERVED_FOR_CLEANER / 2;
@@ -22,9 +26,21 @@ const EMERGENCY: u64 = RESERVED_FOR_CLEANER / 2;
 /// Writers check for room before every commit if no more segments than these are free beyond the reserve.
 const NEAR: u64 = 4;
 
+/// Bytes that the cleaner may take at least. Removals take them before they make room, and dirty as many
+/// pages however small segments are. Segments of a store that grows become large enough.
+pub(super) fn cleaner_bytes_min(layout: &Layout) -> u64 {
+    let units = layout.segment_bytes / u64::from(layout.unit_bytes);
+    match RESERVED_FOR_CLEANER * units < UNITS_FOR_CLEANER {
+        true => UNITS_FOR_CLEANER * u64::from(layout.unit_bytes),
+        false => 0,
+    }
+}
+
 /// Who is going to need how many bytes of free segments.
 #[derive(Default)]
 pub(super) struct Claims {
+    /// See [`cleaner_bytes_min`].
+    pub cleaner_bytes_min: u64,
     /// A checkpoint is writing pages, which may take from the reserve.
     pub checkpointing: bool,
     /// Bytes that the page table needs when it is written as a whole.
@@ -93,8 +109,9 @@ impl Reserve<'_> {
 
     /// The reserve if the largest segment had so many bytes.
     pub fn reserved_with(&self, largest_bytes: u64) -> u64 {
-        let for_pages = RESERVED_FOR_CHECKPOINT + RESERVED_FOR_CLEANER;
-        self.kept_for_map(largest_bytes) + for_pages * largest_bytes + self.kept_for_owners()
+        let for_checkpoint = RESERVED_FOR_CHECKPOINT * largest_bytes;
+        let for_cleaner = (RESERVED_FOR_CLEANER * largest_bytes).max(self.claims.cleaner_bytes_min);
+        self.kept_for_map(largest_bytes) + for_checkpoint + for_cleaner + self.kept_for_owners()
     }
 
     /// What owners claim, if they do, beside the open segments of pages.
