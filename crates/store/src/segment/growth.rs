@@ -21,8 +21,8 @@ const GROWN_BEFORE_PERCENT: u64 = 90;
 const GROWN_IF_SHORT_PERCENT: u64 = 55;
 
 /// A device smaller than `GROWTH_BYTES_MIN` grows by a quarter at a time: few records take little room. A
-/// larger one grows by `GROWTH_BYTES_MIN` or, if that is more, a sixteenth: growth in the background has to stay
-/// ahead of writers.
+/// larger one grows by `GROWTH_BYTES_MIN` or, if that is more, a sixteenth: growth in the background has to
+/// stay ahead of writers.
 const GROWTH_OF_SMALL_DIVISOR: u64 = 4;
 const GROWTH_BYTES_MIN: u64 = 16 << 20;
 const GROWTH_DIVISOR: u64 = 16;
