@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flashgrain::IndexKind;
 use flashgrain::testing::Bug;
@@ -103,6 +102,11 @@ fn parse_feature(name: &str) -> Result<Feature, String> {
     Feature::named(name).ok_or_else(|| format!("use one of {}", names()))
 }
 
+fn parse_bug(name: &str) -> Result<Bug, String> {
+    let names = || Bug::ALL.iter().map(|bug| bug.name()).collect::<Vec<_>>().join(", ");
+    Bug::named(name).ok_or_else(|| format!("use one of {}", names()))
+}
+
 fn parse_kind(name: &str) -> Result<Kind, String> {
     let names = || Kind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
     Kind::ALL
@@ -115,8 +119,8 @@ fn parse_kind(name: &str) -> Result<Kind, String> {
 #[derive(Clone, Debug, Args)]
 struct Planting {
     /// Only this bug; all there are unless given.
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = parse_bug)]
+    only: Option<Bug>,
     /// Seeds of each campaign before a bug counts as not found.
     #[arg(long, default_value_t = Hunt::default().seeds)]
     seeds: u64,
@@ -145,6 +149,9 @@ struct Length {
     /// Kind of the trees.
     #[arg(long, value_enum, default_value_t = Trees::Btree)]
     trees: Trees,
+    /// Plant this bug in the store, to see whether the campaign finds it.
+    #[arg(long, value_name = "NAME", value_parser = parse_bug)]
+    plant: Option<Bug>,
 }
 
 /// Kinds of trees.
@@ -211,7 +218,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Swarm { without, with, length } => {
             play_all(vec![Box::new(Swarm { without, with })], &length)
         }
-        Command::Bugs(planting) => plant(&planting),
+        Command::Bugs(planting) => Ok(plant(&planting)),
     }
 }
 
@@ -220,21 +227,15 @@ fn play<C: Campaign + 'static>(campaign: impl Fn() -> C, length: &Length) -> any
 }
 
 /// Prints a line for every bug as soon as it is decided.
-fn plant(planting: &Planting) -> anyhow::Result<ExitCode> {
-    let bugs = match &planting.only {
-        None => Bug::ALL.to_vec(),
-        Some(name) => vec![Bug::named(name).with_context(|| {
-            let names: Vec<&str> = Bug::ALL.iter().map(|bug| bug.name()).collect();
-            format!("there is no bug {name:?}; there are {}", names.join(", "))
-        })?],
-    };
+fn plant(planting: &Planting) -> ExitCode {
+    let bugs = planting.only.map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug]);
     let jobs = planting.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let hunt = Hunt { seed: planting.seed, seeds: planting.seeds };
     println!("{}", Trial::HEAD);
     let trials = hunt.run_all(&bugs, jobs.max(1), &|trial| println!("{trial}"));
     let survived = trials.iter().filter(|trial| trial.caught.is_none()).count();
     println!("{} of {} planted bugs found", trials.len() - survived, trials.len());
-    Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    if survived == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 /// Plays one campaign after the other.
@@ -245,7 +246,7 @@ fn play_all(campaigns: Vec<Box<dyn Campaign>>, length: &Length) -> anyhow::Resul
     let is_over = || end_s.is_some_and(|end_s| calendar_seconds() >= end_s);
     let mut all_kept = true;
     for campaign in &campaigns {
-        let watched = Watched { campaign: campaign.as_ref(), running: &running };
+        let watched = Watched { campaign: campaign.as_ref(), running: &running, planted: length.plant };
         all_kept &= play_one(&watched, length, &stop, &is_over)?;
         if is_over() {
             break;
@@ -289,6 +290,7 @@ impl Running {
 struct Watched<'a> {
     campaign: &'a dyn Campaign,
     running: &'a Running,
+    planted: Option<Bug>,
 }
 
 impl Campaign for Watched<'_> {
@@ -305,6 +307,7 @@ impl Campaign for Watched<'_> {
     }
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
+        let _planted = self.planted.map(Bug::plant);
         self.running.lock().insert((self.name(), seed));
         let played = self.campaign.play(seed, goes_on);
         self.running.lock().remove(&(self.name(), seed));
@@ -349,6 +352,9 @@ fn play_one(
     }
     let Some(failure) = report.failure else { return Ok(true) };
     writeln!(out, "FAILED: {failure}")?;
+    if length.plant.is_some() {
+        return Ok(false);
+    }
     let small = shrink(campaign, failure);
     writeln!(out, "\nThe smallest like it: {small}\n\n{}", small.trace)?;
     Ok(false)

@@ -9,7 +9,8 @@ use flashgrain::testing::{Bug, Finder};
 
 use super::run::Campaign;
 use super::{
-    Counting, Crash, Decay, Errors, Failure, Histories, InBlocks, Listing, Lives, OfKind, Swarm, Tokens,
+    Counting, Crash, Decay, Errors, Failure, Faults, Histories, InBlocks, Kind, Listing, Lives, OfKind,
+    Swarm, Tokens,
 };
 use crate::media::Choices;
 use crate::swarm::Feature;
@@ -72,6 +73,12 @@ fn in_many_blocks() -> Turn {
     in_blocks(Crash { habits: Some(Habits::many_records()), states_per_life: 20, ..crashes() }, 4)
 }
 
+/// With reads that take so long that the segment that is read is freed meanwhile.
+fn in_stalled_blocks() -> Turn {
+    let habits = Habits { checkpoint: 0.05, stalls: 1.0, sync: 0.1, ..Habits::many_records() };
+    in_blocks(Crash { habits: Some(habits), states_per_life: 1, ..crashes() }, 1)
+}
+
 fn crashes() -> Crash {
     let choices = Choices { subsets: 2, tears: 3 };
     Crash { choices, states_per_life: STATES_PER_LIFE, ..Crash::default() }
@@ -95,42 +102,91 @@ fn listing() -> Turn {
     (Box::new(Listing), 4)
 }
 
+/// Stores on which everything is drawn, with some features and without others.
+fn swarm(with: &[Feature], without: &[Feature]) -> Turn {
+    (Box::new(Swarm { with: with.to_vec(), without: without.to_vec() }), 1)
+}
+
+/// The same with trees of one kind.
+fn swarm_of(kind: Feature, with: &[Feature]) -> Turn {
+    let kinds = [Feature::BTrees, Feature::Blocks, Feature::LsmTrees, Feature::BeTrees];
+    let others: Vec<Feature> = kinds.into_iter().filter(|other| *other != kind).collect();
+    swarm(&[&[kind], with].concat(), &others)
+}
+
+/// Hardly any commit waits, so that the log is written far beyond its durable end.
+fn ahead_of_log() -> Habits {
+    Habits { tasks: 12, keys: 100, value_bytes: 1500, overflow: 0.0, sync: 0.05, ..Habits::default() }
+}
+
+fn lives_of(habits: Habits) -> Lives {
+    Lives { habits: Some(habits), ..Lives::default() }
+}
+
+/// Crashes while the log moves into less room and much is appended.
+fn crashes_while_log_shrinks() -> Turn {
+    let about = Crash::about_cuts();
+    let usual = about.habits.unwrap_or_default();
+    let habits = Habits {
+        tasks: 8,
+        value_bytes: 1500,
+        overflow: 0.2,
+        compact: 0.2,
+        log_moves: 1.0,
+        sync: 0.1,
+        ..usual
+    };
+    (Box::new(Crash { habits: Some(habits), states_per_life: 150, ..about }), 1)
+}
+
+/// Lives of LSM-trees with many names, which are used again between a checkpoint and what a memtable keeps
+/// in the log.
+fn lives_of_many_names() -> Turn {
+    lsm(lives_of(Habits { steps: 80, checkpoint: 0.05, value_bytes: 100, ..Habits::many_trees() }), 1)
+}
+
 /// The campaigns of a bug that those of its finder are not likely to find, or would take long to.
 fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
     let campaigns: Vec<Turn> = match bug {
-        Bug::CutBeforeSuperblock | Bug::AppendsOutgrowMove => vec![of_moving_lives(Crash::about_cuts())],
+        Bug::CutBeforeSuperblock => vec![of_moving_lives(Crash::about_cuts())],
+        Bug::AppendsOutgrowMove => vec![crashes_while_log_shrinks()],
         Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly => {
             vec![of_moving_lives(Crash::about_moves())]
         }
         Bug::MovedOntoStaleCopies => vec![(Box::new(Crash::about_moves_into_growth()), 1)],
-        // Names have to be used again between a checkpoint and what a memtable keeps in the log.
-        Bug::CatalogReplayedOverNewer => {
-            vec![lsm(Crash { habits: Some(Habits::many_trees()), states_per_life: 100, ..crashes() }, 8)]
-        }
+        Bug::CatalogReplayedOverNewer => vec![lives_of_many_names()],
+        Bug::LogWindowNotWatched => vec![(Box::new(lives_of(ahead_of_log())), 1)],
         Bug::ErasedNotFlushed
         | Bug::LoadingPageLeftOutOfMap
-        | Bug::LogWindowNotWatched
         | Bug::MapHasLaterPlaces
         | Bug::StaysClosedWhenOpened
         | Bug::TornRecordKept => vec![lives()],
         Bug::BlockWaitsForBlocks
         | Bug::BorderKeyLost
-        | Bug::FlushedMemtableStays
         | Bug::TableSweptWhileRead
         | Bug::VersionsSplitOverTables => vec![of_many_records()],
-        Bug::FrozenMemtableNotReplayed | Bug::OperandsJoinedAcrossSnapshot | Bug::ReadErrorEndsTable => {
+        Bug::OperandsJoinedAcrossSnapshot => {
             vec![lsm(Errors { habits: Some(Habits::many_records()) }, 1), lsm(Errors { habits: None }, 1)]
         }
-        Bug::MergesGoOnWhenClosed | Bug::SnapshotsLookedAtAgain => vec![lsm(Tokens, 1)],
+        Bug::ReadErrorEndsTable => vec![lsm(Faults::new(Kind::ReadErrorTransient), 1)],
+        Bug::FrozenMemtableNotReplayed => {
+            vec![swarm_of(Feature::LsmTrees, &[Feature::Flash, Feature::PowerCuts])]
+        }
+        Bug::FrozenBufferNotReplayed => {
+            vec![swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts])]
+        }
+        Bug::CleanerMovesStale => vec![swarm_of(Feature::BTrees, &[Feature::LittleRoom])],
+        Bug::RangeOfNeighbourTaken => vec![swarm_of(Feature::BeTrees, &[Feature::Ranges])],
+        Bug::ScanSkipsLastKeyOfTable => {
+            vec![swarm_of(Feature::LsmTrees, &[Feature::Scans, Feature::EagerJobs])]
+        }
+        Bug::MovedImageTakenForDamage => vec![in_stalled_blocks()],
         // It takes bounds beyond the longest key, where keys are as long.
-        Bug::LongBoundCut => vec![(
-            Box::new(Swarm {
-                with: vec![Feature::BeTrees, Feature::LongKeys, Feature::Ranges],
-                without: vec![Feature::BTrees, Feature::Blocks, Feature::OneLength],
-            }),
-            1,
+        Bug::LongBoundCut => vec![swarm(
+            &[Feature::BeTrees, Feature::LongKeys, Feature::Ranges],
+            &[Feature::BTrees, Feature::Blocks, Feature::OneLength],
         )],
-        Bug::NewestMemtableFlushedFirst => vec![lsm(Counting, 1)],
+        Bug::NewestMemtableFlushedFirst | Bug::FlushedMemtableStays => vec![lsm(Counting, 1)],
         Bug::BackupMissesNewTree => vec![listing()],
         _ => return None,
     };

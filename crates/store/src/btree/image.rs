@@ -128,10 +128,9 @@ impl BTree {
                     let node = Step { guard: *guard, slot: 0 }.node();
                     node.child(node.child_slot(key))
                 }
-                Stand::Image(image) => match self.part_of(*image, level, key, blocks)? {
+                Stand::Image(image) => match self.current_part(*image, level, key, blocks)? {
                     Some(part) => part.node().child(part.node().child_slot(key)),
-                    // Next time the page is in memory.
-                    None => return self.pool.read(image.page, Access::Normal).map(|_| None),
+                    None => return Ok(None),
                 },
             };
             if !self.holds(&stand) {
@@ -175,10 +174,28 @@ impl BTree {
         self.check_level(&leaf, parent.child, 0)?;
         match leaf {
             Stand::Page(guard) => Ok(Some(FoundLeaf::Page(guard))),
-            Stand::Image(image) => match self.part_of(image, 0, key, blocks)? {
-                Some(part) => Ok(Some(FoundLeaf::Part(part))),
-                None => self.pool.read(image.page, Access::Normal).map(|_| None),
-            },
+            Stand::Image(image) => Ok(self.current_part(image, 0, key, blocks)?.map(FoundLeaf::Part)),
+        }
+    }
+
+    /// The part of a node's image that covers `key`; `None` if the node is elsewhere by now, or the image is
+    /// not in blocks: then the page is in memory next time.
+    fn current_part(
+        &self,
+        image: ImagePlace,
+        level: u8,
+        key: &[u8],
+        blocks: InBlocks,
+    ) -> Result<Option<Part>, Error> {
+        let found = match self.part_of(image, level, key, blocks) {
+            Ok(None) => self.pool.read(image.page, Access::Normal).map(|_| None),
+            found => found,
+        };
+        // Of an image that is not the page's any more, the segment may have been discarded or used again
+        // while it was read.
+        match found.is_err() && !self.pool.is_image_current(&image) && !planted!(MovedImageTakenForDamage) {
+            true => Ok(None),
+            false => found,
         }
     }
 

@@ -454,6 +454,9 @@ bugs! {
     WrongPartChosen: "wrong-part-chosen", Blocks;
     /// A directory is kept for the place of its image whichever image is there later.
     DirectoryOutlivesImage: "directory-outlives-image", Blocks;
+    /// What is read of an image whose page has moved meanwhile counts as damage, although the image's segment
+    /// was discarded: a search fails.
+    MovedImageTakenForDamage: "moved-image-taken-for-damage", Blocks;
     /// The cleaner copies an image in blocks, and gives a new sequence to its first block only.
     OnlyFirstBlockSealed: "only-first-block-sealed", Blocks;
     /// The part behind the directory begins with the record behind the first one: one is lost.
