@@ -17,17 +17,21 @@ use crate::media::FailPlan;
 use crate::world::{CASES, Counts, Habits};
 
 /// See the module. A case is an occasion for one kind of trouble, of those that a life has.
-#[derive(Default)]
 pub struct Inside {
     /// The lives.
     pub lives: Nth,
+    /// Occasions of a kind that are taken of each life; if there are fewer, all.
+    pub occasions: u64,
+}
+
+impl Default for Inside {
+    fn default() -> Self {
+        Self { lives: Nth::default(), occasions: 80 }
+    }
 }
 
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x696e_7369_6465;
-
-/// Occasions of a kind that are taken of each life; if there are fewer, all.
-const OCCASIONS: u64 = 80;
 
 impl Campaign for Inside {
     fn name(&self) -> &'static str {
@@ -39,7 +43,7 @@ impl Campaign for Inside {
     }
 
     fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
-        Box::new(Self { lives: Nth { habits: Some(habits) } })
+        Box::new(Self { lives: Nth { habits: Some(habits), ..self.lives }, ..*self })
     }
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
@@ -52,7 +56,7 @@ impl Campaign for Inside {
             let listened = trouble.listen(paths.listener());
             let played = Life::of(&start, habits, seed, &mut counts).play_with(&plan, Some(listened));
             let occasions = played.map_err(|what| Failure::new(seed, "while nothing failed", what))?;
-            for nth in chosen(occasions, &paths.rarest(), &mut random) {
+            for nth in chosen(self.occasions, occasions, &paths.rarest(), &mut random) {
                 counts.add(CASES, 1);
                 let life = Life::of(&start, habits, seed, &mut counts);
                 let played = life.play_with(&FailPlan::inside(), Some(trouble.at(nth)));
@@ -69,12 +73,12 @@ impl Campaign for Inside {
 
 /// All occasions if they are few. Otherwise one on each path that leads to occasions, rare paths first, as
 /// random choice would miss them, and some of all.
-fn chosen(occasions: u64, rarest: &[u64], random: &mut Pcg64) -> Vec<u64> {
-    if occasions <= OCCASIONS {
+fn chosen(most: u64, occasions: u64, rarest: &[u64], random: &mut Pcg64) -> Vec<u64> {
+    if occasions <= most {
         return (1..=occasions).collect();
     }
-    let mut chosen: Vec<_> = rarest.iter().copied().take((OCCASIONS / 4 * 3) as usize).collect();
-    chosen.extend((chosen.len() as u64..OCCASIONS).map(|_| random.random_range(1..=occasions)));
+    let mut chosen: Vec<_> = rarest.iter().copied().take((most / 4 * 3) as usize).collect();
+    chosen.extend((chosen.len() as u64..most).map(|_| random.random_range(1..=occasions)));
     chosen.sort_unstable();
     chosen.dedup();
     chosen

@@ -19,10 +19,17 @@ use crate::media::{Disk, FailPlan, Tape, Way};
 use crate::world::{CASES, Counts, Habits, Shape, Shared, Work, quietly, small};
 
 /// See the module. A case is a request and a way to fail.
-#[derive(Default)]
 pub struct Nth {
     /// Workload of the stores; drawn if not given.
     pub habits: Option<Habits>,
+    /// One of this number of requests fails.
+    pub every: u64,
+}
+
+impl Default for Nth {
+    fn default() -> Self {
+        Self { habits: None, every: 1 }
+    }
 }
 
 /// Keeps these random numbers apart from others.
@@ -60,7 +67,7 @@ impl Campaign for Nth {
     }
 
     fn with_habits(&self, habits: Habits) -> Box<dyn Campaign> {
-        Box::new(Self { habits: Some(habits) })
+        Box::new(Self { habits: Some(habits), ..*self })
     }
 
     fn play(&self, seed: u64, goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
@@ -70,7 +77,7 @@ impl Campaign for Nth {
         let plan = FailPlan::none();
         let played = Life::of(&start, habits, seed, &mut counts).play(&plan);
         played.map_err(|what| Failure::new(seed, "while nothing failed", what))?;
-        for nth in 1..=plan.asked() {
+        for nth in (1 + seed % self.every..=plan.asked()).step_by(self.every as usize) {
             for way in Way::ALL {
                 counts.add(CASES, 1);
                 let played = Life::of(&start, habits, seed, &mut counts).play(&FailPlan::new(nth, way));
@@ -272,5 +279,6 @@ impl<'a> Life<'a> {
 /// Errors that a store may report after a failed request: never that bytes are damaged, or that something is
 /// missing.
 fn may_say(plan: &FailPlan, error: &Error) -> bool {
-    !plan.is_harmless() && matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned)
+    use ErrorKind::{Io, Poisoned, TreeFailed};
+    !plan.is_harmless() && matches!(error.kind(), Io | Poisoned | TreeFailed)
 }
