@@ -31,8 +31,8 @@ use crate::class::{CLASSES, class_bytes};
 use crate::hash::mix;
 use crate::index::{Direction, Version};
 use crate::log::{LogRecord, Lsn, Timestamp};
-use crate::page::{OwnPage, Page, padded};
-use crate::pool::{Lent, Pool};
+use crate::page::{Page, padded};
+use crate::pool::{Lent, Pool, Unlent};
 use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// Flags beside the number of levels: the node has a sum; one was tried, and the operator has none.
@@ -76,14 +76,14 @@ const FRAMES_OF_RECORD_MIN: u64 = 2;
 /// Memory for nodes.
 enum Frame {
     Lent(Lent),
-    Own(OwnPage),
+    Own(Arc<Unlent>, usize),
 }
 
 impl Frame {
     fn page(&self) -> Page<'_> {
         match self {
             Self::Lent(lent) => lent.page(),
-            Self::Own(own) => own.page(),
+            Self::Own(memory, number) => memory.page(*number),
         }
     }
 }
@@ -221,19 +221,21 @@ impl Memtable {
 
     /// An empty one of so many bytes. It takes any record with at most `record_bytes` of key and value, as no
     /// later memtable would be another. What the pool cannot lend at once is taken from elsewhere: a
-    /// commit that is logged has to be applied. All memtables together have no more than the log, which keeps
-    /// what is not in tables.
+    /// commit that is logged has to be applied. That memory is backed as records come to it, so all memtables
+    /// together take little more than the log has of their trees, however many trees there are.
     pub fn new(pool: &Arc<Pool>, bytes: u64, record_bytes: u64) -> Self {
         let bytes = bytes.max(Self::bytes_min(record_bytes));
         let class = (CLASS_MIN..=CLASS_MAX).rev().find(|class| class_bytes(*class) * FRAMES_MIN <= bytes);
         let class = class.unwrap_or(CLASS_MIN).max(Self::class_of(record_bytes));
-        let own = || Frame::Own(OwnPage::new(class_bytes(class) as u32));
-        let frame = |_| pool.try_lend(class).map_or_else(own, Frame::Lent);
-        Self {
-            frames: (0..bytes.div_ceil(class_bytes(class))).map(frame).collect(),
-            frame_words: class_bytes(class) as u32 / WORD_BYTES,
-            ..Self::none()
+        let count = bytes.div_ceil(class_bytes(class)) as usize;
+        let mut frames = Vec::with_capacity(count);
+        frames.extend((0..count).map_while(|_| pool.try_lend(class)).map(Frame::Lent));
+        if frames.len() < count {
+            let others = count - frames.len();
+            let own = Arc::new(Unlent::new(class_bytes(class) as u32, others));
+            frames.extend((0..others).map(|number| Frame::Own(Arc::clone(&own), number)));
         }
+        Self { frames, frame_words: class_bytes(class) as u32 / WORD_BYTES, ..Self::none() }
     }
 
     /// Bytes that are in use.
@@ -585,6 +587,16 @@ impl Memtable {
         self.seek(Some((key, Timestamp(0))), Direction::Forward)
     }
 
+    /// Bytes that are backed of the memory that the pool has not lent.
+    #[cfg(test)]
+    fn backed_bytes(&self) -> u64 {
+        let first = self.frames.iter().find_map(|frame| match frame {
+            Frame::Own(memory, _) => Some(memory.backed_bytes()),
+            Frame::Lent(_) => None,
+        });
+        first.unwrap_or(0)
+    }
+
     /// Bytes of memory that are taken.
     #[cfg(test)]
     fn bytes(&self) -> u64 {
@@ -729,6 +741,25 @@ mod tests {
                 assert!(table.bytes() <= Memtable::bytes_min(record_bytes));
             }
         }
+    }
+
+    #[test]
+    fn memory_of_memtables_is_backed_as_records_come_to_it() {
+        const TREES: u64 = 50;
+        let pool = pool_over(&Arc::default(), 4 << 20);
+        let tables: Vec<_> = (0..TREES).map(|_| Memtable::new(&pool, 8 << 20, 64)).collect();
+        let backed_bytes = || tables.iter().map(Memtable::backed_bytes).sum::<u64>();
+        assert_eq!(backed_bytes(), 0);
+        for table in &tables {
+            put(table, b"key", 1).unwrap();
+        }
+        // The processor may have larger pages than the usual 4 KiB.
+        let page_bytes = crate::pool::backing_page_bytes();
+        assert!((TREES - 1..=TREES).contains(&(backed_bytes() / page_bytes)), "{}", backed_bytes());
+        (2..1000_u64).for_each(|number| put(&tables[1], &number.to_be_bytes(), number).unwrap());
+        let used_bytes = tables[1].bytes();
+        let bounds = used_bytes..=used_bytes + 2 * page_bytes;
+        assert!(bounds.contains(&tables[1].backed_bytes()), "{} of {used_bytes}", tables[1].backed_bytes());
     }
 
     #[test]

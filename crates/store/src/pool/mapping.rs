@@ -19,7 +19,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Reserves that many bytes of addresses. With `huge` the kernel may back them by pages of 2 MiB, which
-    /// avoids most TLB misses.
+    /// avoids most TLB misses. Without, it backs no more than the small pages that are used.
     pub fn reserve(bytes: u64, huge: bool) -> io::Result<Self> {
         let length = usize::try_from(bytes.max(1)).map_err(io::Error::other)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -29,10 +29,9 @@ impl Mapping {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        if huge {
-            // SAFETY: advice on the mapping just made; failure is harmless and ignored.
-            unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) };
-        }
+        let page_size = if huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: advice on the mapping just made; failure is harmless and ignored.
+        unsafe { libc::madvise(start, length, page_size) };
         // A forked child has no use for the pages. If it had them, the first write of either process to a
         // page would copy it, and a read under way would go to the other process' copy. SAFETY: as above.
         unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };

@@ -72,6 +72,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod together;
+mod unlent;
 mod unread;
 mod waiters;
 mod withheld;
@@ -111,6 +112,9 @@ use records::{RecordCache, Records};
 use section::Parts;
 pub(crate) use section::{Denied, Reserved, Section};
 use table::Table;
+pub(crate) use unlent::Unlent;
+#[cfg(test)]
+pub(crate) use unlent::backing_page_bytes;
 use withheld::Registry;
 pub(crate) use withheld::Withheld;
 
