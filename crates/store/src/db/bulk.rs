@@ -21,7 +21,7 @@ use crate::{Durability, Error};
 /// Records of a step: as many locks of 8,192 may be taken.
 const STEP_RECORDS: usize = 1024;
 
-/// Bytes of the keys that a step removes.
+/// Bytes of the keys that a step removes at most.
 const REMOVED_KEY_BYTES: u64 = 256 << 10;
 
 /// Bytes of the records that a step loads.
@@ -127,12 +127,17 @@ impl Core {
     fn look(self: &Arc<Self>, tree: &Arc<NamedTree>, range: &Range) -> Result<Step, Error> {
         let at = self.pin()?;
         let mut scan = self.scan(tree, &at, range);
-        let (mut keys, mut bytes) = (Vec::new(), 0);
+        let (mut keys, mut key_bytes, mut logged_bytes) = (Vec::new(), 0, 0);
         let seen_at = at.timestamp();
-        let bytes_max = self.step_bytes(REMOVED_KEY_BYTES);
-        while keys.len() < STEP_RECORDS && bytes < bytes_max {
+        let limit = self.batch_limit_bytes();
+        while keys.len() < STEP_RECORDS {
             let Some(key) = scan.next_key()? else { return Ok(Step { keys, seen_at, is_last: true }) };
-            bytes += key.len() as u64 + OVERHEAD_BYTES;
+            key_bytes += key.len() as u64;
+            logged_bytes += self.logged_bytes(tree, &key, None);
+            // The next step begins with a key that would be too much.
+            if !keys.is_empty() && (key_bytes > REMOVED_KEY_BYTES || logged_bytes > limit) {
+                break;
+            }
             keys.push(key);
         }
         Ok(Step { keys, seen_at, is_last: false })
@@ -149,10 +154,10 @@ impl Core {
         range: &Range,
     ) -> Result<Vec<Vec<u8>>, Error> {
         let mut scan = self.scan(tree, at, range);
-        let limit = self.engine().parts().log.record_limit_bytes();
+        let limit = self.batch_limit_bytes();
         let (mut keys, mut got) = (Vec::new(), 0);
         while let Some(key) = scan.next_key()? {
-            got += key.len() as u64 + OVERHEAD_BYTES;
+            got += self.logged_bytes(tree, &key, None);
             if got > limit {
                 return Err(Error::BatchLength { got, limit });
             }
@@ -164,7 +169,7 @@ impl Core {
     /// Bytes after which a step takes no more records: what the log takes as one, with room for a last
     /// record, or less.
     fn step_bytes(&self, bytes: u64) -> u64 {
-        bytes.min(self.engine().parts().log.record_limit_bytes() / 2)
+        bytes.min(self.batch_limit_bytes() / 2)
     }
 
     /// To load records into a tree.

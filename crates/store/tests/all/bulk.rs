@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flashgrain::{Builder, CpuCosts, Db, Durability, Error, ErrorKind, Readable, Simulated, Tree};
+use flashgrain::{
+    Builder, CpuCosts, Db, Durability, Error, ErrorKind, IndexKind, Readable, Simulated, Tree, TreeOptions,
+};
 use flashgrain_device::Device;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, PowerCut, Survivors, Tear, Trigger};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -47,6 +49,38 @@ fn a_range_of_any_size_goes_and_nothing_beside_it() {
     assert_eq!(tree.remove_range::<&[u8]>(..).unwrap_err().kind(), ErrorKind::Dropped);
 }
 
+/// Commits that a removal of so many records takes, with keys of this length.
+fn commits_of_a_removal(kind: IndexKind, log_bytes: Option<u64>, records: u32, key_bytes: usize) -> u64 {
+    let device = Arc::new(flashgrain_device::MemoryDevice::new(256 << 20, 0).unwrap());
+    let builder = Db::builder().device(device).durability(Durability::None);
+    let db = log_bytes.into_iter().fold(builder, Builder::log_bytes).create().unwrap();
+    let tree = db.tree_with("t", &TreeOptions::new().kind(kind)).unwrap();
+    for number in 0..records {
+        let mut key = number.to_be_bytes().to_vec();
+        key.resize(key_bytes, 1);
+        tree.insert(&key, "value").unwrap();
+    }
+    let commits = || {
+        // Commits are counted as the log writes them.
+        db.sync().unwrap();
+        db.stats().log.records
+    };
+    let before = commits();
+    assert_eq!(tree.remove_range::<&[u8]>(..).unwrap(), u64::from(records));
+    commits() - before
+}
+
+#[test]
+fn a_range_that_the_log_may_take_as_one_is_one_commit() {
+    for kind in [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree] {
+        assert_eq!(commits_of_a_removal(kind, None, AS_ONE, 256), 1, "{kind:?}");
+        assert_eq!(commits_of_a_removal(kind, None, AS_ONE + 1, 256), 2, "{kind:?}");
+        // Almost an eighth of a log of 256 KiB is for one commit; a removal takes 33 bytes of it.
+        assert_eq!(commits_of_a_removal(kind, Some(256 << 10), 600, 30), 1, "{kind:?}");
+        assert_eq!(commits_of_a_removal(kind, Some(256 << 10), 1000, 30), 2, "{kind:?}");
+    }
+}
+
 #[test]
 fn overflow_values_in_a_range_are_freed() {
     let db = Db::in_memory(64 << 20).unwrap();
@@ -77,16 +111,16 @@ fn a_transaction_removes_a_range_with_its_own_writes_or_says_that_it_is_too_long
         .create()
         .unwrap();
     let tree = db.tree("t").unwrap();
-    fill(&db, &tree, 0..10_000, b"").unwrap();
+    fill(&db, &tree, 0..20_000, b"").unwrap();
     let mut transaction = db.begin().unwrap();
-    transaction.insert(&tree, 10_000_u32.to_be_bytes(), "own").unwrap();
-    transaction.remove(&tree, 9_999_u32.to_be_bytes()).unwrap();
+    transaction.insert(&tree, 20_000_u32.to_be_bytes(), "own").unwrap();
+    transaction.remove(&tree, 19_999_u32.to_be_bytes()).unwrap();
     assert_eq!(transaction.remove_range::<&[u8]>(&tree, ..).unwrap_err().kind(), ErrorKind::Argument);
-    assert_eq!(transaction.remove_range(&tree, 8_000_u32.to_be_bytes()..).unwrap(), 2_000);
-    assert_eq!(transaction.iter(&tree).unwrap().count(), 8_000);
-    assert_eq!(tree.iter().unwrap().count(), 10_000);
+    assert_eq!(transaction.remove_range(&tree, 18_000_u32.to_be_bytes()..).unwrap(), 2_000);
+    assert_eq!(transaction.iter(&tree).unwrap().count(), 18_000);
+    assert_eq!(tree.iter().unwrap().count(), 20_000);
     transaction.commit().unwrap();
-    assert_eq!(keys(&tree), (0..8_000).collect::<Vec<_>>());
+    assert_eq!(keys(&tree), (0..18_000).collect::<Vec<_>>());
 }
 
 /// Ends those who work beside a test, however that ends.
