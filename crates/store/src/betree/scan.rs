@@ -6,10 +6,9 @@ use super::messages::{Messages, MessagesCursor};
 use super::part::Part;
 use super::search::{ATTEMPTS, is_valid};
 use super::tree::{BeTree, LEVEL_MAX, LEVEL_MIN};
-use crate::Error;
 use crate::buffered::{
     Chain, Cursor, DEAD_RUN, Held, Hidden, KeyVersions, Memtables, Merged, Met, RangeTombstones, Removals,
-    SeenCursor, Watch,
+    SeenCursor, Watch, unreadable,
 };
 use crate::header::PageId;
 use crate::index::{Direction, Piece, Steps, Version, behind};
@@ -17,6 +16,7 @@ use crate::log::Timestamp;
 use crate::pool::{Access, OptimisticGuard};
 use crate::sync::Arc;
 use crate::task::yield_now;
+use crate::{Error, ErrorKind};
 
 /// Records of a basement node that the first step of a scan yields at most, and twice as many each further
 /// one: a short scan looks at little more than it gives.
@@ -365,9 +365,11 @@ impl BeTreeScan {
             // An overflow value may have gone, as a flush has put what was made of it into its place.
             Err(_) => {
                 let mut value = Vec::new();
-                match tree.look_up(versions.key(), self.at, crate::index::May::Wait, &mut value)? {
-                    std::task::Poll::Ready(found) => Ok(found.version.map(|version| (version, value))),
-                    std::task::Poll::Pending => Ok(None),
+                match tree.look_up(versions.key(), self.at, crate::index::May::Wait, &mut value) {
+                    Err(error) if error.kind() == ErrorKind::Operator => Ok(unreadable(newest)),
+                    Err(error) => Err(error),
+                    Ok(std::task::Poll::Ready(found)) => Ok(found.version.map(|version| (version, value))),
+                    Ok(std::task::Poll::Pending) => Ok(None),
                 }
             }
         }

@@ -112,3 +112,10 @@ fn no_operands(got: &[u8]) -> Error {
         got: format!("{got:02x?}"),
     }
 }
+
+/// A record that the operator fails at, as a scan has it: the version is one of operands, and there is no
+/// value. A look-up of the key has the error. So a scan reports it at this record, not at those before it,
+/// and passes it where no value is needed.
+pub(crate) fn unreadable(newest: Timestamp) -> Option<(Version, Vec<u8>)> {
+    Some((Version::operands(newest), Vec::new()))
+}

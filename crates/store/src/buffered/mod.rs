@@ -34,7 +34,7 @@ mod trouble;
 mod turn;
 mod versions;
 
-pub(crate) use chain::Chain;
+pub(crate) use chain::{Chain, unreadable};
 pub(crate) use cursor::{Cursor, MemtableCursor, Merged, SeenCursor, Start, order, place_of};
 pub(crate) use cuts::Cuts;
 pub(crate) use dead::{DEAD_RUN, Dead, Met, Watch};

@@ -67,7 +67,7 @@ impl Core {
     }
 
     /// As [`Core::check`], of one tree.
-    pub fn check_one(self: &Arc<Self>, tree: &NamedTree) -> Result<Check, Error> {
+    pub fn check_one(self: &Arc<Self>, tree: &Arc<NamedTree>) -> Result<Check, Error> {
         self.check_open()?;
         let looked = match self.check_tree(tree) {
             // It may have changed while it was looked at: once more, while commits wait.
@@ -78,7 +78,7 @@ impl Core {
     }
 
     /// Records that a scan finds now. Operands need no operator for that.
-    fn count_records(self: &Arc<Self>, tree: &NamedTree) -> Result<u64, Error> {
+    fn count_records(self: &Arc<Self>, tree: &Arc<NamedTree>) -> Result<u64, Error> {
         let mut scan = TreeScan::unmerged(self, tree, &self.pin()?);
         let mut count = 0;
         while scan.next_key()?.is_some() {

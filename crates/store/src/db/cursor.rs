@@ -71,7 +71,8 @@ impl Cursor {
     /// The record behind the position, and over it. `None` at the end.
     ///
     /// # Errors
-    /// As [`Readable::get`](crate::Readable::get); the position stays.
+    /// As [`Readable::get`](crate::Readable::get); the position stays, so the next call tries the same record
+    /// again. [`Cursor::seek_behind`] its key passes it.
     #[expect(
         clippy::should_implement_trait,
         reason = "a cursor has no one direction, and may go on after its end"

@@ -13,8 +13,9 @@ use crate::txn::Snapshot;
 /// See the module.
 pub(super) struct TreeScan {
     core: Arc<Core>,
+    tree: Arc<NamedTree>,
     /// Keeps the versions that the scan sees.
-    _at: Arc<Snapshot>,
+    at: Arc<Snapshot>,
     direction: Direction,
     steps: Box<dyn Steps>,
     piece: Piece,
@@ -22,6 +23,9 @@ pub(super) struct TreeScan {
     shared: Arc<[u8]>,
     taken: usize,
 }
+
+/// Offsets of a record in the bytes that a scan shares: of its key, of its value, and of the value's end.
+pub(super) type Place = [usize; 3];
 
 /// A record whose operands are not merged.
 pub(super) struct UnmergedRecord {
@@ -36,7 +40,7 @@ impl TreeScan {
     /// The keys from `lower` up to but without `upper`.
     pub fn new(
         core: &Arc<Core>,
-        tree: &NamedTree,
+        tree: &Arc<NamedTree>,
         at: &Arc<Snapshot>,
         direction: Direction,
         lower: &[u8],
@@ -45,24 +49,33 @@ impl TreeScan {
         let ahead = core.read_ahead(tree);
         let index = Arc::clone(&tree.tree.index);
         let steps = index.scan(direction, lower, upper, ahead, at.timestamp());
-        Self::of(core, at, direction, steps)
+        Self::of((core, tree, at), direction, steps)
     }
 
     /// All keys, forward, without operands being merged.
-    pub fn unmerged(core: &Arc<Core>, tree: &NamedTree, at: &Arc<Snapshot>) -> Self {
+    pub fn unmerged(core: &Arc<Core>, tree: &Arc<NamedTree>, at: &Arc<Snapshot>) -> Self {
         let index = Arc::clone(&tree.tree.index);
         let steps = index.scan_unmerged(core.read_ahead(tree), at.timestamp());
-        Self::of(core, at, Direction::Forward, steps)
+        Self::of((core, tree, at), Direction::Forward, steps)
     }
 
-    fn of(core: &Arc<Core>, at: &Arc<Snapshot>, direction: Direction, steps: Box<dyn Steps>) -> Self {
-        let (core, _at) = (Arc::clone(core), Arc::clone(at));
-        Self { core, _at, direction, steps, piece: Piece::default(), shared: Arc::from([]), taken: 0 }
+    fn of(
+        (core, tree, at): (&Arc<Core>, &Arc<NamedTree>, &Arc<Snapshot>),
+        direction: Direction,
+        steps: Box<dyn Steps>,
+    ) -> Self {
+        let (core, tree, at) = (Arc::clone(core), Arc::clone(tree), Arc::clone(at));
+        Self { core, tree, at, direction, steps, piece: Piece::default(), shared: Arc::from([]), taken: 0 }
     }
 
     /// The next record.
     pub fn next(&mut self) -> Result<Option<(Value, Value)>, Error> {
-        self.next_place()?.map(|place| self.record(place)).transpose()
+        while let Some(place) = self.next_place()? {
+            if let Some(record) = self.record(place)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
     }
 
     /// The next record of a scan without operands being merged.
@@ -70,7 +83,7 @@ impl TreeScan {
         let Some([key, value, end]) = self.next_place()? else { return Ok(None) };
         let bytes = self.shared.get(value..end).unwrap_or_default();
         let Some((_, rest)) = Version::split(bytes).filter(|(version, _)| version.is_operands()) else {
-            let (key, value) = self.record([key, value, end])?;
+            let (key, value) = self.stored_record([key, value, end])?;
             return Ok(Some(UnmergedRecord { key, value: Some(value), operands: Vec::new() }));
         };
         let own_key = Value::part(&self.shared, key, value - key);
@@ -83,14 +96,20 @@ impl TreeScan {
         Ok(Some(UnmergedRecord { key: own_key, value, operands }))
     }
 
-    /// The key of the next record. A value in pages of its own is not read.
+    /// The key of the next record. A value in pages of its own is not read, and a record that the merge
+    /// operator fails at has a key like any other.
     pub fn next_key(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let place = self.next_place()?;
-        Ok(place.map(|[key, value, _]| self.shared.get(key..value).unwrap_or_default().to_vec()))
+        Ok(place.map(|place| self.key(place).to_vec()))
     }
 
-    /// Offsets of the next record in the shared bytes: of its key, of its value, and of the value's end.
-    fn next_place(&mut self) -> Result<Option<[usize; 3]>, Error> {
+    /// The key of the record at a place, until the scan goes on.
+    pub fn key(&self, [key, value, _]: Place) -> &[u8] {
+        self.shared.get(key..value).unwrap_or_default()
+    }
+
+    /// Place of the next record.
+    pub fn next_place(&mut self) -> Result<Option<Place>, Error> {
         loop {
             let (_, places) = self.piece.parts();
             let index = match self.direction {
@@ -110,7 +129,24 @@ impl TreeScan {
         }
     }
 
-    fn record(&self, [key, value, end]: [usize; 3]) -> Result<(Value, Value), Error> {
+    /// The record at a place, until the scan goes on; `None` if its operands turn out to have removed it.
+    pub fn record(&self, place: Place) -> Result<Option<(Value, Value)>, Error> {
+        let [_, value, end] = place;
+        let bytes = self.shared.get(value..end).unwrap_or_default();
+        if !Version::split(bytes).is_some_and(|(version, _)| version.is_operands()) {
+            return self.stored_record(place).map(Some);
+        }
+        // The operator failed when the scan came to it. The error belongs to this record, not to those that
+        // were read ahead together with it.
+        let key = self.key(place);
+        let Some((version, bytes)) = self.core.look_up_raw(&self.tree, key, &self.at)? else {
+            return Ok(None);
+        };
+        Ok(Some((Value::from(key), self.core.value(version, &bytes)?)))
+    }
+
+    /// A record that is stored as it is.
+    fn stored_record(&self, [key, value, end]: Place) -> Result<(Value, Value), Error> {
         let bytes = self.shared.get(value..end).unwrap_or_default();
         let own_key = Value::part(&self.shared, key, value - key);
         match Version::split(bytes) {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::content::Content;
 use super::core::Core;
 use super::lookup::Lookup;
-use super::scan::TreeScan;
+use super::scan::{Place, TreeScan};
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;
@@ -117,13 +117,14 @@ pub(super) struct Records {
     overlay: Option<Own>,
 }
 
-/// The reader's own writes, and the record of the tree that waits for its turn among them.
+/// The reader's own writes, and the record of the tree that waits for its turn among them. Its value is made
+/// when it is needed: of what an own write replaces it is not.
 struct Own {
     core: Arc<Core>,
     tree: Arc<NamedTree>,
     writes: Arc<Overlay>,
     remaining: Range,
-    held: Option<(Value, Value)>,
+    held: Option<Place>,
 }
 
 impl Records {
@@ -152,20 +153,30 @@ impl Records {
         let Some(own) = &mut self.overlay else { return self.scan.next() };
         loop {
             if own.held.is_none() {
-                own.held = self.scan.next()?;
+                own.held = self.scan.next_place()?;
             }
-            let Some((key, written)) = own.first(self.direction) else { return Ok(own.held.take()) };
-            let order = own.held.as_ref().map_or(Ordering::Greater, |(held, _)| {
-                let order = held.as_slice().cmp(key);
-                if self.direction == Direction::Forward { order } else { order.reverse() }
-            });
-            if order == Ordering::Less {
-                return Ok(own.held.take());
-            }
+            let first = own.first(self.direction);
+            let order = match (own.held, &first) {
+                (None, None) => return Ok(None),
+                (None, Some(_)) => Ordering::Greater,
+                (Some(_), None) => Ordering::Less,
+                (Some(held), Some((key, _))) => {
+                    let order = self.scan.key(held).cmp(key);
+                    if self.direction == Direction::Forward { order } else { order.reverse() }
+                }
+            };
+            let Some((key, written)) = first.filter(|_| order != Ordering::Less) else {
+                let record = own.held.take().map(|held| self.scan.record(held)).transpose()?.flatten();
+                if record.is_some() {
+                    return Ok(record);
+                }
+                continue;
+            };
             let value = match written {
                 Some(Content::Operands(list)) => {
-                    let held = own.held.as_ref().filter(|_| order == Ordering::Equal);
-                    own.tree.merge(key, held.map(|(_, value)| value.as_slice()), list)?
+                    let held = own.held.filter(|_| order == Ordering::Equal);
+                    let held = held.map(|held| self.scan.record(held)).transpose()?.flatten();
+                    own.tree.merge(key, held.as_ref().map(|(_, value)| value.as_slice()), list)?
                 }
                 written => written.as_ref().map(|content| content.value(&own.core)).transpose()?,
             };

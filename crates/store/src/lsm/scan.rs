@@ -5,11 +5,11 @@ use std::ops::Bound;
 
 use super::table_cursor::Reading;
 use super::tree::{Lsm, Parts};
-use crate::Error;
-use crate::buffered::{Chain, DEAD_RUN, Held, Hidden, KeyVersions, Merged, Met, Watch};
+use crate::buffered::{Chain, DEAD_RUN, Held, Hidden, KeyVersions, Merged, Met, Watch, unreadable};
 use crate::index::{Direction, Piece, Steps, Version, behind};
 use crate::log::Timestamp;
 use crate::sync::Arc;
+use crate::{Error, ErrorKind};
 
 /// Bytes of records that the first step of a scan yields, and twice as many each further one, up to the most:
 /// a short scan reads little more than it gives.
@@ -93,7 +93,10 @@ impl LsmScan {
             // An overflow value may have gone, as a merge has put what was made of it into its place.
             Err(_) => {
                 let mut value = Vec::new();
-                let found = self.tree.read_merged(key, self.at, &mut value)?;
+                let found = match self.tree.read_merged(key, self.at, &mut value) {
+                    Err(error) if error.kind() == ErrorKind::Operator => return Ok(unreadable(newest)),
+                    found => found?,
+                };
                 Ok(found.version.map(|version| (version, value)))
             }
         }

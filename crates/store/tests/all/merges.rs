@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashgrain::{
-    AddOperator, AppendOperator, Builder, DATA_FILE, Db, ErrorKind, IndexKind, MergeOperator, OperatorError,
-    Readable, Tree, TreeOptions,
+    AddOperator, AppendOperator, Builder, DATA_FILE, Db, Error, ErrorKind, IndexKind, MergeOperator,
+    OperatorError, Readable, Tree, TreeOptions, Value,
 };
 
 use super::bad_input::folder;
@@ -264,6 +264,66 @@ fn an_operator_that_fails_loses_nothing_and_stops_nothing() {
             let all: Vec<_> = ["a", "b", "c", "d"].iter().map(|key| text(&tree, key).unwrap()).collect();
             assert_eq!(all, ["x!", "x?", "xy", "2"]);
         }
+    }
+}
+
+/// Keys up to an error, and whether there was one.
+fn keys_until_error(records: impl Iterator<Item = Result<(Value, Value), Error>>) -> (Vec<Value>, bool) {
+    let (mut keys, mut has_failed) = (Vec::new(), false);
+    for record in records {
+        assert!(!has_failed, "an iterator has ended after an error");
+        match record {
+            Ok((key, _)) => keys.push(key),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Operator);
+                has_failed = true;
+            }
+        }
+    }
+    (keys, has_failed)
+}
+
+#[test]
+fn a_record_that_the_operator_fails_at_spoils_no_other() {
+    for (kind, is_flushed) in KINDS[1..].iter().flat_map(|kind| [(*kind, false), (*kind, true)]) {
+        let mood = Arc::new(AtomicBool::new(true));
+        let folder = folder();
+        let db = builder(folder.path()).merge_operator(Moody(mood)).create().unwrap();
+        let tree = db.tree_with("moods", &options(kind, "test.moody")).unwrap();
+        ["a", "b", "y", "z"].iter().for_each(|key| tree.insert(key, "1").unwrap());
+        ["m", "n"].iter().for_each(|key| tree.merge(key, "!").unwrap());
+        if is_flushed {
+            db.checkpoint().unwrap();
+            db.checkpoint().unwrap();
+        }
+        let mut transaction = db.begin().unwrap();
+        transaction.insert(&tree, "c", "own").unwrap();
+        for view in [tree.iter(), transaction.iter(&tree)] {
+            let (keys, has_failed) = keys_until_error(view.unwrap());
+            assert!(has_failed && keys[..2] == ["a", "b"] && keys.len() < 4, "{kind:?}: {keys:?}");
+        }
+        let (keys, has_failed) = keys_until_error(transaction.iter(&tree).unwrap().rev());
+        assert!(has_failed && keys == ["z", "y"], "{kind:?}: {keys:?}");
+        let mut cursor = db.cursor(&tree).unwrap();
+        let mut next = || cursor.next().map(|record| record.unwrap().0);
+        assert_eq!((next().unwrap(), next().unwrap()), ("a".into(), "b".into()));
+        assert!(next().is_err() && next().is_err());
+        cursor.seek_behind("n");
+        assert_eq!(cursor.next().unwrap().unwrap().0, "y");
+        // Of what the transaction replaces or removes, no value is needed; of what it merges with, one is.
+        transaction.insert(&tree, "m", "own").unwrap();
+        transaction.remove(&tree, "n").unwrap();
+        let (keys, has_failed) = keys_until_error(transaction.iter(&tree).unwrap());
+        assert!(!has_failed && keys == ["a", "b", "c", "m", "y", "z"], "{kind:?}: {keys:?}");
+        transaction.rollback();
+        transaction.merge(&tree, "m", "+").unwrap();
+        assert!(keys_until_error(transaction.iter(&tree).unwrap()).1);
+        transaction.rollback();
+        assert_eq!(transaction.remove_range(&tree, "b".."z").unwrap(), 4);
+        assert_eq!(keys_until_error(transaction.iter(&tree).unwrap()), (vec!["a".into(), "z".into()], false));
+        drop(transaction);
+        assert_eq!(tree.remove_range("b".."z").unwrap(), 4);
+        assert_eq!(keys_until_error(tree.iter().unwrap()), (vec!["a".into(), "z".into()], false));
     }
 }
 
