@@ -395,9 +395,9 @@ impl Tree {
     /// are gone or none, and no reader sees anything in between. Only a log that may never have 2.2 MiB
     /// ([`Builder::log_bytes`](crate::Builder::log_bytes), or a very small store) bounds a step further, to
     /// almost an eighth of that log, of which a record takes its key and up to nine bytes. More records are
-    /// removed in such steps, in key order, so that neither memory nor the log limits how many: after a crash,
-    /// or an error, the records before some key are gone and those from there on are all there. For more as
-    /// one, see [`Transaction::remove_range`](crate::Transaction::remove_range).
+    /// removed in such steps, in key order, so that neither memory nor the log limits how many: after a
+    /// crash, or an error, the records before some key are gone and those from there on are all there. For
+    /// more as one, see [`Transaction::remove_range`](crate::Transaction::remove_range).
     ///
     /// A step is before or after every commit of others that writes to the same keys. Records that others
     /// write into the range behind a finished step stay.
