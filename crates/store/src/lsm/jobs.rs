@@ -3,7 +3,7 @@
 use super::hidden;
 use super::levels::{Levels, Target};
 use super::options::Options;
-use super::policy::{Busy, ForRoom, Job, Ticket, pick_for_room};
+use super::policy::{Busy, ForRoom, Job, Ticket, pick};
 use crate::buffered::{KeyInterval, Retention};
 use crate::index::{Horizon, is_eager};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,8 +74,7 @@ impl Jobs {
         if state.busy.len() as u64 >= (1 + more).min(options.jobs.into()) {
             return None;
         }
-        let for_room = || pick_for_room(&options.policy_options, &levels, &state.busy, wanted);
-        let job = options.policy.pick(&levels, &state.busy).or_else(for_room)?;
+        let job = pick((&*options.policy, &options.policy_options), &levels, &state.busy, wanted)?;
         let ticket = state.busy.begin(&job);
         Some((job, ticket, levels))
     }

@@ -7,7 +7,7 @@ use super::below::Below;
 use super::cursor::RunCursor;
 use super::hidden;
 use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
-use super::policy::{ForRoom, Job, Ticket};
+use super::policy::{ForRoom, Job, MergeRoom, Ticket};
 use super::table::{Made, Table, TableOptions, TableWriter};
 use super::table_cursor::Reading;
 use super::tree::Lsm;
@@ -117,9 +117,12 @@ impl Lsm {
     }
 
     fn begin_job(&self, levels: impl FnOnce() -> Arc<Levels>) -> Option<(Job, Ticket, Arc<Levels>)> {
+        let (owned, lacks_room) = (&self.shared.segments.owned, self.lacks_room());
+        let room = || MergeRoom { bytes: owned.room_to_come(), segment_bytes: self.options.segment_bytes };
         let wanted = ForRoom {
-            small: self.lacks_room() && !self.is_unified.load(Ordering::Relaxed),
+            small: lacks_room && !self.is_unified.load(Ordering::Relaxed),
             tombstones: self.is_making_room.load(Ordering::Relaxed),
+            room: (lacks_room && !owned.may_grow()).then(room),
         };
         self.jobs.begin(&self.options, (self.shared.horizon().as_deref(), wanted), levels)
     }
@@ -283,7 +286,9 @@ impl Lsm {
             .collect();
         ends.sort_unstable();
         let bytes: u64 = ends.iter().map(|(_, bytes)| bytes).sum();
-        let each = bytes / self.parts_of(bytes);
+        // The last table of each part takes a segment, however small it is.
+        let parts = if self.lacks_room() { 1 } else { self.parts_of(bytes) };
+        let each = bytes / parts;
         let (mut ranges, mut from, mut sum) = (Vec::new(), None, 0);
         for (last_key, bytes) in ends {
             sum += bytes;

@@ -206,6 +206,11 @@ impl OwnedSegments {
         self.upkeep.may_grow() || self.parts.space.is_room_for_owner(bytes)
     }
 
+    /// Bytes that owners may take, now or when the segments that are pending are free.
+    pub fn room_to_come(&self) -> u64 {
+        self.parts.space.room_for_owner_to_come()
+    }
+
     /// Bytes of free segments before this byte of the device that owners may take.
     pub fn room_before(&self, end_bytes: u64) -> u64 {
         self.parts.space.room_for_owner_before(end_bytes)

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flashgrain::testing::trees_of;
-use flashgrain::{Builder, Db, Durability, Error, ErrorKind, IndexKind, Tree};
+use flashgrain::{
+    Builder, Db, Durability, Error, ErrorKind, IndexKind, LsmLayout, LsmOptions, Tree, TreeOptions,
+};
 use flashgrain_device::{Device, MemoryDevice};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -160,6 +162,51 @@ fn a_small_device_holds_half_its_size_in_records_of_any_kind() {
         let percent = model.len() as u64 * 1004 * 100 / (24 << 20);
         println!("{kind:?}: {percent} %");
         assert!(percent >= least_percent, "{kind:?}: full at {percent} %: {:?}", db.stats().space);
+    }
+}
+
+/// Refusals after which a store counts as full for good.
+const REFUSALS_MAX: u32 = 4;
+
+#[test]
+fn half_of_a_full_lsm_tree_is_removed_and_makes_room() {
+    use LsmLayout::{LazyLeveled, Leveled, SingleLevel, Tiered};
+    for (layout, mebibytes, seed) in
+        [(Leveled, 32, 1), (Leveled, 32, 2), (Tiered, 16, 1), (LazyLeveled, 16, 1), (SingleLevel, 16, 1)]
+    {
+        let case = format!("{layout:?}, {mebibytes} MiB, seed {seed}");
+        let builder = on(&device(mebibytes), (mebibytes / 2) << 20).durability(Durability::None);
+        let db = builder.create().unwrap();
+        let options = TreeOptions::new().kind(IndexKind::Lsm).lsm(LsmOptions::new().layout(layout));
+        let tree = db.tree_with("t", &options).unwrap();
+        let mut random = Pcg64::seed_from_u64(seed);
+        let put_any = |random: &mut Pcg64| {
+            let key: u64 = random.random();
+            let put = tree.insert(key.to_be_bytes(), random.random::<[u8; 100]>());
+            put.map(|()| key).map_err(|error| assert_eq!(error.kind(), ErrorKind::Full, "{case}: {error}"))
+        };
+        let (mut keys, mut refusals) = (Vec::new(), 0);
+        while refusals < REFUSALS_MAX {
+            put_any(&mut random).map_or_else(|()| refusals += 1, |key| keys.push(key));
+        }
+        let filled = keys.len();
+        for _ in 0..filled / 2 {
+            let key = keys.swap_remove(random.random_range(0..keys.len()));
+            tree.remove(key.to_be_bytes()).unwrap_or_else(|error| panic!("{case}: {error}"));
+        }
+        let (mut again, mut refusals) = (0, 0);
+        while again < filled / 4 {
+            put_any(&mut random).map_or_else(|()| refusals += 1, |_| again += 1);
+            assert!(
+                refusals <= REFUSALS_MAX,
+                "{case}: {again} of {filled} records: {:?} {:?}",
+                db.stats().space,
+                tree.lsm_stats()
+            );
+        }
+        let found = tree.iter().unwrap().inspect(|record| assert!(record.is_ok(), "{case}")).count();
+        assert_eq!(found, keys.len() + again, "{case}");
+        db.check().unwrap();
     }
 }
 

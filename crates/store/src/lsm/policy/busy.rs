@@ -69,6 +69,11 @@ impl Busy {
         }
     }
 
+    /// Bytes of the inputs of all running jobs.
+    pub(super) fn input_bytes(&self) -> u64 {
+        self.jobs.iter().map(|claim| bytes_of(&claim.inputs)).sum()
+    }
+
     /// How many jobs are running.
     pub fn len(&self) -> usize {
         self.jobs.len()

@@ -39,7 +39,7 @@ pub(super) use busy::{Busy, Ticket};
 pub(super) use job::Job;
 pub use options::LsmLayout;
 pub(super) use options::{PolicyOptions, SMALL_RUNS};
-pub(super) use small::{ForRoom, pick_for_room};
+pub(super) use small::{ForRoom, MergeRoom, pick};
 
 use super::levels::Levels;
 

@@ -3,7 +3,7 @@
 
 use super::job::{into_new_run, into_run, unify};
 use super::overlap::least_overlap;
-use super::{Busy, Job, LsmLayout, PolicyOptions};
+use super::{Busy, Job, LsmLayout, Policy, PolicyOptions};
 use crate::buffered::KeyInterval;
 use crate::lsm::levels::{Levels, Run, Target, bytes_of, overlapping};
 use crate::lsm::table::Table;
@@ -16,6 +16,15 @@ pub(in crate::lsm) struct ForRoom {
     pub small: bool,
     /// Tombstones, with what they hide.
     pub tombstones: bool,
+    /// In a shortage, the room that merges have.
+    pub room: Option<MergeRoom>,
+}
+
+/// Room that merges have, if the device does not grow.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lsm) struct MergeRoom {
+    pub bytes: u64,
+    pub segment_bytes: u64,
 }
 
 /// Level 0 is merged into itself rather than into the next level with less than this part of what it has with
@@ -49,13 +58,72 @@ fn unify_level_zero(levels: &Levels, busy: &Busy) -> Option<Job> {
     })
 }
 
-/// The merge that wins room for the least that it writes.
-pub(in crate::lsm) fn pick_for_room(
-    options: &PolicyOptions,
+/// The most urgent job. In a shortage it is one that the room is enough for: the one that is due, one for the
+/// sake of room, or a part of either.
+pub(in crate::lsm) fn pick(
+    (policy, options): (&dyn Policy, &PolicyOptions),
     levels: &Levels,
     busy: &Busy,
     wanted: ForRoom,
 ) -> Option<Job> {
+    let due = || policy.pick(levels, busy);
+    let Some(room) = wanted.room else {
+        return due().or_else(|| pick_for_room(options, levels, busy, wanted));
+    };
+    // What running jobs have yet to write.
+    let room_bytes = room.bytes.saturating_sub(busy.input_bytes());
+    let needed_bytes = |job: &Job| needed_bytes(options, levels, job, room.segment_bytes);
+    let mut too_large: Vec<Job> = Vec::new();
+    let for_room = [ForRoom { tombstones: false, ..wanted }, ForRoom { small: false, ..wanted }];
+    let whole = std::iter::once_with(due)
+        .chain(for_room.into_iter().map(|wanted| pick_for_room(options, levels, busy, wanted)));
+    for job in whole.flatten() {
+        if needed_bytes(&job) <= room_bytes {
+            return Some(job);
+        }
+        too_large.push(job);
+    }
+    if too_large.is_empty() || busy.len() > 0 {
+        return None;
+    }
+    // Merges may write less than is expected of them.
+    too_large.extend(bring_down_table(options, levels, busy));
+    too_large.into_iter().min_by_key(needed_bytes)
+}
+
+/// Merges a table of the oldest run of a level into the next run below: that of the first level from which
+/// one can be merged. Only where levels are one run: new runs could come between others.
+fn bring_down_table(options: &PolicyOptions, levels: &Levels, busy: &Busy) -> Option<Job> {
+    if !matches!(options.layout, LsmLayout::Leveled | LsmLayout::SingleLevel) {
+        return None;
+    }
+    let job_from = |level: usize| {
+        let to = (level + 1..levels.depth()).find(|below| !levels.level(*below).is_empty())?;
+        let ([.., oldest], [run]) = (levels.level(level), levels.level(to)) else { return None };
+        let written =
+            |table: &&Arc<Table>| table.summary.bytes + bytes_of(overlapping(run, KeyInterval::of(table)));
+        let table = oldest.iter().min_by_key(written)?;
+        into_run(options, levels, busy, level, vec![vec![Arc::clone(table)]], to)
+    };
+    (0..levels.depth()).find_map(job_from)
+}
+
+/// Bytes of the segments that a job takes for what it writes, at most.
+fn needed_bytes(options: &PolicyOptions, levels: &Levels, job: &Job, segment_bytes: u64) -> u64 {
+    if job.moves || job.drops {
+        return 0;
+    }
+    let written_bytes = bytes_of(job.tables()) * 100 / FILLED_PERCENT;
+    let below = options.run_below(levels, job.to.level());
+    let overlap_bytes =
+        KeyInterval::over(job.tables()).map_or(0, |range| bytes_of(overlapping(&below, range)));
+    // Tables that end early, and the last one.
+    let small = overlap_bytes / options.overlap_bytes_max(true).max(1) + 1;
+    written_bytes.next_multiple_of(segment_bytes.max(1)) + small * segment_bytes
+}
+
+/// The merge that wins room for the least that it writes.
+fn pick_for_room(options: &PolicyOptions, levels: &Levels, busy: &Busy, wanted: ForRoom) -> Option<Job> {
     let small = if wanted.small { unify_small(options, levels, busy) } else { None };
     let tombstones = || bring_down_tombstones(options, levels, busy);
     small.or_else(|| wanted.tombstones.then(tombstones).flatten())

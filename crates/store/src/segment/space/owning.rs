@@ -35,6 +35,13 @@ impl Space {
         usage.has_room_for(inner.claims.dirty_bytes, less_bytes)
     }
 
+    /// Bytes that owners may take, now or when the segments that are pending are free.
+    pub fn room_for_owner_to_come(&self) -> u64 {
+        let inner = self.lock();
+        let tally = inner.ledger.tally();
+        (tally.free + tally.pending + tally.freed).saturating_sub(inner.reserve().kept_from(Stream::Owned))
+    }
+
     /// Bytes of free segments before this byte of the device that an owner may take.
     pub fn room_for_owner_before(&self, end_bytes: u64) -> u64 {
         let inner = self.lock();
