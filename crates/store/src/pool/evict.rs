@@ -24,7 +24,7 @@ use super::images::Images;
 use super::pages::Pages;
 use super::records::{RecordCache, Records, TAIL_DIVISOR};
 use super::table::Word;
-use super::{COOLING, HOT, too_small_for};
+use super::{COOLING, HOT};
 use crate::Error;
 use crate::class::CLASSES;
 use crate::class::class_bytes;
@@ -415,10 +415,7 @@ impl<'a> Evictor<'a> {
     #[inline(never)]
     fn wait_for_frame(&self, class: usize, may_wait_for_users: bool) -> Result<Option<Frame>, Error> {
         let needed = class_bytes(class) + META_BYTES;
-        // A page that was written with a larger cache, or nonsense: there will never be room.
-        if needed > self.frames().budget_bytes() {
-            return Err(too_small_for(self.frames().budget_bytes(), class, needed));
-        }
+        self.frames().widen(class);
         let (mut place, mut thorough) = (None, false);
         loop {
             let made = self.evict_anything(needed, thorough);

@@ -106,6 +106,8 @@ pub(crate) struct Frames {
     budget_bytes: u64,
     /// Of the budget.
     unbacked_bytes: AtomicU64,
+    /// Memory for one page that is too large for the budget; 0 as long as none was needed.
+    extra_bytes: AtomicU64,
     cold: Mutex<[List; CLASSES]>,
     shards: Box<[Shard]>,
     /// Those who wait for a frame.
@@ -167,7 +169,8 @@ impl Frames {
         let huge = budget_bytes >= HUGE_BUDGET_BYTES;
         let (mut pages_bytes, mut metas_bytes) = (0, 0);
         let mut class = |class: usize| {
-            let count = (budget_bytes / (class_bytes(class) + META_BYTES)).min(1 << INDEX_BITS);
+            // One more, for `Frames::widen`.
+            let count = (budget_bytes / (class_bytes(class) + META_BYTES) + 1).min(1 << INDEX_BITS);
             let (pages_at, metas_at) = (pages_bytes, metas_bytes);
             // Each class begins where a huge page can.
             pages_bytes +=
@@ -192,6 +195,7 @@ impl Frames {
             classes,
             budget_bytes,
             unbacked_bytes: AtomicU64::new(budget_bytes),
+            extra_bytes: AtomicU64::new(0),
             cold: Mutex::default(),
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             room: Waiters::default(),
@@ -280,6 +284,16 @@ impl Frames {
                 self.unback(class);
                 self.take_unbacked(class)
             })
+    }
+
+    /// Adds memory for a page of this class to the budget, once. Where frames are lent, a page of more than
+    /// half of the budget would wait for room for ever: it was written with a larger cache.
+    pub fn widen(&self, class: usize) {
+        let needed = class_bytes(class) + META_BYTES;
+        if needed > self.budget_bytes / 2 {
+            let before = self.extra_bytes.fetch_max(needed, Ordering::Relaxed);
+            self.unbacked_bytes.fetch_add(needed.saturating_sub(before), Ordering::Relaxed);
+        }
     }
 
     fn lists(&self, shard: usize) -> MutexGuard<'_, [List; CLASSES]> {

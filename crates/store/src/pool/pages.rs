@@ -180,7 +180,7 @@ impl Pages {
     /// go on meanwhile, unless the processor's cache probably holds all there is.
     #[inline]
     pub fn overlap(&self) {
-        if self.frames.budget_bytes() - self.frames.unbacked_bytes() > PROCESSOR_CACHE_BYTES {
+        if self.frames.budget_bytes().saturating_sub(self.frames.unbacked_bytes()) > PROCESSOR_CACHE_BYTES {
             overlap();
         } else {
             go_on();
