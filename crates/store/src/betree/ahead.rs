@@ -63,7 +63,7 @@ impl BeTree {
             return;
         }
         let Some(own) = self.this.upgrade() else { return };
-        if self.ahead.at_work.load(Ordering::Relaxed) + 1 >= self.children_at_once() {
+        if self.ahead.at_work.load(Ordering::Relaxed) + 1 >= self.children_with_room() {
             return;
         }
         let at_work = AtWork::begin(&own);

@@ -32,6 +32,9 @@ use crate::worker::spend_merged;
 const CHILDREN_AT_ONCE: u64 = 16;
 const CACHE_DIVISOR: u64 = 4;
 
+/// Attempts in a row that may move nothing.
+const FRUITLESS_MAX: u32 = 4;
+
 /// Parts of level 1 that are read before it is their turn.
 const READ_AHEAD: usize = 4;
 
@@ -64,23 +67,34 @@ impl BeTree {
         });
     }
 
-    /// Does work in the background, and once more behind each checkpoint during which it found no room.
+    /// Does work in the background, and once more behind each checkpoint during which it found no room, as
+    /// long as something comes of it.
     pub(super) fn between_checkpoints(
         &self,
         work: impl Fn(&FlushTurn<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let mut fruitless = 0;
         loop {
+            let before = self.work_done();
             let turn = self.take_turn();
             if self.is_cleared.load(Ordering::SeqCst) {
                 return Ok(());
             }
             let done = work(&turn);
             drop(turn);
-            let is_full = matches!(done, Err(Error::Full { .. }));
-            if !is_full || !self.shared.segments.upkeep.wait_for_checkpoint()? {
+            fruitless = if self.work_done() == before { fruitless + 1 } else { 0 };
+            let is_over = !matches!(done, Err(Error::Full { .. })) || fruitless >= FRUITLESS_MAX;
+            if is_over || !self.shared.segments.upkeep.wait_for_checkpoint()? {
                 return done;
             }
         }
+    }
+
+    /// What has come out of memtables and buffers since the tree was opened.
+    fn work_done(&self) -> (u64, Progress, u64) {
+        let counters = &self.counters;
+        let flushed = counters.memtables_flushed.load(Ordering::Relaxed);
+        (flushed, self.progress().clone(), counters.flushes())
     }
 
     /// Brings the frozen memtables into pages, the oldest first.
@@ -176,7 +190,7 @@ impl BeTree {
             return Err(Error::Closed);
         }
         // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
-        self.shared.segments.upkeep.wait_to_change(self.flush_room_bytes())
+        self.shared.segments.upkeep.wait_to_change(self.least_flush_bytes())
     }
 
     /// The level of the root's page.
@@ -355,7 +369,7 @@ impl BeTree {
         let below = level - 1;
         let least_bytes = groups.first().map_or(0, |group| group.bytes / 2);
         let large = groups.iter().filter(|group| group.bytes >= least_bytes);
-        let large: Vec<&Group> = large.take(self.children_at_once()).collect();
+        let large: Vec<&Group> = large.take(self.children_with_room()).collect();
         for group in &large {
             self.wait_for_room(group.child, below)?;
         }
@@ -383,6 +397,13 @@ impl BeTree {
         // The dirty pages of flushes take room from records: on a small device fewer run at a time.
         let budget_bytes = self.shared.pool.pages.budget_bytes().min(self.shared.room.device_bytes / 4);
         (budget_bytes / CACHE_DIVISOR / self.child_flush_bytes()).clamp(1, CHILDREN_AT_ONCE) as usize
+    }
+
+    /// As many of them as the device has room for at present: on a nearly full one, one after the other.
+    pub(super) fn children_with_room(&self) -> usize {
+        let room_bytes = self.shared.segments.upkeep.room_to_change();
+        let more = room_bytes.saturating_sub(self.least_flush_bytes()) / (2 * self.child_flush_bytes());
+        self.children_at_once().min(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1))
     }
 
     /// Bytes of the pages that are changed while room is made in a child, more or less.

@@ -237,7 +237,12 @@ impl BeTree {
     pub(super) fn flush_bytes(&self) -> u64 {
         // Room is made ahead in as many again.
         let more_at_once = 2 * (self.children_at_once() as u64 - 1);
-        4 * self.shape.part_bytes() + self.leaf_batch_bytes() + more_at_once * self.child_flush_bytes()
+        self.least_flush_bytes() + more_at_once * self.child_flush_bytes()
+    }
+
+    /// The same of a flush that makes room in one child at a time.
+    pub(super) fn least_flush_bytes(&self) -> u64 {
+        4 * self.shape.part_bytes() + self.leaf_batch_bytes()
     }
 
     /// Room for the pages that one flush changes at a time. While the device may grow, it is limited by the
@@ -248,7 +253,7 @@ impl BeTree {
             return self.flush_bytes();
         }
         let present_bytes = segments.live_bytes() + pool.images.durable_dirty_bytes();
-        self.flush_bytes().min(present_bytes + 4 * self.shape.part_bytes() + self.leaf_batch_bytes())
+        self.flush_bytes().min(present_bytes + self.least_flush_bytes())
     }
 
     /// Looks at a page, which nobody changes, as the caller has the turn.

@@ -110,6 +110,8 @@ const PATIENCE_DOUBLINGS: u32 = 5;
 /// Waits for room in total, after which a commit is refused: on a full device, and on one where segments are
 /// being made free, which may take long.
 const PATIENCE_IF_FULL: Nanos = Nanos(200_000_000);
+/// The same for commits that only remove. Flushes use the room that these need, until the next checkpoint.
+const PATIENCE_OF_REMOVES: Nanos = Nanos(5_000_000_000);
 const PATIENCE_IF_TIGHT: Nanos = Nanos(60_000_000_000);
 
 /// The wait before the next check, after so many checks.
@@ -316,7 +318,11 @@ impl Throttle {
             // Room freed by a recent remove or checkpoint may take a moment to show.
             full_since = (space == Space::Full).then(|| full_since.unwrap_or(now(devices)));
             let since_full = full_since.map_or(Nanos(0), |since| now(devices).since(since));
-            let is_too_long = since_full > PATIENCE_IF_FULL || now(devices).since(began) > PATIENCE_IF_TIGHT;
+            let patience_if_full = match what {
+                What::Removes => PATIENCE_OF_REMOVES,
+                What::Grows | What::IsOverflow => PATIENCE_IF_FULL,
+            };
+            let is_too_long = since_full > patience_if_full || now(devices).since(began) > PATIENCE_IF_TIGHT;
             if waits_for_room && is_too_long {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 return Err(Error::Full {

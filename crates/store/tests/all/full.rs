@@ -210,6 +210,32 @@ fn half_of_a_full_lsm_tree_is_removed_and_makes_room() {
     }
 }
 
+/// Flushes that make room in several children side by side need more than a full device has. Removes that
+/// wait for one that waits for room wait for ever.
+#[test]
+fn removes_go_on_in_a_full_be_tree_whose_flushes_have_little_room() {
+    let _kind = trees_of(IndexKind::BeTree);
+    let (device, mut model) = (device(64), Model::new());
+    let db = on(&device, 16 << 20).create().unwrap();
+    let (tree, mut random) = (db.tree("t").unwrap(), Pcg64::seed_from_u64(2));
+    for _ in 0..3 {
+        let refused =
+            (0..).find_map(|_| put(&tree, &mut model, random.random(), vec![7; 100]).err()).unwrap();
+        assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+    }
+    let gone: Vec<u32> = model.keys().step_by(2).copied().collect();
+    for key in gone {
+        tree.remove(key.to_be_bytes()).unwrap();
+        model.remove(&key);
+    }
+    // Their messages make room once they are in leaves.
+    for key in 0..model.len() as u32 / 2 {
+        let is_in = (0..50).any(|_| put(&tree, &mut model, key, vec![8; 100]).is_ok());
+        assert!(is_in, "{key}: {:?}", db.stats().space);
+    }
+    check(&tree, &model);
+}
+
 /// Rounds of [`overflow_values_leave_room_for_removes`].
 fn rounds() -> u64 {
     std::env::var("FULL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
