@@ -442,8 +442,6 @@ bugs! {
     /// A tree whose last handle goes after it was dropped is not freed: its pages leak until the next
     /// opening.
     LateDropNotSwept: "late-drop-not-swept", Swarm;
-    /// A tree that is dropped while the store is compacted ends the compaction with an error.
-    CompactionEndsAtDrop: "compaction-ends-at-drop", Swarm;
 
     // Nodes in blocks.
     /// The checksum of a block is not compared: what a search finds is damaged.
