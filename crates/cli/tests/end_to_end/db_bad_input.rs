@@ -255,7 +255,7 @@ fn with_small_file_system(folder: &Path, size: &str, script: &str) -> Option<ass
 fn a_full_file_system_is_said_so_when_a_store_is_made_in_it_and_nothing_is_left() {
     let folder = folder();
     let script = "{ \"$1\" db create store; echo \"code $?\"; ls | wc -l; } 2>&1";
-    let Some(mut command) = with_small_file_system(folder.path(), "4m", script) else { return };
+    let Some(mut command) = with_small_file_system(folder.path(), "1m", script) else { return };
     let said = stdout(&command.assert());
     for text in ["the store is full", "No space left", "make room there", "code 1\n0\n"] {
         assert!(said.contains(text), "{text:?} in\n{said}");

@@ -32,9 +32,6 @@ use crate::worker::spend_merged;
 const CHILDREN_AT_ONCE: u64 = 16;
 const CACHE_DIVISOR: u64 = 4;
 
-/// Attempts in a row that may move nothing.
-const FRUITLESS_MAX: u32 = 4;
-
 /// Parts of level 1 that are read before it is their turn.
 const READ_AHEAD: usize = 4;
 
@@ -67,34 +64,23 @@ impl BeTree {
         });
     }
 
-    /// Does work in the background, and once more behind each checkpoint during which it found no room, as
-    /// long as something comes of it.
+    /// Does work in the background, and once more behind each checkpoint during which it found no room.
     pub(super) fn between_checkpoints(
         &self,
         work: impl Fn(&FlushTurn<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut fruitless = 0;
         loop {
-            let before = self.work_done();
             let turn = self.take_turn();
             if self.is_cleared.load(Ordering::SeqCst) {
                 return Ok(());
             }
             let done = work(&turn);
             drop(turn);
-            fruitless = if self.work_done() == before { fruitless + 1 } else { 0 };
-            let is_over = !matches!(done, Err(Error::Full { .. })) || fruitless >= FRUITLESS_MAX;
-            if is_over || !self.shared.segments.upkeep.wait_for_checkpoint()? {
+            let is_full = matches!(done, Err(Error::Full { .. }));
+            if !is_full || !self.shared.segments.upkeep.wait_for_checkpoint()? {
                 return done;
             }
         }
-    }
-
-    /// What has come out of memtables and buffers since the tree was opened.
-    fn work_done(&self) -> (u64, Progress, u64) {
-        let counters = &self.counters;
-        let flushed = counters.memtables_flushed.load(Ordering::Relaxed);
-        (flushed, self.progress().clone(), counters.flushes())
     }
 
     /// Brings the frozen memtables into pages, the oldest first.

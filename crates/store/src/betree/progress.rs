@@ -7,7 +7,7 @@ use crate::index::Version;
 use crate::log::Timestamp;
 
 /// See the module.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     /// Everything before this key is in pages.
     pub from: Vec<u8>,

@@ -52,11 +52,6 @@ impl Counters {
         of.rewritten_bytes.fetch_add(rewritten_bytes, Ordering::Relaxed);
     }
 
-    /// Times that messages have arrived in pages.
-    pub fn flushes(&self) -> u64 {
-        self.levels.iter().map(|of| of.flushes.load(Ordering::Relaxed)).sum()
-    }
-
     /// Nodes of this level were rebuilt.
     pub fn rebuilt(&self, level: u16) {
         self.of(level).rebuilds.fetch_add(1, Ordering::Relaxed);

@@ -90,8 +90,6 @@ pub(super) struct Inner {
     /// Bytes of segments taken from the beginning of one checkpoint to the end of its pages: a decaying
     /// maximum.
     taken_by_checkpoint: u64,
-    /// Checkpoints that have ended, with or without success.
-    checkpoints: u64,
     /// While the store is compacted, the number of segments that it is to have.
     ceiling: Option<usize>,
 }
@@ -115,7 +113,6 @@ impl Space {
                 claims: Claims { cleaner_bytes_min: cleaner_bytes_min(layout), ..Claims::default() },
                 taken: 0,
                 taken_by_checkpoint: 0,
-                checkpoints: 0,
                 ceiling: None,
             }),
         };
@@ -210,7 +207,6 @@ impl Space {
         if checkpointing {
             inner.taken = 0;
         } else {
-            inner.checkpoints += 1;
             // Earlier maxima decay.
             inner.taken_by_checkpoint = inner.taken.max(inner.taken_by_checkpoint / 4 * 3);
         }

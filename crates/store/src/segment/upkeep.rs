@@ -30,9 +30,6 @@ pub(crate) enum Pressure {
     Full,
 }
 
-/// Checkpoints in a row that may leave as much room missing as before.
-const FRUITLESS_MAX: u64 = 4;
-
 /// Room for dirty pages, by purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
@@ -298,29 +295,24 @@ impl Upkeep {
     /// room for them, before which nothing becomes free. For work that commits have left room for.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no room and none is to be expected, or a checkpoint is under way, or
-    /// several did not make less of it missing than ever before; [`Error::Poisoned`].
+    /// [`Error::Full`] if there is no room and none is to be expected, or a checkpoint is under way;
+    /// [`Error::Poisoned`].
     pub fn wait_to_change(&self, bytes: u64) -> Result<(), Error> {
         if self.is_in_place() {
             return self.poison.check();
         }
-        let (mut least_missing, mut gives_up_at) = (u64::MAX, 0);
         self.changes.wait_until(|| {
             self.poison.check()?;
-            let (missing, checkpoints) = self.space.missing_to_remove(self.locator.dirty().bytes + bytes);
-            if missing > 0 {
+            let is_room = self.space.room(self.locator.dirty().bytes + bytes).to_remove;
+            if !is_room {
                 self.tend(true);
                 self.check_hope()?;
-                if missing < least_missing {
-                    (least_missing, gives_up_at) = (missing, checkpoints + FRUITLESS_MAX);
-                }
-                // What cleaners empty becomes free behind a checkpoint that is under way. Cleaners of nearly
-                // full segments may go on for ever, and win nothing.
-                if self.space.is_checkpointing() || checkpoints >= gives_up_at {
+                if self.space.is_checkpointing() {
+                    // What cleaners empty becomes free behind it.
                     return Err(self.full());
                 }
             }
-            Ok(missing == 0)
+            Ok(is_room)
         })
     }
 

@@ -115,13 +115,7 @@ impl Ledger {
 
     /// Whether one more segment can be taken, and so many bytes of free ones are left then.
     pub fn has_free_beside(&self, kept_bytes: u64) -> bool {
-        self.missing_beside(kept_bytes) == 0
-    }
-
-    /// Bytes that the free segments lack for that.
-    pub fn missing_beside(&self, kept_bytes: u64) -> u64 {
-        let next_bytes = self.free().next().map_or(self.largest_bytes(), |next| self.sizes.length(next));
-        (kept_bytes + next_bytes).saturating_sub(self.tally.free)
+        self.free().next().is_some_and(|next| self.tally.free >= kept_bytes + self.sizes.length(next))
     }
 
     /// Bytes that pages may fill if there were only so many segments, of which so many bytes are reserved.

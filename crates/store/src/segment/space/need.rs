@@ -130,15 +130,6 @@ impl Space {
         }
     }
 
-    /// Bytes that [`Room::to_remove`] lacks for more dirty pages, besides so many dirty bytes; and how many
-    /// checkpoints have ended.
-    pub fn missing_to_remove(&self, dirty_bytes: u64) -> (u64, u64) {
-        let mut inner = self.lock();
-        inner.claims.dirty_bytes = dirty_bytes;
-        let kept = inner.reserve().kept_for_checkpoint();
-        (inner.ledger.missing_beside(kept), inner.checkpoints)
-    }
-
     /// Bytes of free segments that more dirty pages may take, besides so many dirty bytes.
     pub fn spare_to_remove(&self, dirty_bytes: u64) -> u64 {
         let mut inner = self.lock();
