@@ -317,8 +317,7 @@ fn access_to(level: u8) -> Access {
 
 fn directory_key(image: ImagePlace) -> [u8; 16] {
     let mut key = [0; 16];
-    let opening = if planted!(DirectoryOutlivesImage) { 0 } else { image.opening };
-    key[..8].copy_from_slice(&opening.to_le_bytes());
+    key[..8].copy_from_slice(&image.opening.to_le_bytes());
     key[8..].copy_from_slice(&image.location.offset_bytes().to_le_bytes());
     key
 }

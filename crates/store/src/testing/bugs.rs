@@ -450,8 +450,6 @@ bugs! {
     BlockOutlivesImage: "block-outlives-image", Blocks;
     /// A search goes on in the part before the one that covers its key.
     WrongPartChosen: "wrong-part-chosen", Blocks;
-    /// A directory is kept for the place of its image whichever image is there later.
-    DirectoryOutlivesImage: "directory-outlives-image", Blocks;
     /// What is read of an image whose page has moved meanwhile counts as damage, although the image's segment
     /// was discarded: a search fails.
     MovedImageTakenForDamage: "moved-image-taken-for-damage", Blocks;
