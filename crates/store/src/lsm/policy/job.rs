@@ -113,7 +113,9 @@ pub(super) fn into_new_run(
     from: usize,
 ) -> Option<Job> {
     let leaving = levels.level(from).to_vec();
-    let is_free = !busy.is_source(from) && !leaving.iter().flatten().any(|table| busy.has(table));
+    let range = KeyInterval::over(leaving.iter().flatten())?;
+    let is_busy = busy.is_source(from) || leaving.iter().flatten().any(|table| busy.has(table));
+    let is_free = !is_busy && !busy.writes(from + 1, range);
     let moves = may_move(options, levels, &leaving, from + 1);
     let to = Target::NewRun(from + 1);
     is_free.then_some(Job { leaving, below: Run::new(), from, to, moves, drops: false })

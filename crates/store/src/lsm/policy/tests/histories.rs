@@ -19,6 +19,8 @@ pub(super) enum Step {
     /// This many keys from here on, as a load in key order or a deletion of a range.
     FlushRange(u32, u32, bool),
     Pick,
+    /// The same in a shortage, with room for so many tables.
+    PickInShortage(u64),
     /// One of the running jobs ends.
     Finish(usize),
     Fail(usize),
@@ -42,6 +44,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         10 => (key, 1_u32..40, proptest::bool::weighted(0.3))
             .prop_map(|(from, count, deletes)| Step::FlushRange(from, count, deletes)),
         40 => Just(Step::Pick),
+        10 => (0_u64..20).prop_map(Step::PickInShortage),
         30 => any::<usize>().prop_map(Step::Finish),
         2 => any::<usize>().prop_map(Step::Fail),
         1 => any_options().prop_map(Step::Reopen),
@@ -79,6 +82,9 @@ pub(super) fn run(
                 model.flush((from..from + count).map(|key| (key, deletes)))?;
             }
             Step::Pick => drop(model.pick()?),
+            Step::PickInShortage(tables) => {
+                model.pick_in_shortage(&options, tables * options.table_bytes)?;
+            }
             Step::Finish(index) => model.finish(index)?,
             Step::Fail(index) => model.fail(index),
             Step::Reopen(others) => {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::{Busy, Job, Policy, busy::Ticket};
+use super::super::{Busy, ForRoom, Job, MergeRoom, Policy, PolicyOptions, busy::Ticket};
 use crate::buffered::KeyInterval;
 use crate::header::PageId;
 use crate::lsm::levels::{Edit, Levels, Run, Target, is_run, overlapping};
@@ -132,7 +132,20 @@ impl<'p> Model<'p> {
 
     /// Begins the job that the policy picks, if it picks one.
     pub fn pick(&mut self) -> Checked<bool> {
-        let Some(job) = self.policy.pick(&self.levels, &self.busy) else { return Ok(false) };
+        let job = self.policy.pick(&self.levels, &self.busy);
+        self.begin(job)
+    }
+
+    /// Begins the job that is picked in a shortage, with room for so many bytes.
+    pub fn pick_in_shortage(&mut self, options: &PolicyOptions, bytes: u64) -> Checked<bool> {
+        let room = Some(MergeRoom { bytes, segment_bytes: options.table_bytes });
+        let wanted = ForRoom { small: true, tombstones: true, room };
+        let job = super::super::pick((self.policy, options), &self.levels, &self.busy, wanted);
+        self.begin(job)
+    }
+
+    fn begin(&mut self, job: Option<Job>) -> Checked<bool> {
+        let Some(job) = job else { return Ok(false) };
         if self.checks_jobs {
             self.check_job(&job)?;
         }
