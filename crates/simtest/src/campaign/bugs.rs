@@ -168,6 +168,7 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
         Bug::OperandsJoinedAcrossSnapshot => {
             vec![lsm(Errors { habits: Some(Habits::many_records()) }, 1), lsm(Errors { habits: None }, 1)]
         }
+        Bug::OverflowNotHeldForReplay => vec![lsm(Lives::default(), 1)],
         Bug::RangeRemovalNotValidated => vec![(Box::new(Tokens), 2)],
         Bug::ReadErrorEndsTable => vec![lsm(Faults::new(Kind::ReadErrorTransient), 1)],
         Bug::FrozenMemtableNotReplayed => {
