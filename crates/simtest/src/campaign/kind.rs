@@ -51,7 +51,7 @@ kinds! {
     FlushUndurable: "flush-error-data-undurable";
     /// A read fails, once or now and then.
     ReadErrorTransient: "read-error-transient";
-    /// All reads of a place fail.
+    /// All reads of four places fail.
     ReadErrorSticky: "read-error-sticky";
     /// A read fails after a part of it.
     ShortRead: "short-read";
@@ -143,9 +143,11 @@ impl Kind {
                     .at(Trigger::Probability(0.02))
                     .repeat(Repeat::Sticky),
             },
-            Self::ReadErrorSticky => Fault::new(FaultKind::ReadError { done_bytes: 0 })
-                .within(place(bytes, random))
-                .repeat(Repeat::Sticky),
+            Self::ReadErrorSticky => {
+                // Most of a drive is never read: one place would be met by every tenth life.
+                let at = |place| Fault::new(FaultKind::ReadError { done_bytes: 0 }).within(place);
+                return (0..4).map(|_| at(place(bytes, random)).repeat(Repeat::Sticky)).collect();
+            }
             Self::ShortRead => of(FaultKind::ReadError { done_bytes }),
             Self::DeviceGone => of(FaultKind::DeviceGone),
             Self::IgnoredFlush => Fault::new(FaultKind::IgnoredFlush).at(near(nth)).repeat(repeat),
