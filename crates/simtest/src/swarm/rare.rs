@@ -137,7 +137,7 @@ impl Work {
 
     /// A copy while others go on; it is compared at the end of the run.
     pub(super) fn back_up(&mut self) -> Result<(), Stop> {
-        let from = self.shared().get().acknowledged();
+        let from = self.shared().get().returned();
         let is_public = self.features().has(Feature::PublicLayout);
         let disk = Disk::new(vec![0; copy_of(is_public).bytes(COPY_SEGMENTS) as usize]);
         let copy = copy_on(&disk, is_public).merge_operator(self.operator.clone());

@@ -44,6 +44,8 @@ pub struct History {
     /// The last commit of each.
     last: BTreeMap<TaskKey, u64>,
     acknowledged: u64,
+    /// The newest commit whose call has returned.
+    returned: u64,
     /// The first commit whose changes no task had announced: what follows is not known.
     unannounced: Option<u64>,
     tape: Tape,
@@ -112,6 +114,12 @@ impl History {
         self.acknowledged
     }
 
+    /// Every snapshot from now on has all commits up to this one. A sync makes commits durable that their
+    /// tasks have not applied yet, so this may be less than [`History::acknowledged`].
+    pub fn returned(&self) -> u64 {
+        self.returned
+    }
+
     /// The first commit whose changes were not announced, such as the second one of an operation. A campaign
     /// that announces all must not have any, or its history is not the store's.
     pub fn unannounced(&self) -> Option<u64> {
@@ -128,7 +136,7 @@ impl History {
         drop(self.commits.split_off(&(last + 1)));
         self.begun.clear();
         self.last.clear();
-        self.acknowledged = last;
+        (self.acknowledged, self.returned) = (last, last);
         self.known = self.known.take().filter(|(number, _)| *number <= last);
     }
 
@@ -178,7 +186,7 @@ impl Shared {
         let shared = Self::listen(tape);
         let mut history = shared.get();
         history.base = (last, content);
-        history.acknowledged = last;
+        (history.acknowledged, history.returned) = (last, last);
         drop(history);
         shared
     }
@@ -220,11 +228,13 @@ impl Shared {
         let result = commit();
         let mut history = self.get();
         history.begun.remove(&task);
-        if durable
-            && result.is_ok()
+        if result.is_ok()
             && let Some(number) = history.last.get(&task).copied()
         {
-            history.acknowledge(number);
+            history.returned = history.returned.max(number);
+            if durable {
+                history.acknowledge(number);
+            }
         }
         result
     }

@@ -318,7 +318,7 @@ impl Work {
     /// A copy while others go on.
     fn back_up(&mut self) -> Result<(), Error> {
         let (copy, device) = self.shape.copy();
-        let from = self.shared.get().acknowledged();
+        let from = self.shared.get().returned();
         let small_copy = Small { id: [6; 16], ..self.shape.small.clone() };
         let shape = Shape { small: small_copy, ..self.shape.clone() };
         self.db.backup(small(&shape, device))?;
