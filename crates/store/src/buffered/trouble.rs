@@ -8,13 +8,16 @@
 use crate::Error;
 use crate::index::{Reapplied, TreeId};
 use crate::log::LogRecord;
-use crate::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, OnceLock, PoisonError};
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Trouble {
     /// The error with which background work ended last, if it failed.
     last: Mutex<Option<Error>>,
+    /// Whether there is such an error: each write asks.
+    has_failed: AtomicBool,
     /// Why the tree was set aside.
     set_aside: OnceLock<Error>,
     /// The first commit that it may lack.
@@ -22,10 +25,6 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    fn last(&self) -> MutexGuard<'_, Option<Error>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a commit of the log is in the tree already, as was found out by `look`. If that could not be
     /// read, the tree is set aside, and so are all later commits.
     ///
@@ -70,16 +69,20 @@ impl Trouble {
 
     /// Notes the end of background work. A lack of room is the store's, and so is poison.
     pub fn note(&self, done: &Result<(), Error>) {
-        match done {
-            Err(Error::Full { .. } | Error::Closed | Error::Poisoned { .. }) => {}
-            Err(error) => *self.last() = Some(error.clone()),
-            Ok(()) => *self.last() = None,
-        }
+        let failed = match done {
+            Err(Error::Full { .. } | Error::Closed | Error::Poisoned { .. }) => return,
+            Err(error) => Some(error.clone()),
+            Ok(()) if !self.has_failed.load(Ordering::Acquire) => return,
+            Ok(()) => None,
+        };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_failed.store(failed.is_some(), Ordering::Release);
+        *last = failed;
     }
 
     /// Whether background work has failed, and was not done since.
     pub fn is_there(&self) -> bool {
-        self.last().is_some() || self.set_aside.get().is_some()
+        self.has_failed.load(Ordering::Acquire) || self.set_aside.get().is_some()
     }
 
     /// Refuses a write to a tree whose background work has failed.
@@ -88,7 +91,10 @@ impl Trouble {
     /// [`Error::TreeFailed`].
     pub fn check(&self, tree: TreeId) -> Result<(), Error> {
         self.check_whole(tree)?;
-        match &*self.last() {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match &*self.last.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(failed @ Error::TreeFailed { .. }) => Err(failed.clone()),
             Some(error) => Err(Error::TreeFailed { tree: tree.0, why: error.to_string() }),
             None => Ok(()),
