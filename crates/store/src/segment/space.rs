@@ -355,4 +355,24 @@ mod tests {
         let image = Location::new(three.start, 4096, 0);
         assert!(!again.adopt(image, SegmentState::Full) && again.hold(image));
     }
+
+    /// It frees what is pending. A checkpoint that leaves a short page table two segments is never made in a
+    /// store that has no more than these.
+    #[test]
+    fn pages_of_a_checkpoint_lack_no_segment_that_the_page_table_can_spare() {
+        let layout = layout(Placement::OutOfPlace);
+        let space = Space::new(&layout, layout.segments_start_bytes + 20 * layout.segment_bytes);
+        let open = |stream| space.open(stream, UnitSequence(1));
+        let empty = open(Stream::Fresh).unwrap();
+        (0..17).for_each(|_| assert!(open(Stream::Map).is_some()));
+        space.set_checkpointing(true);
+        assert!(!space.can_open(Stream::Fresh), "it would free nothing");
+        space.close(empty, Stream::Fresh);
+        assert!(space.can_open(Stream::Fresh), "what is pending would stay so");
+        space.set_map_bytes(layout.segment_bytes);
+        assert!(!space.can_open(Stream::Fresh), "the page table needs both");
+        space.set_map_bytes(layout.segment_bytes / 2);
+        open(Stream::Fresh).unwrap();
+        assert!(!space.can_open(Stream::Fresh) && space.can_open(Stream::Map), "the last one is its own");
+    }
 }

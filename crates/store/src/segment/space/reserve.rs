@@ -75,6 +75,9 @@ impl Reserve<'_> {
                 largest_bytes
             }
             Stream::Moved => self.kept_for_checkpoint(),
+            // A short page table has room in one segment. Pages may take the other one: the checkpoint frees
+            // what is pending, which without it would stay so for ever.
+            Stream::Fresh if self.claims.checkpointing && self.lends_of_map() => largest_bytes,
             Stream::Fresh if self.claims.checkpointing => RESERVED_FOR_MAP * largest_bytes,
             Stream::Fresh => self.reserved(),
             // No checkpoint waits for a value whose commit is not logged yet, or for an owner, so they never
@@ -82,6 +85,11 @@ impl Reserve<'_> {
             Stream::Overflow => self.kept_from_commits(),
             Stream::Owned => self.kept_from_commits() - self.kept_for_owners(),
         }
+    }
+
+    /// Whether pages of a checkpoint may take one of the page table's segments.
+    fn lends_of_map(&self) -> bool {
+        self.ledger.tally().pending > 0 && self.claims.map_bytes <= self.ledger.largest_bytes() / 2
     }
 
     /// Bytes reserved for writing the page table as a whole.
