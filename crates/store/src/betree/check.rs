@@ -2,6 +2,7 @@
 
 use super::content::Content;
 use super::messages::Messages;
+use super::part::Part;
 use super::progress::Progress;
 use super::stats::Fill;
 use super::tree::{BeTree, LEVEL_MIN};
@@ -59,10 +60,15 @@ impl BeTree {
         (census, above): (&mut Census, &mut Vec<Content>),
     ) -> Result<(), Error> {
         let Expected { id, level, lower, upper } = *expected;
-        let (guard, content) = self.load(id, level, Access::Scan)?;
+        let look = |part: Part<'_>| (part.content(), part.may_go());
+        let (guard, (content, may_go)) = self.look((id, level), Access::Scan, look)?;
+        let content = content.ok_or_else(|| self.damaged(id, level))?;
         page(id);
         let is_cleared = id == self.root && content.pivots.is_empty();
-        if let Some(problem) = self.problem(expected, &content, above).filter(|_| !is_cleared) {
+        let is_untold = content.messages.may_go() && !may_go;
+        let untold = is_untold.then_some("versions that may go, of which the page does not know");
+        let problem = self.problem(expected, &content, above).or(untold);
+        if let Some(problem) = problem.filter(|_| !is_cleared) {
             return Err(self.out_of_step(expected, problem));
         }
         census.records += content.messages.len() as u64;

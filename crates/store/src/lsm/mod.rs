@@ -14,6 +14,7 @@
 //! filter     keys that a table surely does not have   load         records become tables at once
 //! versions   those of one key                         stats        what is counted
 //! withdrawal  tables move to the device's beginning
+//! walk       what is known of tables, beside what they have
 //! ```
 
 mod below;
@@ -38,6 +39,7 @@ mod table;
 mod table_cursor;
 mod throttling;
 mod tree;
+mod walk;
 mod withdrawal;
 
 pub use compression::LsmCompression;

@@ -114,6 +114,16 @@ pub(super) struct Summary {
     pub overflows: u64,
 }
 
+impl Summary {
+    /// The table has one more version.
+    pub fn count(&mut self, version: Version) {
+        self.records += 1;
+        self.tombstones += u64::from(version.is_tombstone());
+        self.overflows += u64::from(version.is_overflow());
+        self.newest = self.newest.max(version.timestamp().0);
+    }
+}
+
 /// A table that is being made.
 pub(super) struct TableWriter<'a> {
     segments: &'a OwnedSegments,
@@ -205,10 +215,7 @@ impl<'a> TableWriter<'a> {
         }
         self.data.push(key, version, value);
         self.last_version = version;
-        self.summary.records += 1;
-        self.summary.tombstones += u64::from(version.is_tombstone());
-        self.summary.overflows += u64::from(version.is_overflow());
-        self.summary.newest = self.summary.newest.max(version.timestamp().0);
+        self.summary.count(version);
         Ok(())
     }
 
@@ -432,6 +439,17 @@ impl Table {
     #[cold]
     pub fn damaged_at(&self, place: Option<Place>) -> Error {
         self.damaged("records", place.unwrap_or(self.places.top))
+    }
+
+    /// The error of a table that has something else than its summary says.
+    #[cold]
+    pub fn out_of_step(&self, got: String) -> Error {
+        Error::Corrupt {
+            what: format!("the table with segments {:?}", self.pages),
+            offset_bytes: self.places.top.block.start.into(),
+            expected: format!("what its summary says: {:?}", self.summary),
+            got,
+        }
     }
 
     #[cold]

@@ -30,6 +30,7 @@ use super::stats::Counters;
 use super::table::{FoundRecord, Table};
 use super::table_cursor::Reading;
 use super::throttling::Controller;
+use super::walk::Compared;
 use crate::Error;
 use crate::buffered::{
     Cursor, Cuts, Dead, Full, Hidden, Join, Memtable, MemtableCursor, Memtables, Merged, Removals,
@@ -156,11 +157,15 @@ impl Parts {
         self.with_tables(self.memtables.iter().map(seen).collect(), reader, direction, (start, hidden))
     }
 
-    /// All versions that there are, in order.
+    /// All versions that there are, in order. What is known of tables is compared with them.
     pub fn all(&self, reader: &Reader) -> Result<Merged, Error> {
         let (direction, start) = (Direction::Forward, Bound::Unbounded);
         let all = |table| Box::new(MemtableCursor::new(table, direction, start)) as _;
-        self.with_tables(self.memtables.iter().map(all).collect(), reader, direction, (start, None))
+        let mut sources: Vec<Box<dyn Cursor>> = self.memtables.iter().map(all).collect();
+        for run in self.levels.runs() {
+            sources.push(Box::new(Compared::new(run, reader)?));
+        }
+        Ok(Merged::new(sources, direction))
     }
 
     fn with_tables(
