@@ -9,13 +9,13 @@ pub enum LsmLayout {
     /// Each level is one run, F times as large as the one above it; tables are merged into the next level one
     /// by one (RocksDB's default).
     Leveled,
-    /// Each level collects F runs, which are merged into one of the next level (universal). A merge needs room
-    /// for a copy of what it reads: records fill about two fifths of a device.
+    /// Each level collects F runs, which are merged into one of the next level (universal). A merge needs
+    /// room for a copy of what it reads: records fill about two fifths of a device.
     Tiered,
     /// Tiered, but the last level is one run (Dostoevsky). Records fill about a third of a device.
     LazyLeveled,
-    /// One run has all, and what is new is merged into it: F = ∞ (MQSSD paper §5.2.2). Records fill about a
-    /// third of a device.
+    /// One run has all, and what is new is merged into it: F = ∞ (MQSSD paper §5.2.2). Records fill about
+    /// a third of a device.
     SingleLevel,
 }
 
