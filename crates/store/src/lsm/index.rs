@@ -25,6 +25,7 @@ use crate::index::{
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::task::yield_now;
 
 impl Index for Lsm {
     fn read(
@@ -201,7 +202,7 @@ impl Index for Lsm {
         let flushed = self.flush(&turn);
         // What merges give up from now on would not be freed before the last checkpoint.
         self.is_stopped.store(true, Ordering::SeqCst);
-        self.jobs.wait();
+        self.jobs.wait_for_rest();
         self.sweep();
         // What cannot be given up now is at the next opening.
         let _tried = self.withdraw_orphans();
@@ -283,9 +284,10 @@ impl Index for Lsm {
 
     fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         self.is_cleared.store(true, Ordering::SeqCst);
-        // Nobody flushes or compacts any more.
+        // Nobody flushes or compacts any more, or has tables that leave the levels now: the tree is forgotten
+        // after this, and nothing would give back their segments.
         let _flushes = self.flushes.take();
-        self.jobs.wait();
+        self.jobs.wait_for_rest();
         self.update_claim();
         let in_memory: Vec<_> = {
             let mut parts = self.parts_mut();
@@ -308,12 +310,16 @@ impl Index for Lsm {
             references.iter().try_for_each(|reference| free_overflow(reference))?;
         }
         self.withdraw_loads()?;
-        self.sweep();
+        // Statistics have tables for a moment, in which they do not wait.
+        while !self.left().is_empty() {
+            self.sweep();
+            yield_now();
+        }
         Ok(())
     }
 
     fn destroy(&self) -> Result<(), Error> {
-        self.sweep();
+        debug_assert!(self.left().is_empty(), "a tree without a table, of which no task reads any");
         self.manifest.destroy()
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Jobs(Mutex<State>);
 #[derive(Default)]
 struct State {
     busy: Busy,
+    /// Tasks that look for jobs.
+    looking: u32,
     waiting: Vec<Waker>,
 }
 
@@ -33,6 +35,20 @@ impl Drop for Running<'_> {
         let waiting = {
             let mut state = self.jobs.state();
             state.busy.end(self.ticket);
+            std::mem::take(&mut state.waiting)
+        };
+        waiting.iter().for_each(Waker::wake);
+    }
+}
+
+/// A task that looks for jobs, until this is dropped: it may have tables that have left the levels.
+pub(super) struct Looking<'a>(&'a Jobs);
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = self.0.state();
+            state.looking -= 1;
             std::mem::take(&mut state.waiting)
         };
         waiting.iter().for_each(Waker::wake);
@@ -106,12 +122,27 @@ impl Jobs {
         Running { jobs: self, ticket }
     }
 
+    /// The caller looks for jobs until the result is dropped.
+    pub fn look(&self) -> Looking<'_> {
+        self.state().looking += 1;
+        Looking(self)
+    }
+
     /// Waits until no job is running.
     pub fn wait(&self) {
+        self.wait_until(|state| state.busy.len() == 0);
+    }
+
+    /// Waits until no job is running, and no task looks for one.
+    pub fn wait_for_rest(&self) {
+        self.wait_until(|state| state.busy.len() == 0 && state.looking == 0);
+    }
+
+    fn wait_until(&self, is_reached: impl Fn(&State) -> bool) {
         loop {
             {
                 let mut state = self.state();
-                if state.busy.len() == 0 {
+                if is_reached(&state) {
                     return;
                 }
                 state.waiting.push(waker());

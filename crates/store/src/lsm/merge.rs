@@ -88,6 +88,10 @@ impl Lsm {
 
     /// Has the jobs run that are due, in the background.
     pub(super) fn send_jobs(&self) {
+        let _looking = self.jobs.look();
+        if !self.runs_jobs() {
+            return;
+        }
         let levels = || Arc::clone(&self.parts().levels);
         hidden::prepare(&levels());
         while self.runs_jobs()
@@ -139,7 +143,8 @@ impl Lsm {
             let flushed = self.flush(&turn);
             self.is_stuck.store(matches!(flushed, Err(Error::Full { .. })), Ordering::Relaxed);
         }
-        loop {
+        let _looking = self.jobs.look();
+        while self.runs_jobs() {
             let before = Arc::clone(&self.parts().levels);
             self.send_jobs();
             self.jobs.wait();
@@ -155,7 +160,7 @@ impl Lsm {
     }
 
     /// Whether jobs may begin, and go on.
-    fn runs_jobs(&self) -> bool {
+    pub(super) fn runs_jobs(&self) -> bool {
         !self.is_cleared.load(Ordering::SeqCst) && !self.is_stopped.load(Ordering::SeqCst)
     }
 

@@ -15,7 +15,8 @@ impl Lsm {
             self.win_room();
             self.is_making_room.store(false, Ordering::Relaxed);
         }
-        loop {
+        let _looking = self.jobs.look();
+        while self.runs_jobs() {
             let levels = || Arc::clone(&self.parts().levels);
             let begun = self.jobs.begin_one(levels, |levels, busy| {
                 pick_behind(levels, busy, end_bytes, self.shared.segments.owned.room_before(end_bytes))
@@ -31,5 +32,6 @@ impl Lsm {
                 done => done?,
             }
         }
+        Ok(())
     }
 }
