@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use flashgrain::IndexKind;
 use flashgrain::testing::{Bug, Finder};
 
+use super::later::Later;
 use super::run::Campaign;
 use super::{
     Counting, Crash, Decay, Errors, Failure, Faults, Histories, InBlocks, Kind, Listing, Lives, OfKind,
@@ -114,6 +115,11 @@ fn swarm_of(kind: Feature, with: &[Feature]) -> Turn {
     swarm(&[&[kind], with].concat(), &others)
 }
 
+/// From this seed on.
+fn after(first_seed: u64, (campaign, seeds): Turn) -> Turn {
+    (Box::new(Later { first_seed, campaign }), seeds)
+}
+
 /// Hardly any commit waits, so that the log is written far beyond its durable end.
 fn ahead_of_log() -> Habits {
     Habits { tasks: 12, keys: 100, value_bytes: 1500, overflow: 0.0, sync: 0.05, ..Habits::default() }
@@ -149,7 +155,7 @@ fn lives_of_many_names() -> Turn {
 fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
     let campaigns: Vec<Turn> = match bug {
         Bug::CutBeforeSuperblock => vec![of_moving_lives(Crash::about_cuts())],
-        Bug::AppendsOutgrowMove => vec![crashes_while_log_shrinks()],
+        Bug::AppendsOutgrowMove => vec![after(1110, crashes_while_log_shrinks())],
         Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly => {
             vec![of_moving_lives(Crash::about_moves())]
         }
@@ -175,7 +181,7 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
             vec![swarm_of(Feature::LsmTrees, &[Feature::Flash, Feature::PowerCuts])]
         }
         Bug::FrozenBufferNotReplayed => {
-            vec![swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts])]
+            vec![after(310, swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts]))]
         }
         Bug::CleanerMovesStale => vec![swarm_of(Feature::BTrees, &[Feature::LittleRoom])],
         Bug::RangeOfNeighbourTaken => vec![swarm_of(Feature::BeTrees, &[Feature::Ranges])],

@@ -17,6 +17,7 @@ mod in_blocks;
 mod inside;
 mod kind;
 mod kinds;
+mod later;
 mod life;
 mod listing;
 mod lives;
