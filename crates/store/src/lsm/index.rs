@@ -284,8 +284,8 @@ impl Index for Lsm {
 
     fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         self.is_cleared.store(true, Ordering::SeqCst);
-        // Nobody flushes or compacts any more, or has tables that leave the levels now: the tree is forgotten
-        // after this, and nothing would give back their segments.
+        // From now on no task flushes or compacts, or has tables that leave the levels: nothing would give
+        // their segments back once the tree is forgotten.
         let _flushes = self.flushes.take();
         self.jobs.wait_for_rest();
         self.update_claim();
@@ -310,16 +310,20 @@ impl Index for Lsm {
             references.iter().try_for_each(|reference| free_overflow(reference))?;
         }
         self.withdraw_loads()?;
-        // Statistics have tables for a moment, in which they do not wait.
-        while !self.left().is_empty() {
+        // Statistics have tables for a moment, in which they do not wait. No table leaves the levels now.
+        let mut left = self.left().len();
+        while left > 0 {
             self.sweep();
             yield_now();
+            let still_left = self.left().len();
+            debug_assert!(still_left <= left, "{still_left} tables are left of {left}");
+            left = still_left;
         }
         Ok(())
     }
 
     fn destroy(&self) -> Result<(), Error> {
-        debug_assert!(self.left().is_empty(), "a tree without a table, of which no task reads any");
+        debug_assert!(self.left().is_empty(), "tables have segments that nothing gives back after this");
         self.manifest.destroy()
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Jobs(Mutex<State>);
 #[derive(Default)]
 struct State {
     busy: Busy,
-    /// Tasks that look for jobs.
+    /// Tasks that look for jobs or sweep.
     looking: u32,
     waiting: Vec<Waker>,
 }
@@ -41,7 +41,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A task that looks for jobs, until this is dropped: it may have tables that have left the levels.
+/// A task that looks for jobs or sweeps, until this is dropped: it may have tables that have left the levels.
 pub(super) struct Looking<'a>(&'a Jobs);
 
 impl Drop for Looking<'_> {
@@ -122,7 +122,7 @@ impl Jobs {
         Running { jobs: self, ticket }
     }
 
-    /// The caller looks for jobs until the result is dropped.
+    /// The caller looks for jobs or sweeps until the result is dropped.
     pub fn look(&self) -> Looking<'_> {
         self.state().looking += 1;
         Looking(self)

@@ -101,6 +101,8 @@ impl Lsm {
             let at_work = self.shared.segments.owned.at_work();
             self.shared.executor.spawn(move || {
                 let running = own.jobs.running(ticket);
+                // Until its tables are swept.
+                let _looking = own.jobs.look();
                 let done = own.run(job, levels);
                 own.job_trouble.note(&done);
                 drop(running);
