@@ -10,12 +10,11 @@ pub enum LsmLayout {
     /// by one (RocksDB's default).
     Leveled,
     /// Each level collects F runs, which are merged into one of the next level (universal). A merge needs
-    /// room for a copy of what it reads: records fill about two fifths of a device.
+    /// room for a copy of its inputs, so this and the other layouts below fill less of a small device.
     Tiered,
-    /// Tiered, but the last level is one run (Dostoevsky). Records fill about a third of a device.
+    /// Tiered, but the last level is one run (Dostoevsky).
     LazyLeveled,
-    /// One run has all, and what is new is merged into it: F = ∞ (MQSSD paper §5.2.2). Records fill about
-    /// a third of a device.
+    /// One run has all, and what is new is merged into it: F = ∞ (MQSSD paper §5.2.2).
     SingleLevel,
 }
 
