@@ -210,6 +210,7 @@ fn verify_models(
     let bounds = Bounds {
         deadline_s,
         rounds: VERIFICATION_ROUNDS,
+        seed: bench.config.seed,
         write_bytes,
         first_s: BTreeMap::new(),
         what: "verification",

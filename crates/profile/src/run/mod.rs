@@ -167,7 +167,8 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
             first_s.insert(name, stage.seconds * share);
         }
     }
-    let bounds = Bounds { deadline_s, rounds: ROUNDS, write_bytes, first_s, what: "measuring", cache };
+    let seed = bench.config.seed;
+    let bounds = Bounds { deadline_s, rounds: ROUNDS, seed, write_bytes, first_s, what: "measuring", cache };
     measured.outcome = rounds::run(bench, &plan.site, trials, bounds)?;
     if creation.1 > 0 {
         let used = measured.outcome.used.entry(ExperimentName::RequestSize).or_default();

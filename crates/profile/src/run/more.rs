@@ -20,7 +20,7 @@ use crate::trial::Work;
 /// Repeats after which more would not help.
 const REPEATS_MAX: u64 = 8;
 
-/// Seed of the order of regions that are made anew.
+/// Seed of regions that are made anew, and of the reads: the same reads in the same order tell nothing new.
 const SEED: u64 = 0x4e6;
 
 /// Repeats experiments whose conclusions are open until `deadline_s`.
@@ -40,10 +40,10 @@ pub(super) fn use_the_rest(
             return Ok(());
         }
         let stage = Stage { seconds: expected_s, write_bytes: 0 };
+        let seed = mix_seed(bench.config.seed, mix_seed(SEED, repeat));
         let mut trials = Vec::new();
         for name in open {
-            let order = mix_seed(bench.config.seed, mix_seed(SEED, repeat));
-            let Some(named) = named(bench, plan, measured, (name, order, expected_s))? else { continue };
+            let Some(named) = named(bench, plan, measured, (name, seed, expected_s))? else { continue };
             let limits = plan.limits(stage, bench.config, name, measured.bytes_per_second);
             trials.extend(allot(named, limits).trials);
         }
@@ -53,6 +53,7 @@ pub(super) fn use_the_rest(
         let bounds = Bounds {
             deadline_s,
             rounds: ROUNDS,
+            seed,
             write_bytes: BTreeMap::new(),
             first_s: BTreeMap::new(),
             what: "measuring again",

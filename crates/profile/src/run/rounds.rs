@@ -51,6 +51,8 @@ pub(super) struct Bounds {
     pub deadline_s: f64,
     /// Repeats that each load gets if there is time.
     pub rounds: u32,
+    /// Draws the places that sweeps read, and their order: with that of an earlier run they are the same.
+    pub seed: u64,
     /// Bytes that each experiment may write.
     pub write_bytes: BTreeMap<ExperimentName, u64>,
     /// Seconds that each of the experiments that run first may use before the others begin.
@@ -229,7 +231,7 @@ pub(super) fn run_together(
     planned: Vec<PlannedTrial>,
     bounds: Bounds,
 ) -> Result<(Outcome, BTreeMap<ExperimentName, u64>), Error> {
-    let (seed, tight_enough) = (bench.config.seed, bench.config.tight_enough);
+    let (seed, tight_enough) = (bounds.seed, bench.config.tight_enough);
     let mut running: Vec<Running> = planned.into_iter().map(|planned| Running::new(planned, seed)).collect();
     let mut rounds = Rounds {
         bench,
