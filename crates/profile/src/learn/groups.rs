@@ -91,22 +91,42 @@ impl Groups {
         self.regions.iter().map(Vec::len).min().unwrap_or(0)
     }
 
+    /// The same with errors for these groups, which are alike: regions scatter as they do in these.
+    pub(super) fn with_errors_of(&self, alike: &[usize]) -> Self {
+        let of = |index: &usize| Some((self.groups.get(*index)?.clone(), self.regions.get(*index)?.clone()));
+        let (groups, regions) = alike.iter().filter_map(of).unzip();
+        let error_of_regions = Self { groups, regions, ..*self }.excess_of_regions();
+        Self { error_of_regions, ..self.clone() }
+    }
+
     /// What the means of regions scatter more than their reads explain, typically: the median over the
     /// groups, as some have more than others for what they are.
     fn excess_of_regions(&self) -> f64 {
-        let of_group = |((_, values), regions): (&(u64, Vec<f64>), &Vec<Range<usize>>)| {
-            let means: Vec<f64> =
-                regions.iter().filter_map(|range| mean(values.get(range.clone())?)).collect();
+        let relative = self.means_of_regions();
+        let common = common_of_regions(&relative);
+        let of_group = |((_, values), means): (&(u64, Vec<f64>), &Vec<f64>)| {
             let square = mean(values)?.powi(2);
-            let between = squared_error_of_mean(&means);
-            (between.is_finite() && square > 0.0)
-                .then(|| (between / square, squared_error_of_mean(values) / square))
+            let own: Vec<f64> = means.iter().zip(&common).map(|(mean, common)| mean / common).collect();
+            let between = squared_error_of_mean(&own);
+            (between.is_finite() && square > 0.0).then(|| (between, squared_error_of_mean(values) / square))
         };
         let (between, within): (Vec<f64>, Vec<f64>) =
-            self.groups.iter().zip(&self.regions).filter_map(of_group).unzip();
+            self.groups.iter().zip(&relative).filter_map(of_group).unzip();
         let (Some(between), Some(within)) = (median(&between), median(&within)) else { return 0.0 };
         let degrees = self.regions_min().saturating_sub(1).max(1) as f64;
-        (between / median_of_variances(degrees) - within).max(0.0)
+        // One of the groups' degrees of freedom went into the common part.
+        let count = relative.len() as f64;
+        let left = if count > 1.0 { 1.0 - 1.0 / count } else { 1.0 };
+        (between / left / median_of_variances(degrees) - within).max(0.0)
+    }
+
+    /// Means of the regions of each group, relative to that of the group.
+    fn means_of_regions(&self) -> Vec<Vec<f64>> {
+        let of_group = |((_, values), regions): (&(u64, Vec<f64>), &Vec<Range<usize>>)| {
+            let own = mean(values).unwrap_or(0.0);
+            regions.iter().filter_map(|range| Some(mean(values.get(range.clone())?)? / own)).collect()
+        };
+        self.groups.iter().zip(&self.regions).map(of_group).collect()
     }
 
     /// Square of the standard error of the mean of a group: of its reads, and of its regions.
@@ -146,6 +166,19 @@ impl Groups {
         let groups = self.groups.iter().map(|(label, values)| (*label, pick(values))).collect();
         Self { groups, regions: Vec::new(), ..*self }
     }
+}
+
+/// What the regions of one number have in common, relative to others, as they were made and read at one time:
+/// it tells nothing of a single group. It is 1 unless all groups have equally many.
+fn common_of_regions(relative: &[Vec<f64>]) -> Vec<f64> {
+    let count = relative.iter().map(Vec::len).max().unwrap_or(0);
+    if relative.len() < 2 || relative.iter().any(|means| means.len() != count) {
+        return vec![1.0; count];
+    }
+    let of = |number: usize| {
+        mean(&relative.iter().filter_map(|means| means.get(number).copied()).collect::<Vec<_>>())
+    };
+    (0..count).map(|number| of(number).unwrap_or(1.0)).collect()
 }
 
 /// Median of estimates of a variance over that variance, for so many degrees of freedom (Wilson and
@@ -197,4 +230,46 @@ pub(super) fn z_score(a: &[f64], b: &[&[f64]]) -> f64 {
     let (Some(mean_a), Some(mean_b)) = (mean(a), mean(&pooled)) else { return 0.0 };
     let error = (squared_error_of_mean(a) + squared_error_of_mean(&pooled)).sqrt();
     if error > 0.0 { (mean_a - mean_b) / error } else { f64::INFINITY * (mean_a - mean_b).signum() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Groups of four regions each, with reads that scatter by 1 %; `factor` of a group and a region.
+    fn error(factor: impl Fn(u64, u32) -> f64) -> f64 {
+        let mut reads = Vec::new();
+        for (label, region, read) in (0..6)
+            .flat_map(|label| (0..4).flat_map(move |region| (0..40).map(move |read| (label, region, read))))
+        {
+            let latency_us = 100.0 * factor(label, region) * (1.0 + 0.01 * f64::from(read % 3 - 1));
+            reads.push(SweepRead { sweep: 0, label, region, offset_bytes: 0, latency_us });
+        }
+        Groups::new(&reads, Clip::ByGroup).error_of_regions.sqrt()
+    }
+
+    #[test]
+    fn regions_err_by_what_they_do_not_share_with_those_of_other_groups() {
+        assert!(error(|_, _| 1.0) < 0.002);
+        // Made and read at different times.
+        assert!(error(|_, region| 1.0 + 0.1 * f64::from(region)) < 0.002);
+        let own = error(|label, region| 1.0 + 0.1 * f64::from((label as u32 * 7 + region * 5) % 4));
+        assert!((0.03..0.1).contains(&own), "{own}");
+    }
+
+    #[test]
+    fn alike_groups_have_errors_of_their_own() {
+        let scattered = |label: u64, region: u32| 1.0 + 0.1 * f64::from((label as u32 * 7 + region * 5) % 4);
+        let mut reads = Vec::new();
+        for label in 0..8_u64 {
+            for (region, read) in (0..4).flat_map(|region| (0..40).map(move |read| (region, read))) {
+                let factor = if label < 5 { scattered(label, region) } else { 1.0 };
+                let latency_us = 100.0 * factor * (1.0 + 0.01 * f64::from(read % 3 - 1));
+                reads.push(SweepRead { sweep: 0, label, region, offset_bytes: 0, latency_us });
+            }
+        }
+        let all = Groups::new(&reads, Clip::ByGroup);
+        let alike = all.with_errors_of(&[5, 6, 7]);
+        assert!(all.squared_error(6).sqrt() > 10.0 * alike.squared_error(6).sqrt());
+    }
 }

@@ -312,7 +312,8 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
     let unclear = |one: &usize| {
         let others: Vec<usize> = constant.iter().copied().filter(|other| other != one).collect();
         profiles.iter().any(|profile| {
-            let step = step_between(&profile.groups, *one, &others);
+            // Regions of sizes that cut stripes scatter more: where the stripes lie differs.
+            let step = step_between(&profile.groups.with_errors_of(&constant), *one, &others);
             step.relative.abs() + 2.0 * step.error > profile.surely_constant_within()
         })
     };

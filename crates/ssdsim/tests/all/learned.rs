@@ -25,7 +25,6 @@ const HIDDEN: [(&str, [f64; 4], f64, Option<f64>); 3] = [
 fn hidden_experiments() -> Config {
     Config {
         experiments: vec![ExperimentName::RequestSize, ExperimentName::Location],
-        budget_s: 40.0,
         write_bytes: 2 << 30,
         ..Config::default()
     }
