@@ -3,7 +3,7 @@
 //! 1. A [`Workload`] comes from a file, from a preset, or from what an engine has counted ([`observe`]).
 //! 2. A [`Drive`] is what a profile says of its drive: costs with intervals. What the profile left
 //!    undetermined widens the intervals and is noted; it is no error.
-//! 3. [`rank`](rank::rank) puts the designs of `flashgrain_model::dictionary` beside each other.
+//! 3. [`rank`](rank::rank) puts the designs of `flashgrain_cost::dictionary` beside each other.
 //! 4. [`engine::advise`] writes the settings of an engine that people run, each with its reason.
 //!
 //! This crate does no I/O: texts come in and go out.

@@ -10,8 +10,8 @@
 //! Commits wait for the flush that is under way and for their own; those that arrive meanwhile share the
 //! next.
 
-use flashgrain_model::Access;
-use flashgrain_model::dictionary::{
+use flashgrain_cost::Access;
+use flashgrain_cost::dictionary::{
     Demand, Design, Durability as Log, Operation, Processor, Records, Situation, Skew, Transfer, log_write,
 };
 use flashgrain_settings::SyncMethod;

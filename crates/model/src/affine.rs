@@ -7,7 +7,7 @@ use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
 use crate::observation::{Point, Points};
 use crate::per_access::PerAccess;
 use crate::regression::TwoCosts;
-use crate::{Access, IoModel, ModelName, Parameter, Workload};
+use crate::{Access, AffineCosts, FittedModel, IoModel, ModelName, Parameter, Workload};
 
 /// Setup and transfer costs that do not depend on the concurrency.
 ///
@@ -18,23 +18,6 @@ pub struct Affine {
     page_bytes: f64,
     costs: PerAccess<TwoCosts>,
     parameters: Vec<Parameter>,
-}
-
-/// Costs of an affine drive.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AffineCosts {
-    /// s, in seconds per random access; positive.
-    pub setup_seconds: f64,
-    /// In seconds per byte; positive. The MQSSD paper's β is this times B.
-    pub transfer_seconds_per_byte: f64,
-}
-
-impl AffineCosts {
-    /// From the dictionaries paper's numbers: s in seconds, and α per unit of `unit_bytes` (4096 in its Table
-    /// 2), so that an I/O of x units takes s·(1 + αx).
-    pub fn from_alpha(setup_seconds: f64, alpha: f64, unit_bytes: f64) -> Self {
-        Self { setup_seconds, transfer_seconds_per_byte: alpha * setup_seconds / unit_bytes }
-    }
 }
 
 impl Affine {
@@ -85,13 +68,15 @@ pub(crate) fn two_costs(points: &[Point]) -> Option<TwoCosts> {
 }
 
 impl IoModel for Affine {
-    fn name(&self) -> ModelName {
-        ModelName::Affine
-    }
-
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64> {
         let accesses = workload.random_accesses_per_byte();
         self.costs.seconds_per_byte(workload, |costs| costs.seconds_per_byte(accesses))
+    }
+}
+
+impl FittedModel for Affine {
+    fn name(&self) -> ModelName {
+        ModelName::Affine
     }
 
     fn parameters(&self) -> Vec<Parameter> {

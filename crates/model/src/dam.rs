@@ -6,8 +6,7 @@ use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
 use crate::observation::{Point, Points};
 use crate::per_access::PerAccess;
 use crate::statistics::mean;
-use crate::workload::whole_blocks;
-use crate::{Access, IoModel, ModelName, Parameter, Workload};
+use crate::{Access, FittedModel, IoModel, ModelName, Parameter, Workload};
 
 /// One cost per page, whatever the order of access and the concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,18 +42,20 @@ fn geometric_mean(points: &[Point]) -> Option<f64> {
 }
 
 impl IoModel for Dam {
-    fn name(&self) -> ModelName {
-        ModelName::Dam
-    }
-
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64> {
         self.seconds_per_byte.seconds_per_byte(workload, |cost| *cost)
     }
 
     /// Whole pages, except of requests that continue: those share pages.
     fn seconds_per_request(&self, workload: &Workload) -> Option<f64> {
-        let bytes = whole_blocks(workload, self.page_bytes) * self.page_bytes;
+        let bytes = workload.whole_blocks(self.page_bytes) * self.page_bytes;
         self.seconds_per_byte(workload).map(|seconds| seconds * bytes)
+    }
+}
+
+impl FittedModel for Dam {
+    fn name(&self) -> ModelName {
+        ModelName::Dam
     }
 
     fn parameters(&self) -> Vec<Parameter> {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::{Resampler, generator};
 use crate::observation::{Observation, Points};
-use crate::{Access, Affine, Dam, Error, Estimate, IoModel, ModelName, Mqssd, Parameter, Pdam, Sample};
+use crate::{Access, Affine, Dam, Error, Estimate, FittedModel, ModelName, Mqssd, Parameter, Pdam, Sample};
 
 /// How to fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,17 +38,17 @@ pub struct Models {
 
 impl Models {
     /// Those that are there, coarsest first.
-    pub fn iter(&self) -> impl Iterator<Item = &dyn IoModel> {
+    pub fn iter(&self) -> impl Iterator<Item = &dyn FittedModel> {
         ModelName::ALL.into_iter().filter_map(|name| self.get(name))
     }
 
     /// One of them, if it is there.
-    pub fn get(&self, name: ModelName) -> Option<&dyn IoModel> {
+    pub fn get(&self, name: ModelName) -> Option<&dyn FittedModel> {
         match name {
-            ModelName::Dam => self.dam.as_ref().map(|model| model as &dyn IoModel),
-            ModelName::Pdam => self.pdam.as_ref().map(|model| model as &dyn IoModel),
-            ModelName::Affine => self.affine.as_ref().map(|model| model as &dyn IoModel),
-            ModelName::Mqssd => self.mqssd.as_ref().map(|model| model as &dyn IoModel),
+            ModelName::Dam => self.dam.as_ref().map(|model| model as &dyn FittedModel),
+            ModelName::Pdam => self.pdam.as_ref().map(|model| model as &dyn FittedModel),
+            ModelName::Affine => self.affine.as_ref().map(|model| model as &dyn FittedModel),
+            ModelName::Mqssd => self.mqssd.as_ref().map(|model| model as &dyn FittedModel),
         }
     }
 
@@ -86,7 +86,7 @@ pub fn fit(samples: &[Sample], options: &FitOptions) -> Result<Models, Error> {
 }
 
 /// Operations of a model that fitting needs beyond predicting.
-pub(crate) trait Fit: IoModel + Sized {
+pub(crate) trait Fit: FittedModel + Sized {
     /// Fits to points; `None` if they cannot support the model.
     fn fit(points: &Points, options: &FitOptions) -> Option<Self>;
     /// Fits to resampled points of the same experiment.

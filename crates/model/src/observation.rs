@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::statistics::median;
-use crate::workload::WorkloadKey;
 use crate::{Access, Error, Sample, Workload};
+use flashgrain_cost::WorkloadKey;
 
 /// All repeats of one workload in one experiment.
 #[derive(Clone, Debug)]

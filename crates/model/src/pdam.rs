@@ -7,8 +7,7 @@ use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
 use crate::observation::{Point, Points};
 use crate::per_access::PerAccess;
 use crate::regression::{RatePoint, Segments};
-use crate::workload::whole_blocks;
-use crate::{Access, IoModel, ModelName, Parameter, Workload};
+use crate::{Access, FittedModel, IoModel, ModelName, Parameter, Workload};
 
 /// Throughput that grows in proportion to the concurrency up to P and stays there.
 ///
@@ -88,10 +87,6 @@ fn rate_point(point: &Point) -> RatePoint {
 }
 
 impl IoModel for Pdam {
-    fn name(&self) -> ModelName {
-        ModelName::Pdam
-    }
-
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64> {
         self.segments.seconds_per_byte(workload, |segments| segments.rate(workload.concurrency).recip())
     }
@@ -100,13 +95,19 @@ impl IoModel for Pdam {
         let Some(block_bytes) = self.block_bytes else {
             return self.seconds_per_byte(workload).map(|seconds| seconds * workload.request_bytes);
         };
-        let blocks = whole_blocks(workload, block_bytes);
+        let blocks = workload.whole_blocks(block_bytes);
         let in_blocks = Workload {
             request_bytes: block_bytes,
             concurrency: workload.concurrency * blocks.max(1.0),
             ..*workload
         };
         self.seconds_per_byte(&in_blocks).map(|seconds| seconds * blocks * block_bytes)
+    }
+}
+
+impl FittedModel for Pdam {
+    fn name(&self) -> ModelName {
+        ModelName::Pdam
     }
 
     fn parameters(&self) -> Vec<Parameter> {

@@ -2,7 +2,7 @@
 //! make of samples that support only some of them.
 
 use flashgrain_model::{
-    Access, Error, Estimate, FitOptions, IoModel, ModelName, Sample, Workload, compare, fit,
+    Access, Error, Estimate, FitOptions, FittedModel, IoModel, ModelName, Sample, Workload, compare, fit,
 };
 
 const K: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];

@@ -3,21 +3,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use flashgrain_model::dictionary::{
+use flashgrain_cost::dictionary::{
     BEpsilonTree, BTree, Cost, Design, Durability, Operation, OutOfPlaceBTree, PdamBTree, Records, Situation,
     Skew, WriteBack, price,
 };
 use flashgrain_model::{
-    Access, Affine, AffineCosts, Dam, IoModel, ModelName, Mqssd, MqssdCosts, Pdam, PdamCosts,
+    Access, Affine, AffineCosts, Dam, FittedModel, ModelName, Mqssd, MqssdCosts, Pdam, PdamCosts,
 };
 use proptest::prelude::*;
 
 thread_local! {
     /// Made once: fitting curves through costs takes longer than all else here.
-    static DRIVES: Vec<Box<dyn IoModel>> = drives();
+    static DRIVES: Vec<Box<dyn FittedModel>> = drives();
 }
 
-fn drives() -> Vec<Box<dyn IoModel>> {
+fn drives() -> Vec<Box<dyn FittedModel>> {
     let affine = AffineCosts { setup_seconds: 1e-4, transfer_seconds_per_byte: 1e-9 };
     let pdam = PdamCosts { parallelism: 5.5, step_seconds: 1e-4 };
     let mqssd: Vec<MqssdCosts> = [(1.0, 80e-6, 3e-6), (8.0, 12e-6, 1e-6), (64.0, 3e-6, 0.8e-6)]
@@ -85,7 +85,7 @@ fn situations() -> impl Strategy<Value = Situation> {
     })
 }
 
-fn cost(design: &dyn Design, operation: Operation, situation: &Situation, drive: &dyn IoModel) -> Cost {
+fn cost(design: &dyn Design, operation: Operation, situation: &Situation, drive: &dyn FittedModel) -> Cost {
     price(&design.demand(operation, situation), drive, situation).unwrap()
 }
 
@@ -93,7 +93,7 @@ fn cost(design: &dyn Design, operation: Operation, situation: &Situation, drive:
 fn for_each(
     node_bytes: f64,
     fanout: f64,
-    mut check: impl FnMut(&dyn Design, Operation, &dyn IoModel) -> Result<(), TestCaseError>,
+    mut check: impl FnMut(&dyn Design, Operation, &dyn FittedModel) -> Result<(), TestCaseError>,
 ) -> Result<(), TestCaseError> {
     for design in designs(node_bytes, fanout) {
         for operation in operations() {

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use flashgrain_model::{
-    Access, Estimate, FitOptions, IoModel, ModelName, Models, Sample, Workload, compare, fit,
+    Access, Estimate, FitOptions, FittedModel, ModelName, Models, Sample, Workload, compare, fit,
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

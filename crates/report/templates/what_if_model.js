@@ -1,5 +1,5 @@
 "use strict";
-// Ranks designs of storage engines for a workload on a drive, as the Rust crates flashgrain_model (dictionary, lsm) and
+// Ranks designs of storage engines for a workload on a drive, as the Rust crates flashgrain_cost (dictionary, lsm) and
 // flashgrain_advisor (price, rank) do; functions have the names that they have there, which is where they are explained.
 // tests/what_if.rs compares the two.
 const whatIf = (() => {

@@ -5,7 +5,7 @@
 //! on held-out points. A kind that no model knows is bracketed from the other kind, and if that is unknown,
 //! too, from the drives that the papers measured.
 
-use flashgrain_model::{Access, IoModel, ModelName, Models, Parameter};
+use flashgrain_model::{Access, FittedModel, ModelName, Models, Parameter};
 use flashgrain_profile::schema::DeviceProfile;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,8 @@
 //! size bounds what is changed between checkpoints. InnoDB bypasses the page cache by default, so that its
 //! buffer pool is all the memory that caches data.
 
+use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
 use flashgrain_model::Access;
-use flashgrain_model::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned, is_gain};

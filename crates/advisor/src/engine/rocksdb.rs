@@ -5,9 +5,9 @@
 //! compactions) follows from the profile by a rule, without a predicted gain. The rules for level 0 and for
 //! delayed writes are those of "From Flash to 3D XPoint" §5.
 
+use flashgrain_cost::dictionary::Design;
+use flashgrain_cost::lsm::{Layout, LsmTree};
 use flashgrain_model::Access;
-use flashgrain_model::dictionary::Design;
-use flashgrain_model::lsm::{Layout, LsmTree};
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned};

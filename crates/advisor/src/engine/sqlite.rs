@@ -5,8 +5,8 @@
 //! the database, and writes each page twice; with a write-ahead log it flushes the log once, and pages go to
 //! the database at checkpoints.
 
+use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
 use flashgrain_model::Access;
-use flashgrain_model::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned, is_gain};

@@ -5,8 +5,8 @@
 //! dirty. The engine has no log by default; for comparing, the default has the log that the workload's
 //! durability needs.
 
+use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, WriteBack};
 use flashgrain_model::Access;
-use flashgrain_model::dictionary::{BTree, Demand, Design, Operation, Situation, WriteBack};
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned};

@@ -1,9 +1,9 @@
 //! The designs that are ranked, each with the parameters that are tried.
 
-use flashgrain_model::dictionary::{
+use flashgrain_cost::dictionary::{
     BEpsilonTree, BTree, Design, OutOfPlaceBTree, PdamBTree, WriteBack, powers_of_two,
 };
-use flashgrain_model::lsm::{Layout, LsmTree};
+use flashgrain_cost::lsm::{Layout, LsmTree};
 use serde::Serialize;
 
 /// A kind of design; its best parameters stand for it.

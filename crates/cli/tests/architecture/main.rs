@@ -19,12 +19,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_device", &[]),
     ("flashgrain_ssdsim", &["flashgrain_device"]),
     ("flashgrain_layout", &[]),
-    ("flashgrain_model", &[]),
+    ("flashgrain_cost", &[]),
+    ("flashgrain_model", &["flashgrain_cost"]),
     ("flashgrain_settings", &["flashgrain_device"]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model", "flashgrain_settings"]),
     ("flashgrain_trace", &["flashgrain_device", "flashgrain_model", "flashgrain_profile"]),
     ("flashgrain_recorder", &["flashgrain_device", "flashgrain_trace"]),
-    ("flashgrain_advisor", &["flashgrain_model", "flashgrain_profile", "flashgrain_settings"]),
+    (
+        "flashgrain_advisor",
+        &["flashgrain_cost", "flashgrain_model", "flashgrain_profile", "flashgrain_settings"],
+    ),
     (
         "flashgrain_report",
         &["flashgrain_advisor", "flashgrain_profile", "flashgrain_model", "flashgrain_trace"],
@@ -39,6 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "flashgrain",
             "flashgrain_advisor",
+            "flashgrain_cost",
             "flashgrain_device",
             "flashgrain_layout",
             "flashgrain_model",

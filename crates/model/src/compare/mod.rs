@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::observation::Observation;
 use crate::statistics::{adjusted_r_squared, median, r_squared};
-use crate::{Access, Error, FitOptions, IoModel, ModelName, Models, Sample, Workload};
+use crate::{Access, Error, FitOptions, FittedModel, ModelName, Models, Sample, Workload};
 
 /// All models on the same held-out points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,7 +195,7 @@ fn compared(observation: &Observation, held_out: bool, models: &Models) -> Compa
     }
 }
 
-fn row(model: &dyn IoModel, access: Option<Access>, points: &[ComparedPoint]) -> Option<ComparisonRow> {
+fn row(model: &dyn FittedModel, access: Option<Access>, points: &[ComparedPoint]) -> Option<ComparisonRow> {
     let name = model.name();
     let of_kind = || points.iter().filter(|point| point.held_out && point.workload.access() == access);
     let pairs: Vec<(f64, f64)> =
@@ -220,7 +220,7 @@ fn row(model: &dyn IoModel, access: Option<Access>, points: &[ComparedPoint]) ->
 fn contenders(models: &Models, points: &[ComparedPoint]) -> Vec<Contender> {
     let predicts =
         |name: &ModelName| points.iter().any(|point| point.held_out && point.predicted(*name).is_some());
-    let models: Vec<&dyn IoModel> = models.iter().filter(|model| predicts(&model.name())).collect();
+    let models: Vec<&dyn FittedModel> = models.iter().filter(|model| predicts(&model.name())).collect();
     let names: Vec<ModelName> = models.iter().map(|model| model.name()).collect();
     let common: Vec<&ComparedPoint> = points
         .iter()

@@ -17,8 +17,8 @@ use rand_pcg::Pcg64;
 
 use crate::bootstrap::generator;
 use crate::observation::Observation;
-use crate::workload::WorkloadKey;
 use crate::{Access, Workload};
+use flashgrain_cost::WorkloadKey;
 
 /// Workloads of one kind and concurrency that must stay with the fits.
 const FEWEST_IN_ROW: usize = 3;

@@ -19,7 +19,7 @@ use crate::bootstrap::generator;
 use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
 use crate::observation::{Point, Points};
 use crate::per_access::PerAccess;
-use crate::{Access, Error, Estimate, IoModel, ModelName, Parameter, Workload};
+use crate::{Access, Error, Estimate, FittedModel, IoModel, ModelName, Parameter, Workload};
 
 /// Costs over concurrency, with a term for mixed reads and writes.
 ///
@@ -163,10 +163,6 @@ impl Mqssd {
 }
 
 impl IoModel for Mqssd {
-    fn name(&self) -> ModelName {
-        ModelName::Mqssd
-    }
-
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64> {
         let (reads, writes) = Self::parts(&self.costs, workload)?;
         Some(self.interference.seconds_per_byte(reads, writes))
@@ -174,6 +170,12 @@ impl IoModel for Mqssd {
 
     fn seconds_together(&self, read_seconds: f64, write_seconds: f64) -> f64 {
         self.interference.seconds_per_byte(read_seconds, write_seconds)
+    }
+}
+
+impl FittedModel for Mqssd {
+    fn name(&self) -> ModelName {
+        ModelName::Mqssd
     }
 
     fn parameters(&self) -> Vec<Parameter> {

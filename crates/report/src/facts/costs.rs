@@ -1,6 +1,6 @@
 //! The fitted costs: MQSSD's by concurrency, the other models' constants.
 
-use flashgrain_model::{Access, CostPart, Estimate, IoModel, Models, Mqssd, Parameter};
+use flashgrain_model::{Access, CostPart, Estimate, FittedModel, Models, Mqssd, Parameter};
 
 use super::models::determination;
 use super::{estimate_cell, kind_name};
@@ -125,7 +125,7 @@ pub(crate) fn regression_table(models: &Models) -> Option<Table> {
 
 /// Why costs at some concurrencies are undetermined, one sentence for each.
 pub(crate) fn undetermined_costs(models: &Models) -> Vec<String> {
-    let parameters = models.mqssd.as_ref().map(IoModel::parameters).unwrap_or_default();
+    let parameters = models.mqssd.as_ref().map(FittedModel::parameters).unwrap_or_default();
     let why = |cost: Cost| {
         costs_of(&parameters, cost).into_iter().filter_map(move |(k, parameter)| match &parameter.estimate {
             Estimate::Determined { .. } => None,

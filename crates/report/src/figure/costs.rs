@@ -1,7 +1,7 @@
 //! MQSSD's setup and transfer costs over concurrency: estimates at each k, and the rational functions through
 //! them.
 
-use flashgrain_model::{Access, Estimate, IoModel, Mqssd};
+use flashgrain_model::{Access, Estimate, FittedModel, Mqssd};
 use flashgrain_profile::DeviceProfile;
 
 use super::{Drawn, Figure, Key, access_series};

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use flashgrain_model::{Access, Estimate, IoModel, Models, Workload};
+use flashgrain_model::{Access, Estimate, FittedModel, Models, Workload};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::LearnedValue;
 use serde::Serialize;
@@ -126,7 +126,7 @@ fn parameter(name: &'static str, learned: &LearnedValue) -> Parameter {
 impl Prices {
     fn of(models: &Models, hot_drop: Option<f64>) -> Option<Self> {
         let finest = [
-            models.mqssd.as_ref().map(|model| model as &dyn IoModel),
+            models.mqssd.as_ref().map(|model| model as &dyn FittedModel),
             models.affine.as_ref().map(|model| model as _),
         ];
         finest.into_iter().flatten().find_map(|model| {
@@ -170,7 +170,7 @@ impl Prices {
 }
 
 /// Seconds that `pieces` accesses without bytes take side by side.
-fn setups(model: &dyn IoModel, pieces: usize) -> Option<f64> {
+fn setups(model: &dyn FittedModel, pieces: usize) -> Option<f64> {
     let bytes = 4096.0;
     let random = Workload::random(Access::Write, bytes, pieces as f64);
     let per_request = model.seconds_per_request(&random)?;
@@ -181,7 +181,7 @@ fn setups(model: &dyn IoModel, pieces: usize) -> Option<f64> {
 
 impl Line {
     /// From two sizes: the models' cost is a line in the size.
-    fn of(model: &dyn IoModel, access: Access) -> Option<Self> {
+    fn of(model: &dyn FittedModel, access: Access) -> Option<Self> {
         let seconds = |bytes: f64| model.seconds_per_request(&Workload::random(access, bytes, 1.0));
         let (small, large) = (4096.0, 1_048_576.0);
         let (at_small, at_large) = (seconds(small)?, seconds(large)?);

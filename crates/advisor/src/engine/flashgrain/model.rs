@@ -2,10 +2,8 @@
 //! the profile's, with nodes that are read whole or in blocks; the Bε-tree; and the LSM-tree that the store
 //! makes for a declared workload.
 
-use flashgrain_model::dictionary::{
-    Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks,
-};
-use flashgrain_model::lsm::{Layout, LsmTree};
+use flashgrain_cost::dictionary::{Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks};
+use flashgrain_cost::lsm::{Layout, LsmTree};
 use flashgrain_settings::lsm_usual::{self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
 use flashgrain_settings::{Bytes, Count, LsmDesign, LsmLayout, LsmWorkload, SyncMethod, drive as decided};
 

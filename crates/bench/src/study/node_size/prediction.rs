@@ -1,10 +1,10 @@
 //! What the affine model says of a tree as it is built, with the drive's own costs.
 
 use flashgrain::{Bytes, Decision, Setting};
-use flashgrain_model::Access;
-use flashgrain_model::dictionary::{
+use flashgrain_cost::dictionary::{
     Demand, Design, Operation, OutOfPlaceBTree, PagedBEpsilonTree, Processor, Records, Situation, price,
 };
+use flashgrain_model::Access;
 use serde::Serialize;
 
 use super::drive_costs::DriveCosts;

@@ -1,0 +1,261 @@
+//! The levels of a search tree, and which of them are in memory.
+
+use super::Situation;
+
+/// What decides how many levels a search tree has, and how large they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    /// Records in a leaf.
+    pub records_per_leaf: f64,
+    /// Bytes of a leaf.
+    pub leaf_bytes: f64,
+    /// Children of an inner node whose children are leaves.
+    pub lowest_fanout: f64,
+    /// Children of an inner node above these.
+    pub fanout: f64,
+    /// Bytes of an inner node.
+    pub inner_bytes: f64,
+    /// Parts of a node that are read and kept in memory on their own; 1 if nodes are read as a whole.
+    pub parts: f64,
+}
+
+/// One level of a search tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Nodes on the level.
+    pub nodes: f64,
+    /// Bytes of a node.
+    pub node_bytes: f64,
+    /// How much of the level a root-to-leaf path visits: 1, less for a root that is needed for some record
+    /// counts only.
+    pub visits: f64,
+    /// Share of the visits of queries whose node, or part of it, is not in memory.
+    pub miss_share: f64,
+    /// The same in the steady state, whatever the operations since the memory was empty.
+    pub steady_miss_share: f64,
+}
+
+impl Level {
+    /// A level of which nothing is in memory.
+    pub(super) fn unread(nodes: f64, node_bytes: f64, visits: f64) -> Self {
+        Self { nodes, node_bytes, visits, miss_share: 1.0, steady_miss_share: 1.0 }
+    }
+
+    /// Share of the visits that change a node which are the first since it was last written, if a change of
+    /// the dictionary makes `visits_per_change` of them. A node is written when it leaves the memory, so a
+    /// visit that had to read it is one; and at checkpoints.
+    pub fn first_changes(&self, situation: &Situation, visits_per_change: f64) -> f64 {
+        let after_checkpoint = situation
+            .changes_per_checkpoint
+            .map_or(0.0, |changes| distinct_share(self.nodes, (changes * visits_per_change).max(1.0)));
+        1.0 - (1.0 - self.steady_miss_share) * (1.0 - after_checkpoint)
+    }
+}
+
+/// Share of so many visits at random that are the first of their place.
+fn distinct_share(places: f64, visits: f64) -> f64 {
+    (places * -(-visits / places).exp_m1() / visits).clamp(0.0, 1.0)
+}
+
+/// Share of the visits that miss, over so many from an empty memory on that will hold a share `cached` of the
+/// `parts`, if a memory with some share of them has so many `hits`.
+///
+/// Until the memory is full, each miss adds a part: after D of them a visit misses with 1 - hits(D/parts), as
+/// if the most used parts had come first. So the D-th part is there after the sum of 1 / (1 - hits) visits;
+/// with uniform visits to n parts that is -n·ln(1 - D/n).
+fn misses_from_empty(hits: impl Fn(f64) -> f64, parts: f64, cached: f64, visits: f64) -> f64 {
+    let places = cached * parts;
+    let miss = |held: f64| (1.0 - hits(held / parts)).max(MISSES_MIN);
+    let (mut held, mut passed) = (0.0, 0.0);
+    while held < places {
+        // An eighth more each time, at least one part, at most what fits.
+        let next = (held * 1.125).max(held + 1.0).min(places);
+        // The mean of a function that rises: geometric, as it rises by factors near the end.
+        let step = (next - held) / (miss(held) * miss(next)).sqrt();
+        if passed + step >= visits {
+            held += (next - held) * (visits - passed) / step;
+            return (held / visits).min(1.0);
+        }
+        (held, passed) = (next, passed + step);
+    }
+    ((held + (visits - passed) * (1.0 - hits(cached))) / visits).clamp(0.0, 1.0)
+}
+
+/// Keeps the visits until the last part is held finite; they never come to that.
+const MISSES_MIN: f64 = 1e-12;
+
+/// The levels of a search tree, leaves first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Levels(Vec<Level>);
+
+impl Levels {
+    /// The levels of a tree of this shape. `cache_bytes` hold them from the root down, and of the first level
+    /// that does not fit its most used parts (dictionaries paper, Lemma 2: the top log(M/B) levels are
+    /// cached).
+    ///
+    /// Summed over the levels and with uniform accesses, the misses are the paper's log_fanout(N/M) up to the
+    /// rounding of one level.
+    pub fn new(situation: &Situation, cache_bytes: f64, shape: &Shape) -> Self {
+        Self::in_memory(situation, cache_bytes, Self::of_shape(situation, shape), shape.parts)
+    }
+
+    /// These levels, leaves first, of whose misses nothing is known yet, as the memory holds them.
+    pub(super) fn in_memory(
+        situation: &Situation,
+        cache_bytes: f64,
+        mut levels: Vec<Level>,
+        parts_of_node: f64,
+    ) -> Self {
+        let mut left = cache_bytes.max(0.0);
+        for level in levels.iter_mut().rev() {
+            let bytes = level.nodes * level.node_bytes;
+            let cached = if left >= bytes { 1.0 } else { left / bytes };
+            let parts = level.nodes * parts_of_node.max(1.0);
+            let count = situation.records.count;
+            let hits = |share: f64| {
+                if share >= 1.0 {
+                    1.0
+                } else {
+                    situation.skew.hit_share(count, count / parts, share).clamp(0.0, 1.0)
+                }
+            };
+            level.steady_miss_share = 1.0 - hits(cached);
+            level.miss_share = situation.operations_since_empty.map_or(1.0 - hits(cached), |operations| {
+                let visits = (operations * level.visits).max(1.0);
+                misses_from_empty(hits, parts, cached, visits)
+            });
+            left = (left - bytes).max(0.0);
+        }
+        Self(levels)
+    }
+
+    /// Levels of which nothing is in memory.
+    fn of_shape(situation: &Situation, shape: &Shape) -> Vec<Level> {
+        let mut fanout = shape.lowest_fanout.max(2.0);
+        let mut nodes = (situation.records.count / shape.records_per_leaf.max(1.0)).max(1.0);
+        let mut levels = vec![Level::unread(nodes, shape.leaf_bytes, 1.0)];
+        while nodes > 1.0 {
+            // Up to `fanout` children have one root over them. A tree that just needs one more level is one
+            // with few children of the root; the share keeps the height a smooth function of the record
+            // count: 1 + log_fanout(leaves).
+            let visits = (nodes.ln() / fanout.ln()).min(1.0);
+            nodes = (nodes / fanout).max(1.0);
+            levels.push(Level::unread(nodes, shape.inner_bytes, visits));
+            fanout = shape.fanout.max(2.0);
+        }
+        levels
+    }
+
+    /// The leaves.
+    pub fn leaves(&self) -> Level {
+        // There is always a leaf: see `of_shape`.
+        self.0.first().copied().unwrap_or(Level {
+            nodes: 1.0,
+            node_bytes: 0.0,
+            visits: 1.0,
+            miss_share: 0.0,
+            steady_miss_share: 0.0,
+        })
+    }
+
+    /// The levels above the leaves, from the lowest up.
+    pub fn inner(&self) -> impl Iterator<Item = &Level> {
+        self.0.iter().skip(1)
+    }
+
+    /// All levels, leaves first.
+    pub fn iter(&self) -> impl Iterator<Item = &Level> {
+        self.0.iter()
+    }
+
+    /// Levels, the root counted with its share.
+    pub fn height(&self) -> f64 {
+        self.0.iter().map(|level| level.visits).sum()
+    }
+
+    /// Nodes that a path reads from the drive.
+    pub fn misses(&self) -> f64 {
+        self.0.iter().map(|level| level.visits * level.miss_share).sum()
+    }
+
+    /// Nodes above the leaves that a path reads from the drive.
+    pub fn inner_misses(&self) -> f64 {
+        self.inner().map(|level| level.visits * level.miss_share).sum()
+    }
+
+    /// Bytes of all nodes.
+    pub fn total_bytes(&self) -> f64 {
+        self.0.iter().map(|level| level.nodes * level.node_bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::Records;
+
+    const SHAPE: Shape = Shape {
+        records_per_leaf: 100.0,
+        leaf_bytes: 10_000.0,
+        lowest_fanout: 100.0,
+        fanout: 100.0,
+        inner_bytes: 10_000.0,
+        parts: 1.0,
+    };
+
+    fn situation(count: f64) -> Situation {
+        Situation::new(Records { count, key_bytes: 16.0, value_bytes: 84.0 }, 0.0, 1.0)
+    }
+
+    #[test]
+    fn the_height_is_a_smooth_logarithm() {
+        for (count, height) in [(50.0, 1.0), (1e4, 2.0), (1e5, 2.5), (1e6, 3.0), (1e8, 4.0)] {
+            let got = Levels::new(&situation(count), 0.0, &SHAPE).height();
+            assert!((got - height).abs() < 1e-9, "{count}: {got}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_cached_first_and_of_the_leaves_a_share() {
+        // A root, 100 inner nodes, 10,000 leaves.
+        let misses = |nodes: f64| -> Vec<f64> {
+            let levels = Levels::new(&situation(1e6), nodes * 10_000.0, &SHAPE);
+            levels.iter().map(|level| level.miss_share).collect()
+        };
+        assert_eq!(misses(0.0), [1.0, 1.0, 1.0]);
+        assert_eq!(misses(1.0), [1.0, 1.0, 0.0]);
+        assert_eq!(misses(51.0), [1.0, 0.5, 0.0]);
+        assert_eq!(misses(5101.0), [0.5, 0.0, 0.0]);
+        assert_eq!(misses(1e9), [0.0, 0.0, 0.0]);
+    }
+
+    /// The share of first visits beside a drawn run from an empty memory that holds half of the leaves.
+    #[test]
+    fn a_run_from_an_empty_memory_is_met() {
+        use rand::RngExt;
+        const LEAVES: usize = 2000;
+        let mut rng = crate::test_support::generator(3);
+        for operations in [500usize, 2000, 20_000] {
+            let mut in_memory = vec![false; LEAVES];
+            let mut order: std::collections::VecDeque<usize> = std::collections::VecDeque::new();
+            let mut misses = 0.0;
+            for _ in 0..operations {
+                let leaf = rng.random_range(0..LEAVES);
+                if !in_memory[leaf] {
+                    misses += 1.0;
+                    in_memory[leaf] = true;
+                    order.push_back(leaf);
+                    if order.len() > LEAVES / 2 {
+                        in_memory[order.pop_front().unwrap()] = false;
+                    }
+                }
+            }
+            let situation = Situation { operations_since_empty: Some(operations as f64), ..situation(2e5) };
+            // Half of the leaves beside all other nodes.
+            let cache = 10_000.0 * (1000.0 + 21.0);
+            let got = Levels::new(&situation, cache, &SHAPE).leaves().miss_share;
+            let drawn = misses / operations as f64;
+            assert!((got - drawn).abs() < 0.04, "{operations}: {got}, drawn {drawn}");
+        }
+    }
+}

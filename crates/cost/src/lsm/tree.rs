@@ -1,0 +1,357 @@
+//! The LSM tree as a dictionary: its parameters and the requests of its operations.
+
+use serde::{Deserialize, Serialize};
+
+use super::cache::{CachedRun, Uses, miss_shares};
+use super::runs::{Runs, visits};
+use super::scan::further_requests;
+use super::{Layout, TouchedLine, false_positive_rate};
+use crate::Access;
+use crate::dictionary::{Demand, Design, Operation, Situation, Transfer, log_write};
+
+/// Bytes that the index has per block beside a key: the block's place and length.
+const HANDLE_BYTES: f64 = 8.0;
+/// Memtables that are in memory: one that takes changes, one that is flushed (RocksDB's
+/// `max_write_buffer_number` of 2).
+const MEMTABLES: f64 = 2.0;
+
+/// An LSM tree whose filters and fence pointers are pinned in memory (MQSSD paper §5.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LsmTree {
+    /// Arrangement of the runs.
+    pub layout: Layout,
+    /// F: size of a level over that of the one above it. Ignored by [`Layout::SingleLevel`].
+    pub fanout: f64,
+    /// T: bytes of a file, and of a memtable.
+    pub file_bytes: f64,
+    /// C: files that level 1 may have, as many as level 0 has when it is compacted.
+    pub level_one_files: f64,
+    /// Files in level 0 that a query looks into, on average: C/2 while changes arrive slower than compactions
+    /// can take them, 0 once they have ended.
+    pub level_zero_files: f64,
+    /// Files of level 0 that are merged at once: C, or more where changes arrive faster than compactions can
+    /// take them (RocksDB slows writers down at 20).
+    pub level_zero_batch_files: f64,
+    /// Levels below level 0 at most: 6 with RocksDB's default `num_levels`, which counts level 0.
+    pub levels_max: usize,
+    /// B′: bytes of a block, the smallest read.
+    pub block_bytes: f64,
+    /// Bits per key of the Bloom filters; 0 for none.
+    pub filter_bits_per_key: f64,
+    /// Blocks that a range query reads of a run one by one, before it reads as many as so far at once.
+    pub blocks_alone: f64,
+    /// Largest read of a range query, in bytes.
+    pub read_ahead_bytes: f64,
+    /// Compactions that may run at the same time.
+    pub compaction_threads: f64,
+    /// Threads into which one compaction of level 0 may be split.
+    pub subcompactions: f64,
+    /// Files that a compaction between full levels touches.
+    pub touched: TouchedLine,
+}
+
+impl LsmTree {
+    /// RocksDB's defaults: F = 10, T = 64 MiB, C = 4, B′ = 4 KiB, no filters, one compaction at a time.
+    pub fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            fanout: 10.0,
+            file_bytes: 64.0 * 1_048_576.0,
+            level_one_files: 4.0,
+            level_zero_files: 2.0,
+            level_zero_batch_files: 4.0,
+            levels_max: 6,
+            block_bytes: 4096.0,
+            filter_bits_per_key: 0.0,
+            blocks_alone: 1.0,
+            read_ahead_bytes: 262_144.0,
+            compaction_threads: 1.0,
+            subcompactions: 1.0,
+            touched: TouchedLine::FEWEST_OVERLAP,
+        }
+    }
+
+    /// Compaction threads that have something to do.
+    pub fn effective_threads(&self, situation: &Situation) -> f64 {
+        self.compaction_work(situation).effective_threads(self.compaction_threads)
+    }
+
+    /// Blocks that a point query reads, cached or not: the runs of Eq. 10, with filters and until the key is
+    /// found.
+    pub fn blocks_per_query(&self, is_hit: bool, situation: &Situation) -> f64 {
+        let false_positives = false_positive_rate(self.filter_bits_per_key);
+        visits(&self.runs(situation), false_positives, is_hit).iter().sum()
+    }
+
+    /// Share of each run's block reads that the cache does not answer, if an operation uses so many bytes of
+    /// its blocks.
+    fn miss_shares(&self, runs: &[Runs], used_bytes: &[f64], situation: &Situation) -> Vec<f64> {
+        let cached =
+            |(runs, used_bytes): (&Runs, &f64)| CachedRun { bytes: runs.bytes(), used_bytes: *used_bytes };
+        let cached: Vec<CachedRun> = runs.iter().zip(used_bytes).map(cached).collect();
+        let uses = Uses {
+            skew: situation.skew,
+            record_bytes: situation.records.record_bytes(),
+            block_bytes: self.block_bytes,
+        };
+        miss_shares(&cached, &uses, (situation.cache_bytes - self.memory_bytes(situation)).max(0.0))
+    }
+
+    /// One block of each run that a point query looks into: t(k) + B′α(k)/B each (Eq. 10).
+    fn point_reads(&self, is_hit: bool, situation: &Situation) -> Transfer {
+        let runs = self.runs(situation);
+        let visits = visits(&runs, false_positive_rate(self.filter_bits_per_key), is_hit);
+        let used_bytes: Vec<f64> = visits.iter().map(|visits| visits * self.read_bytes(situation)).collect();
+        let misses = self.miss_shares(&runs, &used_bytes, situation);
+        let requests = visits.iter().zip(&misses).map(|(visits, miss)| visits * miss).sum();
+        self.read(requests, self.read_bytes(situation), situation)
+    }
+
+    /// Bytes of a block: a record that is longer has a block of its own.
+    fn read_bytes(&self, situation: &Situation) -> f64 {
+        self.block_bytes.max(situation.records.record_bytes())
+    }
+
+    fn read(&self, requests: f64, bytes_each: f64, situation: &Situation) -> Transfer {
+        Transfer {
+            access: Access::Read,
+            requests,
+            bytes_each,
+            random_share: 1.0,
+            concurrency: situation.clients,
+            awaited: true,
+        }
+    }
+
+    /// A block of every run, and the data itself out of each run in proportion to its size.
+    ///
+    /// Every request counts as a random access, since other clients' requests come between those of one range
+    /// query; the paper's X·t/T counts one access per file.
+    fn range_reads(&self, bytes: f64, situation: &Situation) -> [Transfer; 2] {
+        let runs = self.runs(situation);
+        let block = self.read_bytes(situation);
+        let total: f64 = runs.iter().map(Runs::bytes).sum();
+        // On average half of the first block lies in the range.
+        let beyond = |runs: &Runs| (bytes * runs.bytes_each / total - block / 2.0).max(0.0);
+        let used_bytes: Vec<f64> = runs.iter().map(|runs| runs.count * (block + beyond(runs))).collect();
+        let misses = self.miss_shares(&runs, &used_bytes, situation);
+        let (mut firsts, mut further, mut further_bytes) = (0.0, 0.0, 0.0);
+        for (runs, miss) in runs.iter().zip(&misses) {
+            let beyond = beyond(runs);
+            firsts += runs.count * miss;
+            let requests = further_requests(beyond, block, self.blocks_alone, self.read_ahead_bytes);
+            further += runs.count * miss * requests;
+            further_bytes += runs.count * miss * beyond;
+        }
+        let each = if further > 0.0 { further_bytes / further } else { block };
+        [self.read(firsts, block, situation), self.read(further, each, situation)]
+    }
+
+    /// The flush and the compactions that a change causes: X·(t + s + T(α + β)/B) for X files (Eq. 9, 11).
+    fn background(&self, changed_bytes: f64, situation: &Situation) -> [Transfer; 3] {
+        let work = self.compaction_work(situation);
+        let concurrency = work.effective_threads(self.compaction_threads);
+        let files = |access: Access, bytes: f64, concurrency: f64| Transfer {
+            access,
+            requests: changed_bytes * bytes / self.file_bytes,
+            bytes_each: self.file_bytes,
+            random_share: 1.0,
+            concurrency,
+            awaited: false,
+        };
+        [
+            files(Access::Write, 1.0, 1.0),
+            files(Access::Read, work.bytes(), concurrency),
+            files(Access::Write, work.bytes(), concurrency),
+        ]
+    }
+
+    /// Bytes of filters and fence pointers.
+    fn metadata_bytes(&self, situation: &Situation) -> f64 {
+        let records = situation.records;
+        let blocks = records.total_bytes() / self.read_bytes(situation);
+        records.count * self.filter_bits_per_key / 8.0 + blocks * (records.key_bytes + HANDLE_BYTES)
+    }
+}
+
+impl Design for LsmTree {
+    fn name(&self) -> String {
+        match self.layout {
+            Layout::SingleLevel => "LSM tree, single-level".into(),
+            layout => format!("LSM tree, {layout}, fanout {}", self.fanout),
+        }
+    }
+
+    fn demand(&self, operation: Operation, situation: &Situation) -> Demand {
+        let mut demand = Demand::of(operation, &situation.records);
+        match operation {
+            Operation::PointHit => demand.add(self.point_reads(true, situation)),
+            Operation::PointMiss => demand.add(self.point_reads(false, situation)),
+            Operation::Range { bytes } => {
+                self.range_reads(bytes, situation).into_iter().for_each(|transfer| demand.add(transfer));
+            }
+            Operation::Insert | Operation::Update | Operation::Delete => {
+                let changed = demand.changed_bytes;
+                self.background(changed, situation).into_iter().for_each(|transfer| demand.add(transfer));
+                demand.add(log_write(operation, situation));
+            }
+        }
+        demand
+    }
+
+    /// Runs above the last one may hold newer versions of its records, besides filters and fence pointers.
+    fn space_amplification(&self, situation: &Situation) -> f64 {
+        let total = situation.records.total_bytes();
+        let runs = self.runs(situation);
+        let newer: f64 = match self.layout {
+            // Each further run of the last tier, of which there are (F − 1)/2 on average, may hold a version
+            // of every record; an endless tier has as many runs as it has had time for.
+            Layout::Tiered => {
+                let last = runs.last().map_or(1.0, |runs| runs.count);
+                total * if self.fanout.is_finite() { (self.fanout - 1.0).max(0.0) / 2.0 } else { last - 1.0 }
+            }
+            _ => runs.iter().rev().skip(1).map(Runs::bytes).sum(),
+        };
+        1.0 + (newer + self.metadata_bytes(situation)) / total
+    }
+
+    fn memory_bytes(&self, situation: &Situation) -> f64 {
+        MEMTABLES * self.file_bytes + self.metadata_bytes(situation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AffineCosts;
+    use crate::dictionary::{Binding, Durability, Records, price};
+
+    const PAGE: f64 = 4096.0;
+    const SETUP: f64 = 1e-4;
+
+    fn drive() -> AffineCosts {
+        AffineCosts::from_alpha(SETUP, 0.05, PAGE)
+    }
+
+    fn situation() -> Situation {
+        Situation::new(Records { count: 1e8, key_bytes: 16.0, value_bytes: 1008.0 }, 0.0, 1.0)
+    }
+
+    /// Nothing in level 0, so that the formulas of the paper are met without its constants.
+    fn tree(layout: Layout, fanout: f64) -> LsmTree {
+        LsmTree { fanout, level_zero_files: 0.0, ..LsmTree::new(layout) }
+    }
+
+    #[test]
+    fn an_affine_drive_prices_equation_10_and_12() {
+        let situation = situation();
+        let seconds = |tree: LsmTree| {
+            let demand = tree.demand(Operation::PointMiss, &situation);
+            price(&demand, &drive(), &situation).unwrap().latency_seconds
+        };
+        // Without filters a miss reads t + B′α/B of each run.
+        let block = SETUP * 1.05;
+        let runs = tree(Layout::Leveled, 8.0).level_bytes(&situation).len() as f64;
+        assert!((seconds(tree(Layout::Leveled, 8.0)) / (runs * block) - 1.0).abs() < 1e-9);
+        assert!((seconds(tree(Layout::SingleLevel, 8.0)) / block - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_affine_drive_prices_equation_9_and_11() {
+        let situation = situation();
+        for tree in [tree(Layout::Leveled, 8.0), tree(Layout::SingleLevel, 8.0)] {
+            let demand = tree.demand(Operation::Insert, &situation);
+            let cost = price(&demand, &drive(), &situation).unwrap();
+            // X files are read and written per file inserted, and one is flushed; a record has its share of
+            // it.
+            let touched = tree.compaction_work(&situation).bytes();
+            let file = SETUP * (1.0 + 0.05 * tree.file_bytes / PAGE);
+            let expected = (2.0 * touched + 1.0) * file * 1024.0 / tree.file_bytes;
+            assert!((cost.device_seconds / expected - 1.0).abs() < 1e-9, "{cost:?} {expected}");
+            assert_eq!(demand.write_amplification(), Some(touched + 1.0));
+            // An affine drive does one thing at a time, whoever waits for it.
+            assert_eq!(cost.binding, Binding::Device);
+        }
+        // Eq. 11: each new file rewrites all files, C of them at once.
+        let single = tree(Layout::SingleLevel, 8.0);
+        let files = situation.records.total_bytes() / single.file_bytes;
+        assert!((single.compaction_work(&situation).bytes() - (1.0 + files / 4.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn layouts_trade_writes_for_reads() {
+        let situation = situation();
+        let writes = |layout| tree(layout, 8.0).demand(Operation::Update, &situation).bytes(Access::Write);
+        let reads = |layout| tree(layout, 8.0).demand(Operation::PointMiss, &situation).bytes(Access::Read);
+        let space = |layout| tree(layout, 8.0).space_amplification(&situation);
+        let (writes, reads) = (Layout::ALL.map(writes), Layout::ALL.map(reads));
+        let [leveled, tiered, lazy, single] = [0, 1, 2, 3];
+        println!("writes {writes:?}, reads {reads:?}, space {:?}", Layout::ALL.map(space));
+        assert!(writes[tiered] < writes[lazy] && writes[lazy] < writes[leveled]);
+        assert!(writes[leveled] < writes[single]);
+        assert!(
+            reads[tiered] > reads[lazy] && reads[lazy] > reads[leveled] && reads[leveled] > reads[single]
+        );
+        let [of_leveled, of_tiered, _, of_single] = Layout::ALL.map(space);
+        assert!(of_tiered > of_leveled && of_leveled > of_single && of_single >= 1.0);
+    }
+
+    #[test]
+    fn filters_spare_misses_their_reads_and_hits_those_of_newer_runs() {
+        let situation = situation();
+        let without = tree(Layout::Leveled, 8.0);
+        let with = LsmTree { filter_bits_per_key: 10.0, ..without };
+        assert!(
+            with.blocks_per_query(false, &situation) < 0.01 * without.blocks_per_query(false, &situation)
+        );
+        let hit = with.blocks_per_query(true, &situation);
+        assert!(hit > 1.0 && hit < 1.03, "{hit}");
+        // They need ten bits of memory per record.
+        let more = with.memory_bytes(&situation) - without.memory_bytes(&situation);
+        assert!((more / (situation.records.count * 10.0 / 8.0) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_cache_holds_most_of_the_small_runs_and_at_last_everything() {
+        let bare = situation();
+        let tree = tree(Layout::Leveled, 8.0);
+        let reads = |extra: f64| {
+            let situation = Situation { cache_bytes: tree.memory_bytes(&bare) + extra, ..bare };
+            tree.demand(Operation::PointMiss, &situation).requests(Access::Read)
+        };
+        let levels = tree.level_bytes(&bare);
+        let whole: f64 = levels.iter().sum();
+        let count = levels.len() as f64;
+        assert_eq!(reads(0.0), count);
+        // Each of the four levels passes as many blocks through the cache, which is as large as the first
+        // one: a block of it stays for the time of a quarter of its uses, and 1 - 1/e^(1/4) is 0.22.
+        let spared = count - reads(levels[0]);
+        assert!((0.22..0.3).contains(&spared), "{spared}");
+        assert!(count - reads(levels[0] + levels[1]) > 1.0);
+        assert_eq!(reads(1.001 * whole), 0.0);
+    }
+
+    #[test]
+    fn changes_wait_for_the_log_alone() {
+        let durability = Durability::Synced { changes_per_write: 1.0 };
+        let situation = Situation { durability, ..situation() };
+        let demand = tree(Layout::Leveled, 8.0).demand(Operation::Delete, &situation);
+        let awaited: Vec<_> = demand.transfers.iter().filter(|transfer| transfer.awaited).collect();
+        assert_eq!(awaited.len(), 1);
+        assert_eq!(awaited[0].requests, 1.0);
+        assert_eq!(demand.changed_bytes, 16.0);
+    }
+
+    #[test]
+    fn longer_ranges_read_more_and_in_larger_requests() {
+        let situation = situation();
+        let tree = tree(Layout::Leveled, 8.0);
+        let demand = |bytes| tree.demand(Operation::Range { bytes }, &situation);
+        let (short, long) = (demand(1e4), demand(1e7));
+        assert!(long.read_amplification().unwrap() < short.read_amplification().unwrap());
+        assert!((long.read_amplification().unwrap() - 1.0).abs() < 0.01);
+        let each = |demand: &Demand| demand.bytes(Access::Read) / demand.requests(Access::Read);
+        assert!(each(&long) > 10.0 * each(&short));
+        assert!(short.requests(Access::Read) >= tree.level_bytes(&situation).len() as f64);
+    }
+}
