@@ -73,6 +73,25 @@ const whatIf = (() => {
   const changedBytes = (operation, s) => !isChange(operation) ? 0 : operation === "deletes" ? s.keyBytes : s.recordBytes;
   const returnedBytes = (operation, s) => operation === "point_hits" ? s.recordBytes : operation === "ranges" ? s.rangeBytes : 0;
 
+  // dictionary/overflow.rs: the surroundings of the tree, with what an operation reads and writes outside of it.
+  function storedOf(operation, s, leafBytes, blockBytes) {
+    const isLong = s.recordBytes > leafBytes / 4 && s.recordBytes - s.keyBytes > 16;
+    const recordBytes = isLong ? s.keyBytes + 16 : s.recordBytes;
+    const valueBytes = isLong ? Math.ceil((s.recordBytes - s.keyBytes) / blockBytes) * blockBytes : 0;
+    const level = (left) => levelsOf({ ...s, cacheBytes: left }, { recordsPerLeaf: 1, leafBytes: valueBytes, innerBytes: 0, fanout: s.count, parts: 1 }, left)[0];
+    const values = operation === "point_hits" ? 1 : operation === "ranges" ? s.rangeBytes / s.recordBytes : 0;
+    return {
+      inline: { ...s, recordBytes, rangeBytes: s.rangeBytes * recordBytes / s.recordBytes },
+      valueBytes, values: isLong ? s.count : 0, totalBytes: isLong ? s.count * valueBytes : 0,
+      reads(left, atOnce = 1) {
+        if (!isLong || values === 0) { return []; }
+        const concurrency = s.clients * (operation === "ranges" ? Math.max(atOnce, 1) : 1);
+        return [transfer("read", values * level(left).miss, valueBytes, concurrency, true)];
+      },
+      written: (left) => isLong && (operation === "inserts" || operation === "updates") ? firstChanges(level(left), s, 1) : 0,
+    };
+  }
+
   // dictionary/b_tree.rs
   function bTree(nodeBytes, writeConcurrency) {
     const perLeaf = (s) => Math.max(nodeBytes * RANDOM_FILL / (s.recordBytes + SLOT_BYTES), 1);
@@ -83,16 +102,22 @@ const whatIf = (() => {
     return {
       family: "b_tree", name: `B-tree, ${nodeBytes / KIB} KiB nodes`,
       memoryBytes: () => 0,
-      space: (s) => levelBytesSum(levels(s)) / s.totalBytes,
-      demand(operation, s) {
-        const all = levels(s), leaves = all[0];
+      space(s) {
+        const stored = storedOf("updates", s, nodeBytes, nodeBytes);
+        return (levelBytesSum(levels(stored.inline)) + stored.totalBytes) / s.totalBytes;
+      },
+      demand(operation, whole) {
+        const stored = storedOf(operation, whole, nodeBytes, nodeBytes), s = stored.inline;
+        const all = levels(s), leaves = all[0], left = s.cacheBytes - levelBytesSum(all);
         const made = [transfer("read", sum(all.map((l) => l.visits * l.miss)), nodeBytes, s.clients, true)];
         if (operation === "ranges") {
           made.push(transfer("read", s.rangeBytes / (perLeaf(s) * s.recordBytes) * leaves.miss, nodeBytes, s.clients, true));
         }
+        made.push(...stored.reads(left));
         if (isChange(operation)) {
           const splits = operation === "updates" ? 0 : 2 / perLeaf(s);
           made.push(transfer("write", firstChanges(leaves, s, 1) + splits, nodeBytes, writeConcurrency, false));
+          made.push(transfer("write", stored.written(left), stored.valueBytes, writeConcurrency, false));
         }
         return made;
       },
@@ -113,19 +138,25 @@ const whatIf = (() => {
       family: "pdam_b_tree",
       name: `B-tree, nodes of ${parallelism.toFixed(1)} × ${blockBytes / KIB} KiB in van Emde Boas order`,
       memoryBytes: () => 0,
-      space: (s) => levelBytesSum(levels(s)) / s.totalBytes,
-      demand(operation, s) {
-        const all = levels(s), leaves = all[0], run = runBytes(s);
+      space(s) {
+        const stored = storedOf("updates", s, nodeBytes, blockBytes);
+        return (levelBytesSum(levels(stored.inline)) + stored.totalBytes) / s.totalBytes;
+      },
+      demand(operation, whole) {
+        const stored = storedOf(operation, whole, nodeBytes, blockBytes), s = stored.inline;
+        const all = levels(s), leaves = all[0], run = runBytes(s), left = s.cacheBytes - levelBytesSum(all);
         const reads = (requests) => transfer("read", requests, run, s.clients, true);
         const runs = (node, own) => Math.max(Math.log(Math.max(node, 2)) / Math.log(Math.max(own, 2)), 1);
         const inner = sum(all.slice(1).map((l) => l.visits * l.miss));
         const made = [reads(inner * runs(children(nodeBytes, s), children(run, s))
           + leaves.miss * runs(records(nodeBytes, s), records(run, s)))];
         if (operation === "ranges") { made.push(reads(s.rangeBytes / (records(run, s) * s.recordBytes) * leaves.miss)); }
+        made.push(...stored.reads(left));
         if (isChange(operation)) {
           const isUpdate = operation === "updates", splits = isUpdate ? 0 : 2 / records(nodeBytes, s);
           const bytes = isUpdate ? blockBytes : nodeBytes;
           made.push(transfer("write", firstChanges(leaves, s, 1) + splits, bytes, writeConcurrency, false));
+          made.push(transfer("write", stored.written(left), stored.valueBytes, writeConcurrency, false));
         }
         return made;
       },
@@ -178,9 +209,9 @@ const whatIf = (() => {
       fanout: Math.max(nodeBytes * RANDOM_FILL / (s.keyBytes + POINTER_BYTES), 2),
     });
     const nodes = (levels) => sum(levels.map((level) => level.nodes));
-    const memoryBytes = (s) => nodes(levelsOf(s, shape(s), 0)) * 8;
-    const levels = (s) => levelsOf(s, shape(s), s.cacheBytes - memoryBytes(s));
-    function cleanerRead(live) {
+    const storedAs = (operation, s) => storedOf(operation, s, nodeBytes, 64);
+    const tableBytes = ({ inline, values }) => (nodes(levelsOf(inline, shape(inline), 0)) + values) * 8;
+    function cleanerRead(live, image) {
       const gapMax = Math.floor(8192 / image), dead = 1 - live, passed = Math.pow(dead, gapMax + 1), joined = 1 - passed;
       const gap = dead / Math.max(live, 1e-9) - (gapMax + 1) * passed / Math.max(joined, 1e-9);
       const step = image * (1 + Math.max(gap, 0)), most = Math.max(1 + (65536 - image) / step, 1);
@@ -190,10 +221,14 @@ const whatIf = (() => {
     return {
       family: "out_of_place_b_tree",
       name: `B-tree out of place, ${nodeBytes / KIB} KiB nodes, ${UNIT_BYTES / KIB} KiB units`,
-      memoryBytes,
-      space: (s) => nodes(levels(s)) * image / UTILISATION / s.totalBytes,
-      demand(operation, s) {
-        const all = levels(s), leaves = all[0];
+      memoryBytes: (s) => tableBytes(storedAs("updates", s)),
+      space(s) {
+        const stored = storedAs("updates", s), all = levelsOf(stored.inline, shape(stored.inline), 0);
+        return (nodes(all) * image + stored.totalBytes) / UTILISATION / s.totalBytes;
+      },
+      demand(operation, whole) {
+        const stored = storedAs(operation, whole), s = stored.inline, memory = s.cacheBytes - tableBytes(stored);
+        const all = levelsOf(s, shape(s), memory), leaves = all[0], left = memory - levelBytesSum(all);
         const reads = (requests, atOnce) => transfer("read", requests, readBytes, s.clients * atOnce, true);
         const made = [reads(sum(all.map((l) => l.visits * l.miss)), 1)];
         if (operation === "ranges") {
@@ -201,12 +236,16 @@ const whatIf = (() => {
           const vain = clamp(0.5 * (further - 1), 0, 0.5 * READ_AHEAD);
           made.push(reads((further + vain) * leaves.miss, clamp(0.5 * further, 1, Math.max(READ_AHEAD, 1))));
         }
-        if (isChange(operation)) {
-          const images = firstChanges(leaves, s, 1) + (operation === "updates" ? 0 : 2 / perLeaf(s));
-          const amplification = cleaningAmplification(UTILISATION, s, perLeaf(s));
-          const read = cleanerRead(victimLiveShare(UTILISATION));
+        made.push(...stored.reads(left, 524288 / stored.valueBytes));
+        function written(images, image, perPage) {
+          const amplification = cleaningAmplification(UTILISATION, s, perPage);
+          const read = cleanerRead(victimLiveShare(UTILISATION), image);
           made.push(transfer("write", images * amplification * (image + 16) / UNIT_BYTES, UNIT_BYTES, writeConcurrency, false));
           made.push(transfer("read", images * (amplification - 1) / read.images, read.bytes, CLEANERS, false));
+        }
+        if (isChange(operation)) {
+          written(firstChanges(leaves, s, 1) + (operation === "updates" ? 0 : 2 / perLeaf(s)), image, perLeaf(s));
+          written(stored.written(left), stored.valueBytes + 64, 1);
         }
         return made;
       },
@@ -222,6 +261,7 @@ const whatIf = (() => {
     const levels = (s) => levelsOf(s, {
       recordsPerLeaf: perLeaf(s), leafBytes: nodeBytes, fanout, innerBytes: innerBytes(s), parts,
     });
+    const storedAs = (operation, s) => storedOf(operation, s, nodeBytes / parts, 4096);
     const flushedMessages = (operation, s) => {
       const bytes = inParts ? nodeBytes / fanout : 2 * Math.max(nodeBytes - pivots(s), 0) / (fanout + 1);
       return Math.max(bytes / (changedBytes(operation, s) + SLOT_BYTES), 1);
@@ -249,10 +289,16 @@ const whatIf = (() => {
       family: inParts ? "b_epsilon_optimised" : "b_epsilon_naive",
       name: `Bε-tree${inParts ? " in parts" : ""}, ${nodeBytes / KIB} KiB nodes, fanout ${fanout}`,
       memoryBytes: innerBytes,
-      space: (s) => levelBytesSum(levels(s)) / s.totalBytes,
-      demand(operation, s) {
-        const all = levels(s);
-        if (isChange(operation)) { return flushes(operation, all, s); }
+      space(s) {
+        const stored = storedAs("updates", s);
+        return (levelBytesSum(levels(stored.inline)) + stored.totalBytes) / s.totalBytes;
+      },
+      demand(operation, whole) {
+        const stored = storedAs(operation, whole), s = stored.inline;
+        const all = levels(s), left = s.cacheBytes - levelBytesSum(all);
+        if (isChange(operation)) {
+          return [...flushes(operation, all, s), background("write", stored.written(left), stored.valueBytes)];
+        }
         const inner = sum(all.slice(1).map((l) => l.visits * l.miss));
         const made = [
           transfer("read", inner, innerBytes(s) / parts, s.clients, true),
@@ -266,6 +312,7 @@ const whatIf = (() => {
             nodes /= fanout;
           });
         }
+        made.push(...stored.reads(left));
         return made;
       },
     };

@@ -5,8 +5,12 @@
 //! read and written once for many messages, and a query looks at one buffer on each level.
 
 use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
+use super::overflow::Stored;
 use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, WriteBack, log_write};
 use crate::Access;
+
+/// Overflow pages take whole blocks of this size.
+const BLOCK_BYTES: f64 = 4096.0;
 
 /// A Bε-tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,6 +64,11 @@ impl BEpsilonTree {
     /// The fanout that the paper's Table 3 and Corollary 10 have for a node size: √B, B counted in records.
     pub fn root_fanout(node_bytes: f64, record_bytes: f64) -> f64 {
         (node_bytes / record_bytes).sqrt().max(2.0)
+    }
+
+    /// A message has at most a quarter of what is read of a leaf.
+    fn stored<'a>(&self, operation: Operation, situation: &'a Situation) -> Stored<'a> {
+        Stored::of(operation, situation, self.leaf_read_bytes(), BLOCK_BYTES)
     }
 
     /// Bytes of the pivots that tell a node's children apart.
@@ -199,23 +208,30 @@ impl Design for BEpsilonTree {
     }
 
     fn demand(&self, operation: Operation, situation: &Situation) -> Demand {
-        let levels = self.levels(situation);
+        let stored = self.stored(operation, situation);
+        let inline = &stored.inline;
+        let levels = self.levels(inline);
+        let left_bytes = situation.cache_bytes - levels.total_bytes();
         let mut demand = Demand::of(operation, &situation.records);
         if operation.is_change() {
             // Blind: nothing is looked up.
-            self.add_flushes(&mut demand, operation, &levels, situation);
+            self.add_flushes(&mut demand, operation, &levels, inline);
+            let values = stored.written(left_bytes);
+            demand.add(self.flushes.writes(values, stored.value_bytes, situation.clients));
             demand.add(log_write(operation, situation));
         } else {
-            self.add_path(&mut demand, &levels, situation);
+            self.add_path(&mut demand, &levels, inline);
         }
-        if let Operation::Range { bytes } = operation {
-            self.add_range(&mut demand, bytes, &levels, situation);
+        if let Operation::Range { bytes } = stored.operation() {
+            self.add_range(&mut demand, bytes, &levels, inline);
         }
+        stored.add_reads(&mut demand, left_bytes, 1.0);
         demand
     }
 
     fn space_amplification(&self, situation: &Situation) -> f64 {
-        self.levels(situation).total_bytes() / situation.records.total_bytes()
+        let stored = self.stored(Operation::Update, situation);
+        (self.levels(&stored.inline).total_bytes() + stored.total_bytes()) / situation.records.total_bytes()
     }
 
     /// The root, whose buffer takes the messages.

@@ -1,5 +1,6 @@
 //! The B-tree that changes its nodes in place (dictionaries paper §3 and §5: Lemmas 2, 3 and 5).
 
+use super::overflow::Stored;
 use super::{Demand, Design, Level, Levels, Operation, Shape, Situation, Transfer, log_write};
 use crate::Access;
 
@@ -70,6 +71,10 @@ impl BTree {
         }
     }
 
+    fn stored<'a>(&self, operation: Operation, situation: &'a Situation) -> Stored<'a> {
+        Stored::of(operation, situation, self.node_bytes, self.node_bytes)
+    }
+
     fn records_per_leaf(&self, situation: &Situation) -> f64 {
         let record = situation.records.record_bytes() + SLOT_BYTES;
         (self.node_bytes * self.fill / record).max(1.0)
@@ -129,28 +134,33 @@ impl Design for BTree {
     }
 
     fn demand(&self, operation: Operation, situation: &Situation) -> Demand {
-        let levels = self.levels(situation);
+        let stored = self.stored(operation, situation);
+        let levels = self.levels(&stored.inline);
         let leaves = levels.leaves();
+        let left_bytes = situation.cache_bytes - levels.total_bytes();
         let mut demand = Demand::of(operation, &situation.records);
         demand.add(self.path(&levels, situation));
-        if let Operation::Range { bytes } = operation {
-            demand.add(self.further_leaves(bytes, leaves, situation));
+        if let Operation::Range { bytes } = stored.operation() {
+            demand.add(self.further_leaves(bytes, leaves, &stored.inline));
         }
+        stored.add_reads(&mut demand, left_bytes, self.read_ahead);
         if operation.is_change() {
             // With little memory every change writes its leaf, hence Lemma 3's write amplification of Θ(B).
             let mut writes = leaves.first_changes(situation, 1.0);
             if operation != Operation::Update {
-                writes += 2.0 * self.splits(situation);
+                writes += 2.0 * self.splits(&stored.inline);
             }
             demand.add(self.write_back.writes(writes, self.node_bytes, situation.clients));
+            let values = stored.written(left_bytes);
+            demand.add(self.write_back.writes(values, stored.value_bytes, situation.clients));
             demand.add(log_write(operation, situation));
         }
         demand
     }
 
     fn space_amplification(&self, situation: &Situation) -> f64 {
-        let nothing_cached = Situation { cache_bytes: 0.0, ..*situation };
-        self.levels(&nothing_cached).total_bytes() / situation.records.total_bytes()
+        let stored = self.stored(Operation::Update, situation);
+        (self.levels(&stored.inline).total_bytes() + stored.total_bytes()) / situation.records.total_bytes()
     }
 }
 

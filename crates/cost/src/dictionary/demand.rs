@@ -87,12 +87,12 @@ impl Demand {
 
     /// Requests per operation.
     pub fn requests(&self, access: Access) -> f64 {
-        self.of_kind(access).map(|transfer| transfer.requests).sum()
+        self.of_kind(access).map(|transfer| transfer.requests).sum::<f64>() + 0.0
     }
 
     /// Bytes moved per operation.
     pub fn bytes(&self, access: Access) -> f64 {
-        self.of_kind(access).map(Transfer::bytes).sum()
+        self.of_kind(access).map(Transfer::bytes).sum::<f64>() + 0.0
     }
 
     /// Bytes written over bytes changed (dictionaries paper, Definition 3); `None` if nothing is changed.

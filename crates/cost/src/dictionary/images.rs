@@ -4,6 +4,7 @@
 //! request.
 //! A cleaner copies live images out of segments that are mostly garbage.
 
+use super::overflow::Stored;
 use super::{Demand, Situation, Transfer, cleaning_amplification, victim_live_share};
 use crate::Access;
 
@@ -50,6 +51,11 @@ pub(super) struct Writes {
 }
 
 impl Writes {
+    /// The same for overflow values.
+    pub fn of_values(self, stored: &Stored<'_>) -> Self {
+        Self { image_bytes: stored.value_bytes + GRAIN_BYTES, records_per_page: 1.0, ..self }
+    }
+
     /// Bytes written for each byte of a new image: how much the cleaner makes of it.
     fn amplification(&self, situation: &Situation) -> f64 {
         let Situation { skew, records, .. } = situation;

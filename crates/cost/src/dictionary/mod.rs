@@ -35,6 +35,7 @@ mod operation;
 mod out_of_place;
 mod out_of_place_b_epsilon;
 mod out_of_place_blocks;
+mod overflow;
 mod paged_b_epsilon_tree;
 mod pdam_b_tree;
 mod price;

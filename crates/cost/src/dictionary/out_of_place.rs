@@ -7,6 +7,7 @@
 
 use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
 use super::images::{GRAIN_BYTES, PAGE_TABLE_BYTES, Writes, further_reads, image_bytes, image_read_bytes};
+use super::overflow::Stored;
 use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, log_write};
 use crate::Access;
 
@@ -29,6 +30,8 @@ pub struct OutOfPlaceBTree {
     pub read_ahead: f64,
     /// Images begin at multiples of this.
     pub align_bytes: f64,
+    /// Bytes of a node, or of a block of one with several: longer values than a quarter of it are elsewhere.
+    pub block_bytes: f64,
 }
 
 /// Bytes that a range query asks for ahead at most.
@@ -47,7 +50,12 @@ impl OutOfPlaceBTree {
             cleaners: 8.0,
             read_ahead: READ_AHEAD_BYTES / node_bytes,
             align_bytes: GRAIN_BYTES,
+            block_bytes: node_bytes,
         }
+    }
+
+    pub(super) fn stored<'a>(&self, operation: Operation, situation: &'a Situation) -> Stored<'a> {
+        Stored::of(operation, situation, self.block_bytes, GRAIN_BYTES)
     }
 
     fn records_per_leaf(&self, situation: &Situation) -> f64 {
@@ -66,10 +74,14 @@ impl OutOfPlaceBTree {
         }
     }
 
-    fn levels(&self, situation: &Situation) -> Levels {
-        let shape = self.shape(situation);
-        let cache_bytes = situation.cache_bytes - self.memory_bytes(situation);
-        Levels::new(situation, cache_bytes, &shape)
+    fn levels(&self, stored: &Stored<'_>) -> Levels {
+        let cache_bytes = stored.whole.cache_bytes - self.page_table_bytes(stored);
+        Levels::new(&stored.inline, cache_bytes, &self.shape(&stored.inline))
+    }
+
+    pub(super) fn page_table_bytes(&self, stored: &Stored<'_>) -> f64 {
+        let nodes: f64 = self.levels_without_memory(&stored.inline).iter().map(|level| level.nodes).sum();
+        (nodes + stored.values()) * PAGE_TABLE_BYTES
     }
 
     /// The levels, of which nothing is in memory.
@@ -119,21 +131,26 @@ impl Design for OutOfPlaceBTree {
     }
 
     fn demand(&self, operation: Operation, situation: &Situation) -> Demand {
-        let levels = self.levels(situation);
+        let stored = self.stored(operation, situation);
+        let inline = &stored.inline;
+        let levels = self.levels(&stored);
         let leaves = levels.leaves();
+        let left_bytes = situation.cache_bytes - self.page_table_bytes(&stored) - levels.total_bytes();
         let mut demand = Demand::of(operation, &situation.records);
         demand.add(self.reads(levels.misses(), 1.0, situation));
-        if let Operation::Range { bytes } = operation {
-            let useful = self.records_per_leaf(situation) * situation.records.record_bytes();
+        if let Operation::Range { bytes } = stored.operation() {
+            let useful = self.records_per_leaf(inline) * inline.records.record_bytes();
             let (further, at_once) = further_reads(bytes / useful, self.read_ahead);
             demand.add(self.reads(further * leaves.miss_share, at_once, situation));
         }
+        stored.add_reads(&mut demand, left_bytes, READ_AHEAD_BYTES / stored.value_bytes);
         if operation.is_change() {
             let mut images = leaves.first_changes(situation, 1.0);
             if operation != Operation::Update {
-                images += 2.0 / self.records_per_leaf(situation);
+                images += 2.0 / self.records_per_leaf(inline);
             }
-            self.writes(situation).add(&mut demand, images, situation);
+            self.writes(inline).add(&mut demand, images, inline);
+            self.writes(inline).of_values(&stored).add(&mut demand, stored.written(left_bytes), situation);
             demand.add(log_write(operation, situation));
         }
         demand
@@ -141,13 +158,15 @@ impl Design for OutOfPlaceBTree {
 
     /// Images over the share of the space that they take.
     fn space_amplification(&self, situation: &Situation) -> f64 {
-        let nodes: f64 = self.levels(situation).iter().map(|level| level.nodes).sum();
-        nodes * self.image_bytes() / self.utilisation / situation.records.total_bytes()
+        let stored = self.stored(Operation::Update, situation);
+        let nodes: f64 = self.levels_without_memory(&stored.inline).iter().map(|level| level.nodes).sum();
+        let bytes = nodes * self.image_bytes() + stored.total_bytes();
+        bytes / self.utilisation / situation.records.total_bytes()
     }
 
     /// The page table.
     fn memory_bytes(&self, situation: &Situation) -> f64 {
-        self.levels_without_memory(situation).iter().map(|level| level.nodes).sum::<f64>() * PAGE_TABLE_BYTES
+        self.page_table_bytes(&self.stored(Operation::Update, situation))
     }
 }
 
@@ -169,7 +188,10 @@ mod tests {
     fn uniform_updates_write_what_the_store_writes() {
         let tree = OutOfPlaceBTree { utilisation: 0.56, ..OutOfPlaceBTree::new(NODE, 262_144.0) };
         let demand = tree.demand(Operation::Update, &situation());
-        let changed_pages = tree.levels(&situation()).leaves().first_changes(&situation(), 1.0);
+        let changed_pages = tree
+            .levels(&tree.stored(Operation::Update, &situation()))
+            .leaves()
+            .first_changes(&situation(), 1.0);
         let written = demand.bytes(Access::Write) / (changed_pages * NODE);
         println!("written per byte of a changed page: {written:.3}");
         assert!((0.8..1.02).contains(&(written / 1.14)), "{written}");

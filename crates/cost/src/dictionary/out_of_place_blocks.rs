@@ -7,7 +7,7 @@
 //! enough memory for them the one block is read alone. Changes and range queries read and write whole nodes.
 
 use super::b_tree::POINTER_BYTES;
-use super::images::PAGE_TABLE_BYTES;
+use super::overflow::Stored;
 use super::{Demand, Design, Level, Levels, Operation, OutOfPlaceBTree, Situation, Transfer};
 use crate::Access;
 
@@ -47,6 +47,7 @@ impl OutOfPlaceBTreeOfBlocks {
             blocks,
             whole: OutOfPlaceBTree {
                 align_bytes: ALIGN_BYTES.min(block_bytes),
+                block_bytes,
                 ..OutOfPlaceBTree::new(blocks * block_bytes, write_unit_bytes)
             },
         }
@@ -74,16 +75,16 @@ impl OutOfPlaceBTreeOfBlocks {
         DIRECTORY_BYTES + self.used_blocks() * (situation.records.key_bytes + POINTER_BYTES)
     }
 
-    /// Requests of a look-up, by levels from the leaves up. Blocks of inner nodes stay in memory before
-    /// directories of leaves, and these before blocks of leaves.
-    fn path(&self, situation: &Situation) -> Vec<Reads> {
+    /// Requests of a look-up, by levels from the leaves up, and the memory that is left for overflow values.
+    /// Blocks of inner nodes stay in memory before directories of leaves, and these before blocks of leaves.
+    fn path(&self, stored: &Stored<'_>) -> (Vec<Reads>, f64) {
+        let situation = &stored.inline;
         let whole = self.whole.levels_without_memory(situation);
         let block_levels = |level: &Level| {
             let used = self.used_blocks();
             Level::unread(level.nodes * used, self.block_bytes, level.visits)
         };
-        let nodes: f64 = whole.iter().map(|level| level.nodes).sum();
-        let memory = (situation.cache_bytes - nodes * PAGE_TABLE_BYTES).max(0.0);
+        let memory = (situation.cache_bytes - self.whole.page_table_bytes(stored)).max(0.0);
         let inner: Vec<Level> = whole.inner().map(block_levels).collect();
         let inner_bytes: f64 = inner.iter().map(|level| level.nodes * level.node_bytes).sum();
         let inner = Levels::in_memory(situation, memory, inner, 1.0);
@@ -96,7 +97,8 @@ impl OutOfPlaceBTreeOfBlocks {
         let blocks = Levels::in_memory(situation, of_leaves - kept_bytes, of_blocks, 1.0);
         let leaf = self.reads(blocks.leaves().miss_share, known, situation);
         let above = inner.iter().map(|level| self.reads(level.visits * level.miss_share, 0.0, situation));
-        std::iter::once(leaf).chain(above).collect()
+        let left_bytes = of_leaves - kept_bytes - blocks.total_bytes();
+        (std::iter::once(leaf).chain(above).collect(), left_bytes)
     }
 }
 
@@ -111,7 +113,9 @@ impl Design for OutOfPlaceBTreeOfBlocks {
             return self.whole.demand(operation, situation);
         }
         let mut demand = Demand::of(operation, &situation.records);
-        for Reads { first, width, single } in self.path(situation) {
+        let stored = self.whole.stored(operation, situation);
+        let (path, left_bytes) = self.path(&stored);
+        for Reads { first, width, single } in path {
             for (requests, blocks) in [(first, width), (single, 1.0)] {
                 demand.add(Transfer {
                     access: Access::Read,
@@ -123,6 +127,7 @@ impl Design for OutOfPlaceBTreeOfBlocks {
                 });
             }
         }
+        stored.add_reads(&mut demand, left_bytes, 1.0);
         demand
     }
 

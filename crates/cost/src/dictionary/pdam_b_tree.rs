@@ -5,6 +5,7 @@
 //! still learn as much from them as from any other P/k blocks.
 
 use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
+use super::overflow::Stored;
 use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, WriteBack, log_write};
 use crate::Access;
 
@@ -30,6 +31,10 @@ impl PdamBTree {
             fill: RANDOM_FILL,
             write_back: WriteBack::ByClients,
         }
+    }
+
+    fn stored<'a>(&self, operation: Operation, situation: &'a Situation) -> Stored<'a> {
+        Stored::of(operation, situation, self.node_bytes(), self.block_bytes)
     }
 
     fn node_bytes(&self) -> f64 {
@@ -97,15 +102,18 @@ impl Design for PdamBTree {
     /// The paper has queries only. A new value of the same size changes a block; a new record or a removal
     /// has its leaf laid out anew.
     fn demand(&self, operation: Operation, situation: &Situation) -> Demand {
-        let levels = self.levels(situation);
+        let stored = self.stored(operation, situation);
+        let inline = &stored.inline;
+        let levels = self.levels(inline);
         let leaves = levels.leaves();
+        let left_bytes = situation.cache_bytes - levels.total_bytes();
         let mut demand = Demand::of(operation, &situation.records);
-        demand.add(self.path(&levels, situation));
-        if let Operation::Range { bytes } = operation {
-            let useful =
-                self.records(self.run_bytes(situation), situation) * situation.records.record_bytes();
-            demand.add(self.reads(bytes / useful * leaves.miss_share, situation));
+        demand.add(self.path(&levels, inline));
+        if let Operation::Range { bytes } = stored.operation() {
+            let useful = self.records(self.run_bytes(inline), inline) * inline.records.record_bytes();
+            demand.add(self.reads(bytes / useful * leaves.miss_share, inline));
         }
+        stored.add_reads(&mut demand, left_bytes, 1.0);
         if operation.is_change() {
             let bytes = match operation {
                 Operation::Update => self.block_bytes,
@@ -113,17 +121,20 @@ impl Design for PdamBTree {
             };
             let splits = match operation {
                 Operation::Update => 0.0,
-                _ => 2.0 / self.records(self.node_bytes(), situation),
+                _ => 2.0 / self.records(self.node_bytes(), inline),
             };
             let writes = leaves.first_changes(situation, 1.0) + splits;
             demand.add(self.write_back.writes(writes, bytes, situation.clients));
+            let values = stored.written(left_bytes);
+            demand.add(self.write_back.writes(values, stored.value_bytes, situation.clients));
             demand.add(log_write(operation, situation));
         }
         demand
     }
 
     fn space_amplification(&self, situation: &Situation) -> f64 {
-        self.levels(situation).total_bytes() / situation.records.total_bytes()
+        let stored = self.stored(Operation::Update, situation);
+        (self.levels(&stored.inline).total_bytes() + stored.total_bytes()) / situation.records.total_bytes()
     }
 }
 
