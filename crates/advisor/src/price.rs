@@ -146,6 +146,7 @@ pub(crate) fn situation(workload: &Workload, engine: &Engine) -> Situation {
         value_bytes: workload.records.value_bytes as f64,
     };
     let log_bytes_per_change = records.record_bytes();
+    let (writes, inserts) = (workload.operations.writes(), workload.operations.inserts);
     Situation {
         records,
         cache_bytes: workload.memory_bytes as f64 * engine.cache_fraction,
@@ -155,6 +156,7 @@ pub(crate) fn situation(workload: &Workload, engine: &Engine) -> Situation {
             exponent => Skew::Zipf { exponent },
         },
         durability: Log::NoLog,
+        replaced_share: (writes > 0.0).then(|| 1.0 - inserts / writes),
         changes_per_checkpoint: engine.checkpoint_log_bytes.map(|bytes| bytes / log_bytes_per_change),
         operations_since_empty: None,
         processor: Processor::FREE,

@@ -26,15 +26,55 @@ const whatIf = (() => {
     const integral = (x) => Math.abs(exponent - 1) < 1e-9 ? Math.log(x) : Math.pow(x, 1 - exponent) / (1 - exponent);
     return 1 + integral(count + 0.5) - integral(1.5);
   }
-  function topShare(skew, share, count) {
-    const part = clamp(share, 0, 1);
-    return skew === 0 ? part : clamp(harmonic(part * count, skew) / harmonic(count, skew), part, 1);
+  function hitsOf(skew, count, recordsPerPage) {
+    const records = Math.max(count, 1), pages = Math.max(records / Math.max(recordsPerPage, 1), 1);
+    const whole = skew === 0 ? 1 : harmonic(records, skew);
+    const top = (number) => skew === 0 ? number / records : clamp(harmonic(number, skew) / whole, number / records, 1);
+    const spread = 1 - top(pages);
+    return (share) => top(clamp(share, 0, 1) * pages) + clamp(share, 0, 1) * spread;
   }
-  function hitShare(skew, count, recordsPerPage, cachedShare) {
-    const cached = clamp(cachedShare, 0, 1), records = Math.max(count, 1);
-    const pages = Math.max(records / Math.max(recordsPerPage, 1), 1);
-    const spread = 1 - topShare(skew, pages / records, records);
-    return topShare(skew, cached * pages / records, records) + cached * spread;
+
+  // dictionary/uses.rs; `null` are uses that each reach another place.
+  function usesOf(skew, count, perPage) {
+    const pages = Math.max(count / perPage, 1);
+    if (skew === 0) { return [{ places: pages, share: 1 }]; }
+    const kinds = [], hits = hitsOf(skew, count, perPage);
+    let below = 0, usedBelow = 0, upto = 1;
+    while (below < pages) {
+      upto = Math.min(upto, pages);
+      const used = upto >= pages ? 1 : hits(upto / pages);
+      kinds.push({ places: upto - below, share: used - usedBelow });
+      [below, usedBelow] = [upto, used];
+      upto *= 4;
+    }
+    return kinds;
+  }
+  function distinct(uses, number) {
+    return uses === null ? number : sum(uses.map((kind) => kind.places * -Math.expm1(-number * kind.share / kind.places)));
+  }
+  const firstShare = (uses, number) => number > 0 ? clamp(distinct(uses, number) / number, 0, 1) : 1;
+  function reaching(uses, places) {
+    if (uses === null) { return places; }
+    const most = (1 - 1e-9) * sum(uses.map((kind) => kind.places));
+    return timeToFill(uses.map((kind) => [kind.places, kind.share / kind.places]), Math.min(places, most));
+  }
+  function missesAfter(uses, time) {
+    return sum(uses.filter((kind) => kind.share > 0).map((kind) => kind.share * Math.exp(-time * kind.share / kind.places)));
+  }
+  function timeToFill(kinds, cacheBytes) {
+    let time = 0;
+    for (let i = 0; i < 40; i++) {
+      let held = 0, slope = 0;
+      for (const [bytes, rate] of kinds) {
+        const absent = Math.exp(-rate * time);
+        held += bytes * (1 - absent);
+        slope += bytes * rate * absent;
+      }
+      const step = (cacheBytes - held) / slope;
+      if (!Number.isFinite(step) || step <= 1e-13 * time) { break; }
+      time += step;
+    }
+    return time;
   }
 
   // dictionary/levels.rs: leaves first.
@@ -51,18 +91,19 @@ const whatIf = (() => {
     let left = Math.max(cacheBytes, 0);
     for (const one of [...levels].reverse()) {
       const bytes = one.nodes * one.bytes;
-      const cached = left >= bytes ? 1 : left / bytes;
-      const parts = one.nodes * Math.max(shape.parts, 1);
-      const hits = cached >= 1 ? 1 : clamp(hitShare(situation.skew, situation.count, situation.count / parts, cached), 0, 1);
-      one.miss = 1 - hits;
+      one.places = one.nodes * Math.max(shape.parts, 1);
+      const uses = usesOf(situation.skew, situation.count, situation.count / one.places);
+      one.untilFull = left < bytes ? reaching(uses, one.places * left / bytes) : Infinity;
+      one.miss = clamp(missesAfter(uses, one.untilFull), 0, 1);
       left = Math.max(left - bytes, 0);
     }
     return levels;
   }
   function firstChanges(level, situation, visitsPerChange) {
     const visits = Math.max(situation.changesPerCheckpoint * visitsPerChange, 1);
-    const distinct = clamp(level.nodes * -Math.expm1(-visits / level.nodes) / visits, 0, 1);
-    return 1 - (1 - level.miss) * (1 - distinct);
+    const uses = usesOf(situation.skew, situation.count, situation.count / level.places), full = level.untilFull;
+    if (visits <= full) { return firstShare(uses, visits); }
+    return clamp((distinct(uses, full) + (visits - full) * missesAfter(uses, full)) / visits, 0, 1);
   }
   const levelBytesSum = (levels) => sum(levels.map((level) => level.nodes * level.bytes));
 
@@ -78,17 +119,17 @@ const whatIf = (() => {
     const isLong = s.recordBytes > leafBytes / 4 && s.recordBytes - s.keyBytes > 16;
     const recordBytes = isLong ? s.keyBytes + 16 : s.recordBytes;
     const valueBytes = isLong ? Math.ceil((s.recordBytes - s.keyBytes) / blockBytes) * blockBytes : 0;
-    const level = (left) => levelsOf({ ...s, cacheBytes: left }, { recordsPerLeaf: 1, leafBytes: valueBytes, innerBytes: 0, fanout: s.count, parts: 1 }, left)[0];
+    const inline = { ...s, recordBytes, rangeBytes: s.rangeBytes * recordBytes / s.recordBytes, skew: operation === "inserts" ? 0 : s.skew };
+    const level = (left) => levelsOf(inline, { recordsPerLeaf: 1, leafBytes: valueBytes, innerBytes: 0, fanout: s.count, parts: 1 }, left)[0];
     const values = operation === "point_hits" ? 1 : operation === "ranges" ? s.rangeBytes / s.recordBytes : 0;
     return {
-      inline: { ...s, recordBytes, rangeBytes: s.rangeBytes * recordBytes / s.recordBytes },
-      valueBytes, values: isLong ? s.count : 0, totalBytes: isLong ? s.count * valueBytes : 0,
+      inline, valueBytes, values: isLong ? s.count : 0, totalBytes: isLong ? s.count * valueBytes : 0,
       reads(left, atOnce = 1) {
         if (!isLong || values === 0) { return []; }
         const concurrency = s.clients * (operation === "ranges" ? Math.max(atOnce, 1) : 1);
         return [transfer("read", values * level(left).miss, valueBytes, concurrency, true)];
       },
-      written: (left) => isLong && (operation === "inserts" || operation === "updates") ? firstChanges(level(left), s, 1) : 0,
+      written: (left) => isLong && (operation === "inserts" || operation === "updates") ? firstChanges(level(left), inline, 1) : 0,
     };
   }
 
@@ -165,12 +206,14 @@ const whatIf = (() => {
 
   // dictionary/cleaning.rs
   function victimLiveShare(utilisation) {
-    let low = 0, high = 1;
-    for (let i = 0; i < 52; i++) {
-      const live = (low + high) / 2;
-      if ((1 - live) / -Math.log(live) < clamp(utilisation, 1e-3, 0.999)) { low = live; } else { high = live; }
+    const full = clamp(utilisation, 1e-3, 0.999);
+    let live = Math.exp(-1 / full);
+    for (let i = 0; i < 40; i++) {
+      const step = (full * Math.log(live) + 1 - live) / (full / live - 1);
+      if (!Number.isFinite(step) || Math.abs(step) <= 1e-14 * live) { break; }
+      live -= step;
     }
-    return (low + high) / 2;
+    return live;
   }
   const ofOneKind = (utilisation) => 1 / (1 - victimLiveShare(utilisation));
   // The amplification of each kind does not follow from the workload, which the page asks about again and again.
@@ -191,9 +234,10 @@ const whatIf = (() => {
   function cleaningAmplification(utilisation, s, recordsPerPage) {
     const { one, kinds } = kindsAt(utilisation);
     if (s.skew === 0) { return one; }
+    const hits = hitsOf(s.skew, s.count, recordsPerPage);
     let best = one;
     for (const { hot, ofHot, ofCold } of kinds) {
-      const changes = hitShare(s.skew, s.count, recordsPerPage, hot);
+      const changes = hits(hot);
       best = Math.min(best, changes * ofHot + (1 - changes) * ofCold);
     }
     return Math.sqrt(one * best);
@@ -319,38 +363,15 @@ const whatIf = (() => {
   }
 
   // lsm/cache.rs
-  function kindsOfBlocks(runs, s, blockBytes) {
-    return runs.flatMap(({ bytes, usedBytes }, run) => {
-      if (s.skew === 0) { return [{ run, bytes, rate: usedBytes / bytes, useShare: 1 }]; }
-      const made = [], perBlock = blockBytes / s.recordBytes;
-      let below = 0, usedBelow = 0;
-      for (let power = 9; power >= 0; power--) {
-        const share = Math.pow(4, -power), used = power === 0 ? 1 : hitShare(s.skew, bytes / s.recordBytes, perBlock, share);
-        const own = share - below, useShare = used - usedBelow;
-        made.push({ run, bytes: bytes * own, rate: usedBytes * useShare / (bytes * own), useShare });
-        [below, usedBelow] = [share, used];
-      }
-      return made;
-    });
-  }
   function lruMisses(runs, s, blockBytes, cacheBytes) {
-    const misses = runs.map(() => 0);
-    if (cacheBytes >= sum(runs.map((run) => run.bytes))) { return misses; }
-    const kinds = kindsOfBlocks(runs, s, blockBytes);
-    let time = 0;
-    for (let i = 0; i < 40; i++) {
-      let held = 0, slope = 0;
-      for (const { bytes, rate } of kinds) {
-        const absent = Math.exp(-rate * time);
-        held += bytes * (1 - absent);
-        slope += bytes * rate * absent;
-      }
-      const step = (cacheBytes - held) / slope;
-      if (!Number.isFinite(step) || step <= 1e-13 * time) { break; }
-      time += step;
-    }
-    for (const { run, rate, useShare } of kinds) { misses[run] += useShare * Math.exp(-rate * time); }
-    return misses;
+    if (cacheBytes >= sum(runs.map((run) => run.bytes))) { return runs.map(() => 0); }
+    const kinds = runs.map((run) => {
+      const blocks = usesOf(s.skew, run.bytes / s.recordBytes, blockBytes / s.recordBytes);
+      const each = run.bytes / sum(blocks.map((kind) => kind.places));
+      return blocks.map(({ places, share }) => [places * each, run.usedBytes * share / (places * each), share]);
+    });
+    const time = timeToFill(kinds.flat(), cacheBytes);
+    return kinds.map((own) => Math.min(sum(own.map(([, rate, share]) => share * Math.exp(-rate * time))), 1));
   }
 
   // lsm/tree.rs, lsm/runs.rs, lsm/compaction.rs, lsm/scan.rs
@@ -360,25 +381,27 @@ const whatIf = (() => {
     const falsePositives = Math.exp(-filterBits * Math.LN2 * Math.LN2);
     const touched = (ratio) => Math.max(1.39 + 0.391 * ratio, 1);
     const bytesOf = (run) => run.bytes * run.count;
+    const runsMean = (fanout - 1) / 2;
+    const levelZero = (s) => ({ bytes: fileBytes, count: s.replaced === null ? 0 : Math.min(LEVEL_ZERO_FILES, s.totalBytes / fileBytes) });
     function levelBytes(s) {
-      if (isSingle) { return [s.totalBytes]; }
-      const levels = [];
-      let capacity = levelOneBytes * (isLeveled ? 1 : fanout), left = s.totalBytes;
-      while (left > capacity && levels.length + 1 < LEVELS_MAX) {
-        levels.push(capacity);
-        left -= capacity;
-        capacity *= fanout;
+      let left = s.totalBytes - bytesOf(levelZero(s)), run = levelOneBytes;
+      if (isSingle) { return [left]; }
+      const levels = [], [runs, runsMax] = isLeveled ? [1, 1] : [runsMean, fanout];
+      while (left > runsMax * run && levels.length + 1 < LEVELS_MAX) {
+        levels.push(runs * run);
+        left -= runs * run;
+        run *= fanout;
       }
       levels.push(left);
       return levels;
     }
     function runsOf(s) {
-      const runs = [{ bytes: fileBytes, count: LEVEL_ZERO_FILES }];
+      const runs = [levelZero(s)];
       levelBytes(s).forEach((bytes, level, all) => {
         const isLast = level + 1 === all.length;
         if (isLeveled || isSingle || (layout === "lazy leveled" && isLast)) { runs.push({ bytes, count: 1 }); return; }
-        const each = levelOneBytes * Math.pow(fanout, level);
-        runs.push(isLast ? { bytes: Math.min(each, bytes), count: Math.max(bytes / each, 1) } : { bytes: each, count: (fanout - 1) / 2 });
+        const nominal = levelOneBytes * Math.pow(fanout, level), each = isLast ? Math.min(nominal, bytes) : nominal;
+        runs.push({ bytes: each, count: bytes / each });
       });
       return runs.filter((run) => run.count > 0 && run.bytes > 0);
     }
@@ -394,36 +417,69 @@ const whatIf = (() => {
         return here + falsePositives * Math.max(reached - here, 0);
       });
     }
-    function steps(s) {
-      const levels = levelBytes(s);
-      if (isSingle) {
-        const files = s.totalBytes / fileBytes;
-        return [{ bytes: 1 + files / batch, threads: Math.min(files, threads), excludesAbove: false }];
+    // Of changes that reach these keys.
+    function workOf(s, keys) {
+      const memtable = Math.max(fileBytes / s.recordBytes, 1), batchChanges = batch * memtable;
+      const flushed = firstShare(keys, memtable), levels = levelBytes(s);
+      if (keys !== null) { levels[levels.length - 1] = s.totalBytes; }
+      const joined = (window, held) => keys === null ? 1 : held === Infinity ? 0
+        : (distinct(keys, window + held) - distinct(keys, held)) / window;
+      const steps = isSingle ? singleStep() : isLeveled ? leveledSteps() : tieredSteps();
+      return { flushed, steps };
+      function singleStep() {
+        const files = s.totalBytes / fileBytes, rewritten = files / batch;
+        return [{ read: flushed + rewritten, written: rewritten + joined(batchChanges, Infinity), threads: Math.min(files, threads), excludesAbove: false }];
       }
-      if (isLeveled) {
-        const first = levels[0] / fileBytes;
-        const made = [{ bytes: 1 + first / batch, threads: Math.min(first, threads), excludesAbove: false }];
+      function leveledSteps() {
+        const window = (bytes, isLast) => isLast ? Infinity : reaching(keys, bytes / s.recordBytes);
+        const files = levels[0] / fileBytes, rewritten = files / batch;
+        const made = [{
+          read: flushed + rewritten, written: rewritten + joined(batchChanges, window(levels[0], levels.length < 2)),
+          threads: Math.min(files, threads), excludesAbove: false,
+        }];
         for (let i = 0; i + 1 < levels.length; i++) {
-          const upper = levels[i] + (i === 0 ? batch / 2 * fileBytes : 0);
-          const most = i === 0 ? batch / 2 : levels[i] / fileBytes;
-          made.push({ bytes: touched(levels[i + 1] / upper), threads: most, excludesAbove: i === 0 });
+          const batchBytes = i === 0 ? distinct(keys, batchChanges) * s.recordBytes : 0, isLast = i + 2 === levels.length;
+          const gathered = 2 * window(levels[i] + batchBytes / 2, false), moved = firstShare(keys, gathered);
+          const ratio = 2 * levels[i + 1] / (moved * gathered * s.recordBytes);
+          const read = moved * (isLast && keys !== null ? Math.max(2 + 0.5 * ratio, 1) : touched(ratio));
+          const dropped = moved - joined(gathered, window(levels[i + 1], isLast));
+          made.push({ read, written: read - dropped, threads: i === 0 ? batchBytes / fileBytes / 2 : levels[i] / fileBytes, excludesAbove: i === 0 });
         }
         return made;
       }
-      return levels.map((bytes, i) => {
-        const above = i === 0 ? batch * fileBytes : levels[i - 1];
-        const rewritten = i + 1 === levels.length && layout === "lazy leveled" ? bytes / above : 0;
-        return { bytes: 1 + rewritten, threads: Math.min(above * (1 + rewritten) / fileBytes, threads), excludesAbove: false };
-      });
+      function tieredSteps() {
+        const isLazy = layout === "lazy leveled", made = [];
+        let window = batchChanges, read = flushed;
+        levels.forEach((bytes, i) => {
+          const single = isLazy && i + 1 === levels.length, rewritten = single ? bytes / s.recordBytes / window : 0;
+          const written = single ? joined(window, Infinity) : firstShare(keys, window);
+          const most = window * s.recordBytes * (1 + rewritten) / fileBytes;
+          made.push({ read: read + rewritten, written: written + rewritten, threads: Math.min(most, threads), excludesAbove: false });
+          [window, read] = [window * fanout, written];
+        });
+        for (let i = 0; i < 2 && !isLazy && keys !== null; i++) {
+          const written = firstShare(keys, window);
+          made.push({ read, written, threads, excludesAbove: false });
+          [window, read] = [window * fanout, written];
+        }
+        return made;
+      }
+    }
+    function olderVersions(s) {
+      if (isLeveled || isSingle) { return sum(runsOf(s).slice(0, -1).map(bytesOf)) / s.totalBytes; }
+      const levels = levelBytes(s).length + (layout === "tiered" ? 1 : -1), keys = usesOf(s.skew, s.count, 1);
+      let window = batch * Math.max(fileBytes / s.recordBytes, 1), newer = 0;
+      for (let i = 0; i < levels; i++, window *= fanout) { newer += distinct(keys, window); }
+      return runsMean * newer / s.count;
     }
     function effectiveThreads(work) {
       let sequence = 0, longest = 0;
       for (const step of work) {
-        const time = step.bytes / clamp(step.threads, 1, threads);
+        const time = step.read / clamp(step.threads, 1, threads);
         sequence = step.excludesAbove ? sequence + time : time;
         longest = Math.max(longest, sequence);
       }
-      return longest > 0 ? clamp(sum(work.map((step) => step.bytes)) / longest, 1, threads) : 1;
+      return longest > 0 ? clamp(sum(work.map((step) => step.read)) / longest, 1, threads) : 1;
     }
     const readBytes = (s) => Math.max(blockBytes, s.recordBytes);
     const metadataBytes = (s) => s.count * filterBits / 8 + s.totalBytes / readBytes(s) * (s.keyBytes + HANDLE_BYTES);
@@ -459,11 +515,7 @@ const whatIf = (() => {
       family: "lsm_" + layout.replace(/[ -]/, "_"),
       name: `LSM tree, ${layout}${isSingle ? "" : ", fanout " + fanout}, ${detail}`,
       memoryBytes,
-      space(s) {
-        const runs = runsOf(s);
-        const newer = layout === "tiered" ? s.totalBytes * (fanout - 1) / 2 : sum(runs.slice(0, -1).map(bytesOf));
-        return 1 + (newer + metadataBytes(s)) / s.totalBytes;
-      },
+      space: (s) => 1 + (s.replaced ?? 0) * olderVersions(s) + metadataBytes(s) / s.totalBytes,
       demand(operation, s) {
         const read = (requests, bytes) => transfer("read", requests, bytes, s.clients, true);
         if (operation === "ranges") { return rangeReads(s, read); }
@@ -472,9 +524,10 @@ const whatIf = (() => {
           const missed = misses(runs, visits.map((visit) => visit * readBytes(s)), s);
           return [read(sum(visits.map((visit, i) => visit * missed[i])), readBytes(s))];
         }
-        const work = steps(s), moved = sum(work.map((step) => step.bytes)), concurrency = effectiveThreads(work);
+        const { flushed, steps } = workOf(s, operation === "inserts" ? null : usesOf(s.skew, s.count, 1));
+        const moved = (part) => sum(steps.map((step) => step[part])), concurrency = effectiveThreads(steps);
         const files = (access, bytes, at) => transfer(access, changedBytes(operation, s) * bytes / fileBytes, fileBytes, at, false);
-        return [files("write", 1, 1), files("read", moved, concurrency), files("write", moved, concurrency)];
+        return [files("write", flushed, 1), files("read", moved("read"), concurrency), files("write", moved("written"), concurrency)];
       },
     };
   }
@@ -527,6 +580,7 @@ const whatIf = (() => {
     return {
       count: records.count, keyBytes: records.key_bytes, recordBytes, totalBytes: records.count * recordBytes,
       cacheBytes: workload.memory_bytes, clients: workload.clients, skew: workload.skew, rangeBytes: operations.range_bytes,
+      replaced: writes > 0 ? 1 - operations.inserts / writes : null,
       scannedRecords: operations.ranges * operations.range_bytes / recordBytes,
       changesPerCheckpoint: Math.max(workload.memory_bytes / 4, 64e6) / recordBytes, writes,
       changesPerLogWrite: workload.durability.promise === "sync" ? Math.max(workload.clients * writes / 2, 1) : 0,

@@ -146,7 +146,7 @@ impl Design for BTree {
         stored.add_reads(&mut demand, left_bytes, self.read_ahead);
         if operation.is_change() {
             // With little memory every change writes its leaf, hence Lemma 3's write amplification of Θ(B).
-            let mut writes = leaves.first_changes(situation, 1.0);
+            let mut writes = leaves.first_changes(&stored.inline, 1.0);
             if operation != Operation::Update {
                 writes += 2.0 * self.splits(&stored.inline);
             }

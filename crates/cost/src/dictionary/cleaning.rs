@@ -11,17 +11,16 @@ use super::Skew;
 /// well.
 pub fn victim_live_share(utilisation: f64) -> f64 {
     let utilisation = utilisation.clamp(UTILISATION_MIN, UTILISATION_MAX);
-    let (mut low, mut high) = (0.0f64, 1.0f64);
-    for _ in 0..BISECTIONS {
-        let live = (low + high) / 2.0;
-        // The right side rises from 0 to 1.
-        if (1.0 - live) / -live.ln() < utilisation {
-            low = live;
-        } else {
-            high = live;
+    // The function u·ln v + 1 - v is concave and 0 at the solution and at 1: Newton's method from the left.
+    let mut live = (-utilisation.recip()).exp();
+    for _ in 0..STEPS_MAX {
+        let step = (utilisation * live.ln() + 1.0 - live) / (utilisation / live - 1.0);
+        if !step.is_finite() || step.abs() <= PRECISION * live {
+            break;
         }
+        live -= step;
     }
-    (low + high) / 2.0
+    live
 }
 
 /// Bytes written for each byte of a changed page, moves by the cleaner included: 1 / (1 - v) where all pages
@@ -71,8 +70,9 @@ fn kinds_apart(utilisation: f64, changes: impl Fn(f64) -> f64) -> f64 {
 /// Cleaning is undefined in a store without room, and free in one that is nearly empty.
 const UTILISATION_MIN: f64 = 1e-3;
 const UTILISATION_MAX: f64 = 0.999;
-/// Each halves an interval around a number between 0 and 1.
-const BISECTIONS: u32 = 52;
+/// Each step doubles the digits that are right.
+const STEPS_MAX: u32 = 40;
+const PRECISION: f64 = 1e-14;
 /// Shares of the pages that are tried as the hot kind.
 const HOT_PAGE_FRACTIONS: [f64; 9] = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5];
 /// Parts into which the free space is divided to share it out.

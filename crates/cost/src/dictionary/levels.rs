@@ -1,6 +1,6 @@
 //! The levels of a search tree, and which of them are in memory.
 
-use super::Situation;
+use super::{Situation, Uses};
 
 /// What decides how many levels a search tree has, and how large they are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,56 +33,41 @@ pub struct Level {
     pub miss_share: f64,
     /// The same in the steady state, whatever the operations since the memory was empty.
     pub steady_miss_share: f64,
+    /// Nodes, or parts of them that are kept in memory on their own.
+    places: f64,
+    /// Visits after which the memory that the level has is full; infinite if that holds all of it.
+    uses_until_full: f64,
 }
 
 impl Level {
     /// A level of which nothing is in memory.
     pub(super) fn unread(nodes: f64, node_bytes: f64, visits: f64) -> Self {
-        Self { nodes, node_bytes, visits, miss_share: 1.0, steady_miss_share: 1.0 }
+        Self {
+            nodes,
+            node_bytes,
+            visits,
+            miss_share: 1.0,
+            steady_miss_share: 1.0,
+            places: nodes,
+            uses_until_full: f64::INFINITY,
+        }
     }
 
     /// Share of the visits that change a node which are the first since it was last written, if a change of
-    /// the dictionary makes `visits_per_change` of them. A node is written when it leaves the memory, so a
-    /// visit that had to read it is one; and at checkpoints.
+    /// the dictionary makes `visits_per_change` of them. A node is written when it leaves the memory, and at
+    /// checkpoints: then as if the memory were empty.
     pub fn first_changes(&self, situation: &Situation, visits_per_change: f64) -> f64 {
-        let after_checkpoint = situation
-            .changes_per_checkpoint
-            .map_or(0.0, |changes| distinct_share(self.nodes, (changes * visits_per_change).max(1.0)));
-        1.0 - (1.0 - self.steady_miss_share) * (1.0 - after_checkpoint)
+        situation.changes_per_checkpoint.map_or(self.steady_miss_share, |changes| {
+            let visits = (changes * visits_per_change).max(1.0);
+            self.uses(situation).misses_from_empty(visits, self.uses_until_full)
+        })
+    }
+
+    fn uses(&self, situation: &Situation) -> Uses {
+        let count = situation.records.count;
+        Uses::of(&situation.skew, count, count / self.places)
     }
 }
-
-/// Share of so many visits at random that are the first of their place.
-fn distinct_share(places: f64, visits: f64) -> f64 {
-    (places * -(-visits / places).exp_m1() / visits).clamp(0.0, 1.0)
-}
-
-/// Share of the visits that miss, over so many from an empty memory on that will hold a share `cached` of the
-/// `parts`, if a memory with some share of them has so many `hits`.
-///
-/// Until the memory is full, each miss adds a part: after D of them a visit misses with 1 - hits(D/parts), as
-/// if the most used parts had come first. So the D-th part is there after the sum of 1 / (1 - hits) visits;
-/// with uniform visits to n parts that is -n·ln(1 - D/n).
-fn misses_from_empty(hits: impl Fn(f64) -> f64, parts: f64, cached: f64, visits: f64) -> f64 {
-    let places = cached * parts;
-    let miss = |held: f64| (1.0 - hits(held / parts)).max(MISSES_MIN);
-    let (mut held, mut passed) = (0.0, 0.0);
-    while held < places {
-        // An eighth more each time, at least one part, at most what fits.
-        let next = (held * 1.125).max(held + 1.0).min(places);
-        // The mean of a function that rises: geometric, as it rises by factors near the end.
-        let step = (next - held) / (miss(held) * miss(next)).sqrt();
-        if passed + step >= visits {
-            held += (next - held) * (visits - passed) / step;
-            return (held / visits).min(1.0);
-        }
-        (held, passed) = (next, passed + step);
-    }
-    ((held + (visits - passed) * (1.0 - hits(cached))) / visits).clamp(0.0, 1.0)
-}
-
-/// Keeps the visits until the last part is held finite; they never come to that.
-const MISSES_MIN: f64 = 1e-12;
 
 /// The levels of a search tree, leaves first.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,8 +75,8 @@ pub struct Levels(Vec<Level>);
 
 impl Levels {
     /// The levels of a tree of this shape. `cache_bytes` hold them from the root down, and of the first level
-    /// that does not fit its most used parts (dictionaries paper, Lemma 2: the top log(M/B) levels are
-    /// cached).
+    /// that does not fit the parts that were used last (dictionaries paper, Lemma 2: the top log(M/B) levels
+    /// are cached).
     ///
     /// Summed over the levels and with uniform accesses, the misses are the paper's log_fanout(N/M) up to the
     /// rounding of one level.
@@ -109,21 +94,16 @@ impl Levels {
         let mut left = cache_bytes.max(0.0);
         for level in levels.iter_mut().rev() {
             let bytes = level.nodes * level.node_bytes;
-            let cached = if left >= bytes { 1.0 } else { left / bytes };
-            let parts = level.nodes * parts_of_node.max(1.0);
-            let count = situation.records.count;
-            let hits = |share: f64| {
-                if share >= 1.0 {
-                    1.0
-                } else {
-                    situation.skew.hit_share(count, count / parts, share).clamp(0.0, 1.0)
-                }
-            };
-            level.steady_miss_share = 1.0 - hits(cached);
-            level.miss_share = situation.operations_since_empty.map_or(1.0 - hits(cached), |operations| {
-                let visits = (operations * level.visits).max(1.0);
-                misses_from_empty(hits, parts, cached, visits)
-            });
+            level.places = level.nodes * parts_of_node.max(1.0);
+            let uses = level.uses(situation);
+            if left < bytes {
+                level.uses_until_full = uses.reaching(level.places * left / bytes);
+            }
+            level.steady_miss_share = uses.misses(level.uses_until_full).clamp(0.0, 1.0);
+            level.miss_share =
+                situation.operations_since_empty.map_or(level.steady_miss_share, |operations| {
+                    uses.misses_from_empty((operations * level.visits).max(1.0), level.uses_until_full)
+                });
             left = (left - bytes).max(0.0);
         }
         Self(levels)
@@ -149,13 +129,7 @@ impl Levels {
     /// The leaves.
     pub fn leaves(&self) -> Level {
         // There is always a leaf: see `of_shape`.
-        self.0.first().copied().unwrap_or(Level {
-            nodes: 1.0,
-            node_bytes: 0.0,
-            visits: 1.0,
-            miss_share: 0.0,
-            steady_miss_share: 0.0,
-        })
+        self.0.first().copied().unwrap_or(Level::unread(1.0, 0.0, 1.0))
     }
 
     /// The levels above the leaves, from the lowest up.
@@ -220,7 +194,7 @@ mod tests {
         // A root, 100 inner nodes, 10,000 leaves.
         let misses = |nodes: f64| -> Vec<f64> {
             let levels = Levels::new(&situation(1e6), nodes * 10_000.0, &SHAPE);
-            levels.iter().map(|level| level.miss_share).collect()
+            levels.iter().map(|level| (1e9 * level.miss_share).round() / 1e9).collect()
         };
         assert_eq!(misses(0.0), [1.0, 1.0, 1.0]);
         assert_eq!(misses(1.0), [1.0, 1.0, 0.0]);

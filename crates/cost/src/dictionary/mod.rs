@@ -42,6 +42,7 @@ mod price;
 mod records;
 mod situation;
 mod skew;
+mod uses;
 
 pub use b_epsilon_tree::{BEpsilonTree, NodeLayout};
 pub use b_tree::{BTree, WriteBack};
@@ -60,6 +61,7 @@ pub use price::{Binding, Cost, price};
 pub use records::Records;
 pub use situation::{Processor, Situation};
 pub use skew::Skew;
+pub(crate) use uses::{Kind, Uses, time_to_fill};
 
 /// Powers of two between two sizes, both included if they are ones.
 pub fn powers_of_two(bytes_min: f64, bytes_max: f64) -> Vec<f64> {

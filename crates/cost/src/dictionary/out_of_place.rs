@@ -145,12 +145,12 @@ impl Design for OutOfPlaceBTree {
         }
         stored.add_reads(&mut demand, left_bytes, READ_AHEAD_BYTES / stored.value_bytes);
         if operation.is_change() {
-            let mut images = leaves.first_changes(situation, 1.0);
+            let mut images = leaves.first_changes(inline, 1.0);
             if operation != Operation::Update {
                 images += 2.0 / self.records_per_leaf(inline);
             }
             self.writes(inline).add(&mut demand, images, inline);
-            self.writes(inline).of_values(&stored).add(&mut demand, stored.written(left_bytes), situation);
+            self.writes(inline).of_values(&stored).add(&mut demand, stored.written(left_bytes), inline);
             demand.add(log_write(operation, situation));
         }
         demand

@@ -8,7 +8,7 @@
 
 use super::images::{GRAIN_BYTES, PAGE_TABLE_BYTES, Writes, further_reads, image_bytes, image_read_bytes};
 use super::overflow::Stored;
-use super::{Demand, Design, Level, Levels, Operation, Shape, Situation, Skew, Transfer, log_write};
+use super::{Demand, Design, Level, Levels, Operation, Shape, Situation, Transfer, log_write};
 use crate::Access;
 use crate::dictionary::b_tree::RANDOM_FILL;
 
@@ -276,20 +276,15 @@ impl OutOfPlaceBEpsilonTree {
     }
 
     /// Messages of a memtable for each change: of a key that is changed again and again, one goes on.
-    fn messages_per_change(&self, message_bytes: f64, situation: &Situation) -> f64 {
-        let changes = self.memtable_bytes / message_bytes;
-        let Skew::Zipf { .. } = situation.skew else { return 1.0 };
-        if changes < 1.0 {
-            return 1.0;
-        }
-        distinct_share(changes, situation)
+    fn messages_per_change(&self, operation: Operation, message_bytes: f64, situation: &Situation) -> f64 {
+        situation.changed_keys(operation).first_share(self.memtable_bytes / message_bytes)
     }
 
     /// Flushes of one message down the levels.
     fn add_flushes(&self, demand: &mut Demand, operation: Operation, levels: &Levels, situation: &Situation) {
         let message_bytes = operation.changed_bytes(&situation.records) + 2.0 * PADDING_BYTES + ENTRY_BYTES;
         let flows = self.flows(message_bytes, levels, situation);
-        let messages = self.messages_per_change(message_bytes, situation);
+        let messages = self.messages_per_change(operation, message_bytes, situation);
         let part_bytes = self.part_bytes(situation);
         let read = |requests, bytes_each, concurrency| Transfer {
             access: Access::Read,
@@ -323,25 +318,6 @@ impl OutOfPlaceBEpsilonTree {
     }
 }
 
-/// Share of so many changes that are the last of their key.
-fn distinct_share(changes: f64, situation: &Situation) -> f64 {
-    let count = situation.records.count;
-    // A key of which more than one change is expected counts once: the most used ones, up to the rank whose
-    // key is changed once.
-    let share_of = |keys: f64| situation.skew.hit_share(count, 1.0, keys / count);
-    let (mut low, mut high) = (0.0, count.min(changes));
-    for _ in 0..BISECTIONS {
-        let keys = (low + high) / 2.0;
-        let of_last = changes * (share_of(keys + 1.0) - share_of(keys));
-        if of_last > 1.0 { low = keys } else { high = keys }
-    }
-    let often = low;
-    ((often + changes * (1.0 - share_of(often))) / changes).clamp(0.0, 1.0)
-}
-
-/// Each halves an interval of ranks.
-const BISECTIONS: u32 = 40;
-
 impl Design for OutOfPlaceBEpsilonTree {
     fn name(&self) -> String {
         let [node, basement] = [self.node_bytes, self.basement_bytes].map(|bytes| bytes / 1024.0);
@@ -361,7 +337,7 @@ impl Design for OutOfPlaceBEpsilonTree {
             // Blind: nothing is looked up.
             self.add_flushes(&mut demand, operation, &levels, inline);
             let values = self.writes(0.0, inline).of_values(&stored);
-            values.add(&mut demand, stored.written(left_bytes), situation);
+            values.add(&mut demand, stored.written(left_bytes), inline);
             demand.add(log_write(operation, situation));
         } else {
             self.add_path(&mut demand, operation, &levels, inline);
@@ -395,7 +371,7 @@ impl Design for OutOfPlaceBEpsilonTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::{OutOfPlaceBTree, Records};
+    use crate::dictionary::{OutOfPlaceBTree, Records, Skew};
 
     fn situation() -> Situation {
         let records = Records { count: 4e6, key_bytes: 8.0, value_bytes: 120.0 };
@@ -490,8 +466,9 @@ mod tests {
     fn skewed_changes_meet_in_the_memtable() {
         let tree = OutOfPlaceBEpsilonTree { memtable_bytes: 16e6, ..tree() };
         let skewed = Situation { skew: Skew::Zipf { exponent: 0.99 }, ..situation() };
-        let share = tree.messages_per_change(148.0, &skewed);
+        let share = tree.messages_per_change(Operation::Update, 148.0, &skewed);
         assert!((0.3..0.8).contains(&share), "{share}");
-        assert_eq!(tree.messages_per_change(148.0, &situation()), 1.0);
+        assert!((0.98..1.0).contains(&tree.messages_per_change(Operation::Update, 148.0, &situation())));
+        assert_eq!(tree.messages_per_change(Operation::Insert, 148.0, &skewed), 1.0);
     }
 }

@@ -26,7 +26,8 @@ pub(super) struct Stored<'a> {
 impl<'a> Stored<'a> {
     /// Records in leaves of `leaf_bytes`, with overflow pages of whole blocks of `block_bytes`.
     pub fn of(operation: Operation, situation: &'a Situation, leaf_bytes: f64, block_bytes: f64) -> Self {
-        let mut stored = Self { whole: situation, operation, inline: *situation, value_bytes: 0.0 };
+        let mut stored =
+            Self { whole: situation, operation, inline: situation.of(operation), value_bytes: 0.0 };
         let records = &mut stored.inline.records;
         let is_long = records.record_bytes() > leaf_bytes / RECORDS_PER_LEAF_MIN;
         if is_long && records.value_bytes > REFERENCE_BYTES {
@@ -60,7 +61,7 @@ impl<'a> Stored<'a> {
     /// The overflow values as a level, with this memory for them.
     fn level(&self, memory_bytes: f64) -> Level {
         let level = Level::unread(self.whole.records.count, self.value_bytes, 1.0);
-        Levels::in_memory(self.whole, memory_bytes, vec![level], 1.0).leaves()
+        Levels::in_memory(&self.inline, memory_bytes, vec![level], 1.0).leaves()
     }
 
     /// Adds the reads of overflow values by queries, `at_once` of a range query at the same time.
@@ -86,7 +87,7 @@ impl<'a> Stored<'a> {
     pub fn written(&self, memory_bytes: f64) -> f64 {
         match self.operation {
             Operation::Insert | Operation::Update if self.value_bytes > 0.0 => {
-                self.level(memory_bytes).first_changes(self.whole, 1.0)
+                self.level(memory_bytes).first_changes(&self.inline, 1.0)
             }
             _ => 0.0,
         }

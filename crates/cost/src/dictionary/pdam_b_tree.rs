@@ -123,7 +123,7 @@ impl Design for PdamBTree {
                 Operation::Update => 0.0,
                 _ => 2.0 / self.records(self.node_bytes(), inline),
             };
-            let writes = leaves.first_changes(situation, 1.0) + splits;
+            let writes = leaves.first_changes(inline, 1.0) + splits;
             demand.add(self.write_back.writes(writes, bytes, situation.clients));
             let values = stored.written(left_bytes);
             demand.add(self.write_back.writes(values, stored.value_bytes, situation.clients));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Durability, Records, Skew};
+use super::{Durability, Operation, Records, Skew, Uses};
 
 /// Everything about an operation's surroundings that is neither the design nor the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub struct Situation {
     pub skew: Skew,
     /// What happens before a change counts as done.
     pub durability: Durability,
+    /// Share of the changes that replace or remove a record; the others add one. `None` if nothing changes.
+    pub replaced_share: Option<f64>,
     /// Changes between two checkpoints, at which designs that change nodes in memory write all changed ones;
     /// `None` if nodes are written only when they leave the memory.
     pub changes_per_checkpoint: Option<f64>,
@@ -44,8 +46,8 @@ impl Processor {
 }
 
 impl Situation {
-    /// Uniform accesses, no log, no checkpoints, a steady state, a processor that takes no time: the
-    /// surroundings of the dictionaries paper.
+    /// Uniform accesses, changes of records that are there, no log, no checkpoints, a steady state, a
+    /// processor that takes no time: the surroundings of the dictionaries paper.
     pub fn new(records: Records, cache_bytes: f64, clients: f64) -> Self {
         Self {
             records,
@@ -53,9 +55,24 @@ impl Situation {
             clients,
             skew: Skew::Uniform,
             durability: Durability::NoLog,
+            replaced_share: Some(1.0),
             changes_per_checkpoint: None,
             operations_since_empty: None,
             processor: Processor::FREE,
+        }
+    }
+
+    /// The surroundings as the operation meets them: a new record's key lies anywhere, whatever the skew is.
+    pub(crate) fn of(&self, operation: Operation) -> Self {
+        let is_new = operation == Operation::Insert;
+        Self { skew: if is_new { Skew::Uniform } else { self.skew }, ..*self }
+    }
+
+    /// The keys that changes of this kind reach.
+    pub(crate) fn changed_keys(&self, operation: Operation) -> Uses {
+        match operation {
+            Operation::Insert => Uses::all_new(),
+            _ => Uses::of(&self.skew, self.records.count, 1.0),
         }
     }
 }

@@ -33,27 +33,30 @@ impl Skew {
     /// what the remaining records add to a page is alike for all pages. Hot set: the number of hot records on
     /// a page is binomial.
     pub fn hit_share(&self, record_count: f64, records_per_page: f64, cached_share: f64) -> f64 {
-        let cached = cached_share.clamp(0.0, 1.0);
-        let records = record_count.max(1.0);
-        if let Self::HotSet { access_share, record_share } = *self {
-            return hot_set_hits(access_share, record_share, records_per_page, cached);
-        }
-        let pages = (records / records_per_page.max(1.0)).max(1.0);
-        let spread = 1.0 - self.top_share(pages / records, records);
-        self.top_share(cached * pages / records, records) + cached * spread
+        self.hits(record_count, records_per_page)(cached_share)
     }
 
-    /// Share of the accesses that go to the most used `record_share` of the records.
-    fn top_share(&self, record_share: f64, record_count: f64) -> f64 {
-        let share = record_share.clamp(0.0, 1.0);
-        match *self {
-            Self::Uniform => share,
-            Self::Zipf { exponent } => {
-                let top = harmonic(share * record_count, exponent);
-                (top / harmonic(record_count, exponent)).clamp(share, 1.0)
-            }
-            Self::HotSet { access_share, record_share } => {
-                hot_set_hits(access_share, record_share, 1.0, share)
+    /// The same for caches of any share of the pages.
+    pub(super) fn hits(&self, record_count: f64, records_per_page: f64) -> impl Fn(f64) -> f64 {
+        let (skew, records) = (*self, record_count.max(1.0));
+        let pages = (records / records_per_page.max(1.0)).max(1.0);
+        let sum = match skew {
+            Self::Zipf { exponent } => harmonic(records, exponent),
+            Self::Uniform | Self::HotSet { .. } => 0.0,
+        };
+        // Share of the accesses that go to so many of the most used records.
+        let top = move |count: f64| match skew {
+            Self::Zipf { exponent } => (harmonic(count, exponent) / sum).clamp(count / records, 1.0),
+            Self::Uniform | Self::HotSet { .. } => count / records,
+        };
+        let spread = 1.0 - top(pages);
+        move |cached: f64| {
+            let cached = cached.clamp(0.0, 1.0);
+            match skew {
+                Self::HotSet { access_share, record_share } => {
+                    hot_set_hits(access_share, record_share, records_per_page, cached)
+                }
+                _ => top(cached * pages) + cached * spread,
             }
         }
     }
@@ -156,8 +159,8 @@ mod tests {
         for (skew, slack) in [(SKEWS[1], 0.08), (SKEWS[2], 0.08), (SKEWS[3], 0.03)] {
             let mut weights: Vec<f64> = (1..=RECORDS)
                 .map(|rank| {
-                    skew.top_share(rank as f64 / RECORDS as f64, RECORDS as f64)
-                        - skew.top_share((rank - 1) as f64 / RECORDS as f64, RECORDS as f64)
+                    let top = |rank: usize| skew.hit_share(RECORDS as f64, 1.0, rank as f64 / RECORDS as f64);
+                    top(rank) - top(rank - 1)
                 })
                 .collect();
             weights.shuffle(&mut crate::test_support::generator(7));

@@ -1,22 +1,7 @@
-//! What an LRU cache of blocks holds of the runs of a tree.
-//!
-//! A block stays in such a cache for about the same time after each use, T (Che, Tung, Wang: "Hierarchical
-//! Web Caching Systems", 2002): one that is used r times per query is there with 1 - e^(-rT), and T is such
-//! that all of this together fills the cache. So blocks of small runs, which are used most, do not all stay:
-//! those of the last run, each used once, push them out.
+//! What an LRU cache of blocks holds of the runs of a tree. Blocks of small runs, which are used most, do not
+//! all stay: those of the last run, each used once, push them out.
 
-use crate::dictionary::Skew;
-
-/// Blocks that are used alike.
-#[derive(Clone, Copy, Debug)]
-struct Kind {
-    run: usize,
-    bytes: f64,
-    /// Uses of each byte per query.
-    rate: f64,
-    /// Share of the run's uses.
-    use_share: f64,
-}
+use crate::dictionary::{self, Skew, time_to_fill};
 
 /// A run as the cache sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,70 +20,31 @@ pub(super) struct Uses {
     pub block_bytes: f64,
 }
 
-/// With skew, a run's blocks are kinds of which each has so many times the blocks of the one before, which
-/// are used more.
-const KIND_FACTOR: f64 = 4.0;
-const KINDS: i32 = 10;
-
-/// Each doubles the digits of T that are right.
-const STEPS_MAX: usize = 40;
-const PRECISION: f64 = 1e-13;
-
 /// Share of the uses of each run's blocks for which the block is not in a cache of `cache_bytes`.
 pub(super) fn miss_shares(runs: &[CachedRun], uses: &Uses, cache_bytes: f64) -> Vec<f64> {
-    let mut misses = vec![0.0; runs.len()];
     let total: f64 = runs.iter().map(|run| run.bytes).sum();
     if cache_bytes >= total {
-        return misses;
+        return vec![0.0; runs.len()];
     }
-    let kinds = kinds_of(runs, uses);
-    let time = characteristic_time(&kinds, cache_bytes);
-    for kind in kinds {
-        misses[kind.run] += kind.use_share * (-kind.rate * time).exp();
-    }
-    misses
+    // Of each run its blocks by how often they are used: bytes, uses of each byte per query, share of uses.
+    let kinds: Vec<Vec<(f64, f64, f64)>> = runs.iter().map(|run| kinds_of(run, uses)).collect();
+    let rates = kinds.iter().flatten().map(|(bytes, rate, _)| (*bytes, *rate));
+    let time = time_to_fill(rates, cache_bytes);
+    let missed = |kinds: &Vec<(f64, f64, f64)>| {
+        kinds.iter().map(|(_, rate, share)| share * (-rate * time).exp()).sum::<f64>().min(1.0)
+    };
+    kinds.iter().map(missed).collect()
 }
 
-fn kinds_of(runs: &[CachedRun], uses: &Uses) -> Vec<Kind> {
-    let mut kinds = Vec::new();
-    for (run, CachedRun { bytes, used_bytes }) in runs.iter().copied().enumerate() {
-        if uses.skew == Skew::Uniform {
-            kinds.push(Kind { run, bytes, rate: used_bytes / bytes, use_share: 1.0 });
-            continue;
-        }
-        let (records, per_block) = (bytes / uses.record_bytes, uses.block_bytes / uses.record_bytes);
-        let (mut below, mut used_below) = (0.0, 0.0);
-        for power in (0..KINDS).rev() {
-            let share = KIND_FACTOR.powi(-power);
-            let used = if power == 0 { 1.0 } else { uses.skew.hit_share(records, per_block, share) };
-            let (own, use_share) = (share - below, used - used_below);
-            let rate = used_bytes * use_share / (bytes * own);
-            kinds.push(Kind { run, bytes: bytes * own, rate, use_share });
-            (below, used_below) = (share, used);
-        }
-    }
-    kinds
-}
-
-/// T in queries: what is used within it fills the cache. Newton's method from below, where it never goes too
-/// far, as the bytes in use are concave in T.
-fn characteristic_time(kinds: &[Kind], cache_bytes: f64) -> f64 {
-    let mut time = 0.0;
-    for _ in 0..STEPS_MAX {
-        let (mut held, mut slope) = (0.0, 0.0);
-        for kind in kinds {
-            let absent = (-kind.rate * time).exp();
-            held += kind.bytes * (1.0 - absent);
-            slope += kind.bytes * kind.rate * absent;
-        }
-        let step = (cache_bytes - held) / slope;
-        // Only what is never used is left out.
-        if !step.is_finite() || step <= PRECISION * time {
-            break;
-        }
-        time += step;
-    }
-    time
+fn kinds_of(run: &CachedRun, uses: &Uses) -> Vec<(f64, f64, f64)> {
+    let (records, per_block) = (run.bytes / uses.record_bytes, uses.block_bytes / uses.record_bytes);
+    let blocks = dictionary::Uses::of(&uses.skew, records, per_block);
+    let block_bytes = run.bytes / blocks.0.iter().map(|kind| kind.places).sum::<f64>();
+    let kind = |kind: &dictionary::Kind| {
+        let bytes = kind.places * block_bytes;
+        (bytes, run.used_bytes * kind.share / bytes, kind.share)
+    };
+    blocks.0.iter().map(kind).collect()
 }
 
 #[cfg(test)]

@@ -31,23 +31,33 @@ impl Runs {
 impl LsmTree {
     /// Bytes of all keys and values below level 0, per level, newest first: T·C·F^(i−1) for level i, and for
     /// the last level what is left (MQSSD paper §5.2). Its length is the number of levels.
+    ///
+    /// Level i of a tiered tree has runs as large as a leveled tree's level i: between none and F − 1, as it
+    /// has just been emptied or is about to be, and in the last level up to F.
     pub fn level_bytes(&self, situation: &Situation) -> Vec<f64> {
-        let total = situation.records.total_bytes();
+        let left = situation.records.total_bytes() - self.level_zero(situation).bytes();
         if self.layout == Layout::SingleLevel || self.fanout.is_infinite() {
-            return vec![total];
+            return vec![left];
         }
         let fanout = self.fanout.max(FANOUT_MIN);
-        // Level i of a tiered tree has F runs as large as one run of a leveled tree's level i.
-        let runs = if self.layout == Layout::Leveled { 1.0 } else { fanout };
-        let mut capacity = self.level_one_bytes() * runs;
-        let (mut levels, mut left) = (Vec::new(), total);
-        while left > capacity && levels.len() + 1 < self.levels_max.max(1) {
-            levels.push(capacity);
-            left -= capacity;
-            capacity *= fanout;
+        let (runs, runs_max) =
+            if self.layout == Layout::Leveled { (1.0, 1.0) } else { (runs_mean(fanout), fanout) };
+        let (mut levels, mut left, mut run_bytes) = (Vec::new(), left, self.level_one_bytes());
+        while left > runs_max * run_bytes && levels.len() + 1 < self.levels_max.max(1) {
+            levels.push(runs * run_bytes);
+            left -= runs * run_bytes;
+            run_bytes *= fanout;
         }
         levels.push(left);
         levels
+    }
+
+    /// The files of level 0: none of a tree at rest.
+    fn level_zero(&self, situation: &Situation) -> Runs {
+        let files_max = situation.records.total_bytes() / self.file_bytes;
+        let count =
+            if situation.replaced_share.is_some() { self.level_zero_files.min(files_max) } else { 0.0 };
+        Runs { bytes_each: self.file_bytes, count }
     }
 
     /// Capacity of level 1: T·C.
@@ -57,7 +67,7 @@ impl LsmTree {
 
     /// The runs that a query may have to look into, newest first.
     pub fn runs(&self, situation: &Situation) -> Vec<Runs> {
-        let mut runs = vec![Runs { bytes_each: self.file_bytes, count: self.level_zero_files }];
+        let mut runs = vec![self.level_zero(situation)];
         let levels = self.level_bytes(situation);
         for (level, bytes) in levels.iter().enumerate() {
             let is_last = level + 1 == levels.len();
@@ -71,16 +81,18 @@ impl LsmTree {
                 continue;
             }
             let bytes_each = self.level_one_bytes() * self.fanout.max(FANOUT_MIN).powf(level as f64);
-            // Above the last level, a level has between no run and F − 1: it has just been emptied, or is
-            // about to be.
-            let count = if is_last { bytes / bytes_each } else { (self.fanout - 1.0) / 2.0 };
-            // Less than a run is a smaller one.
+            // Less than a run in the last level is a smaller one.
             let bytes_each = if is_last { bytes_each.min(*bytes) } else { bytes_each };
-            runs.push(Runs { bytes_each, count: if is_last { count.max(1.0) } else { count } });
+            runs.push(Runs { bytes_each, count: bytes / bytes_each });
         }
         runs.retain(|runs| runs.count > 0.0 && runs.bytes_each > 0.0);
         runs
     }
+}
+
+/// Runs of a level above the last one of a tiered tree, on average.
+pub(super) fn runs_mean(fanout: f64) -> f64 {
+    (fanout - 1.0) / 2.0
 }
 
 /// A smaller fanout makes no levels.
@@ -121,7 +133,8 @@ mod tests {
         let first = 4.0 * 64.0 * 1_048_576.0;
         assert_eq!(levels[..3], [first, 8.0 * first, 64.0 * first]);
         assert_eq!(levels.len(), 4);
-        assert!((levels.iter().sum::<f64>() / situation().records.total_bytes() - 1.0).abs() < 1e-12);
+        let below: f64 = levels.iter().sum::<f64>() + tree.level_zero(&situation()).bytes();
+        assert!((below / situation().records.total_bytes() - 1.0).abs() < 1e-12);
         // Six levels at most: the last one takes what the others do not hold.
         let flat = LsmTree { fanout: 2.0, ..tree };
         assert_eq!(flat.level_bytes(&situation()).len(), 6);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cache::{CachedRun, Uses, miss_shares};
-use super::runs::{Runs, visits};
+use super::runs::{FANOUT_MIN, Runs, runs_mean, visits};
 use super::scan::further_requests;
 use super::{Layout, TouchedLine, false_positive_rate};
 use crate::Access;
@@ -73,7 +73,7 @@ impl LsmTree {
 
     /// Compaction threads that have something to do.
     pub fn effective_threads(&self, situation: &Situation) -> f64 {
-        self.compaction_work(situation).effective_threads(self.compaction_threads)
+        self.compaction_work(Operation::Insert, situation).effective_threads(self.compaction_threads)
     }
 
     /// Blocks that a point query reads, cached or not: the runs of Eq. 10, with filters and until the key is
@@ -148,8 +148,9 @@ impl LsmTree {
     }
 
     /// The flush and the compactions that a change causes: X·(t + s + T(α + β)/B) for X files (Eq. 9, 11).
-    fn background(&self, changed_bytes: f64, situation: &Situation) -> [Transfer; 3] {
-        let work = self.compaction_work(situation);
+    fn background(&self, operation: Operation, situation: &Situation) -> [Transfer; 3] {
+        let changed_bytes = operation.changed_bytes(&situation.records);
+        let work = self.compaction_work(operation, situation);
         let concurrency = work.effective_threads(self.compaction_threads);
         let files = |access: Access, bytes: f64, concurrency: f64| Transfer {
             access,
@@ -160,10 +161,33 @@ impl LsmTree {
             awaited: false,
         };
         [
-            files(Access::Write, 1.0, 1.0),
-            files(Access::Read, work.bytes(), concurrency),
-            files(Access::Write, work.bytes(), concurrency),
+            files(Access::Write, work.flushed, 1.0),
+            files(Access::Read, work.read(), concurrency),
+            files(Access::Write, work.written(), concurrency),
         ]
+    }
+
+    /// Older versions that are kept for each record, while all are replaced again and again.
+    fn older_versions(&self, situation: &Situation) -> f64 {
+        let runs = self.runs(situation);
+        let last = runs.last().map_or(1.0, |runs| runs.count);
+        match self.layout {
+            Layout::Leveled | Layout::SingleLevel => {
+                let newer: f64 = runs.iter().rev().skip(1).map(Runs::bytes).sum();
+                newer / situation.records.total_bytes()
+            }
+            // An endless tier has as many runs as it has had time for.
+            _ if self.fanout.is_infinite() => last - 1.0,
+            layout => {
+                let levels = self.level_bytes(situation).len();
+                let windows = self.windows(situation);
+                // All of the last level's runs but one.
+                let levels = if layout == Layout::Tiered { levels + 1 } else { levels - 1 };
+                let keys = situation.changed_keys(Operation::Update);
+                let newer: f64 = windows.take(levels).map(|changes| keys.distinct(changes)).sum();
+                runs_mean(self.fanout.max(FANOUT_MIN)) * newer / situation.records.count
+            }
+        }
     }
 
     /// Bytes of filters and fence pointers.
@@ -191,28 +215,19 @@ impl Design for LsmTree {
                 self.range_reads(bytes, situation).into_iter().for_each(|transfer| demand.add(transfer));
             }
             Operation::Insert | Operation::Update | Operation::Delete => {
-                let changed = demand.changed_bytes;
-                self.background(changed, situation).into_iter().for_each(|transfer| demand.add(transfer));
+                self.background(operation, situation).into_iter().for_each(|transfer| demand.add(transfer));
                 demand.add(log_write(operation, situation));
             }
         }
         demand
     }
 
-    /// Runs above the last one may hold newer versions of its records, besides filters and fence pointers.
+    /// Changes of records that are there leave older versions in the runs below, besides filters and fence
+    /// pointers.
     fn space_amplification(&self, situation: &Situation) -> f64 {
         let total = situation.records.total_bytes();
-        let runs = self.runs(situation);
-        let newer: f64 = match self.layout {
-            // Each further run of the last tier, of which there are (F − 1)/2 on average, may hold a version
-            // of every record; an endless tier has as many runs as it has had time for.
-            Layout::Tiered => {
-                let last = runs.last().map_or(1.0, |runs| runs.count);
-                total * if self.fanout.is_finite() { (self.fanout - 1.0).max(0.0) / 2.0 } else { last - 1.0 }
-            }
-            _ => runs.iter().rev().skip(1).map(Runs::bytes).sum(),
-        };
-        1.0 + (newer + self.metadata_bytes(situation)) / total
+        let replaced = situation.replaced_share.unwrap_or(0.0);
+        1.0 + replaced * self.older_versions(situation) + self.metadata_bytes(situation) / total
     }
 
     fn memory_bytes(&self, situation: &Situation) -> f64 {
@@ -264,7 +279,7 @@ mod tests {
             let cost = price(&demand, &drive(), &situation).unwrap();
             // X files are read and written per file inserted, and one is flushed; a record has its share of
             // it.
-            let touched = tree.compaction_work(&situation).bytes();
+            let touched = tree.compaction_work(Operation::Insert, &situation).read();
             let file = SETUP * (1.0 + 0.05 * tree.file_bytes / PAGE);
             let expected = (2.0 * touched + 1.0) * file * 1024.0 / tree.file_bytes;
             assert!((cost.device_seconds / expected - 1.0).abs() < 1e-9, "{cost:?} {expected}");
@@ -275,7 +290,9 @@ mod tests {
         // Eq. 11: each new file rewrites all files, C of them at once.
         let single = tree(Layout::SingleLevel, 8.0);
         let files = situation.records.total_bytes() / single.file_bytes;
-        assert!((single.compaction_work(&situation).bytes() - (1.0 + files / 4.0)).abs() < 1e-9);
+        assert!(
+            (single.compaction_work(Operation::Insert, &situation).read() - (1.0 + files / 4.0)).abs() < 1e-9
+        );
     }
 
     #[test]

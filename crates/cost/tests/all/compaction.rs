@@ -1,6 +1,6 @@
 //! Compactions by formulas beside simulated ones.
 
-use flashgrain_cost::dictionary::{Records, Situation};
+use flashgrain_cost::dictionary::{Operation, Records, Situation};
 use flashgrain_cost::lsm::{Layout, LsmTree, TouchedLine};
 
 use crate::lsm_simulation::{ConcurrentRun, FewestOverlap, TreeShape, files_touched, run_concurrently};
@@ -57,9 +57,9 @@ fn over_a_load(tree: &LsmTree, whole: &Situation, threads: f64) -> (f64, f64) {
     for part in 0..PARTS {
         let mut situation = *whole;
         situation.records.count *= (f64::from(part) + 0.5) / f64::from(PARTS);
-        let work = tree.compaction_work(&situation);
-        bytes += work.bytes();
-        time += work.bytes() / work.effective_threads(threads);
+        let work = tree.compaction_work(Operation::Insert, &situation);
+        bytes += work.read();
+        time += work.read() / work.effective_threads(threads);
     }
     (bytes / f64::from(PARTS), bytes / time)
 }

@@ -61,7 +61,7 @@ fn a_b_tree_reads_writes_and_takes_what_a_simulated_one_does() {
 fn every_design_moves_and_keeps_at_least_its_records() {
     for (name, design) in designs() {
         for value_bytes in [0.0, 100.0, 2000.0, 4000.0, 30_000.0, 1_048_576.0, 3e7] {
-            let records = Records { count: 1e6, key_bytes: 24.0, value_bytes };
+            let records = Records { count: 1e9, key_bytes: 24.0, value_bytes };
             let situation =
                 Situation::new(records, design.memory_bytes(&Situation::new(records, 0.0, 1.0)), 1.0);
             let at_least = |what: &str, bytes: f64, least: f64| {

@@ -73,7 +73,7 @@ proptest! {
             }
             let cost = price(&demand, &drive, &situation).unwrap();
             prop_assert!(cost.device_seconds.is_finite() && cost.device_seconds >= 0.0, "{cost:?}");
-            if let Some(amplification) = demand.write_amplification() {
+            if let (Operation::Insert, Some(amplification)) = (operation, demand.write_amplification()) {
                 // A flush and a step below it.
                 prop_assert!(amplification >= 1.999, "{amplification}");
             }

@@ -8,8 +8,10 @@ mod figures;
 mod long_values;
 mod lsm_paper;
 mod lsm_properties;
+mod lsm_runs;
 mod lsm_simulation;
 mod simulated;
+mod skewed_pages;
 
 use flashgrain_cost::dictionary::{
     BEpsilonTree, BTree, Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks, PdamBTree,

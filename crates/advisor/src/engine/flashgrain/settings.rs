@@ -119,7 +119,7 @@ pub(super) fn kind(trees: &Trees<'_>) -> Setting {
         value: value.map(str::to_owned),
         default: "btree",
         reason: match advised.advised.structure {
-            TreeStructure::BTree => format!("{reason}: none gains 2 % or more without a risk"),
+            TreeStructure::BTree => format!("{reason}: none gains enough without a risk"),
             _ => reason,
         },
         number: page_number(&trees.lsm_tree),

@@ -19,6 +19,8 @@ const RECORDS_PER_NODE_MIN: f64 = 4.0;
 const NODE_BLOCKS: [u32; 4] = [2, 4, 8, 16];
 /// A node has at most so many bytes, all its blocks together.
 const NODE_BYTES_MAX: f64 = 64.0 * KIBI;
+/// Simulated trees count within 15 % of the prices.
+const KIND_GAIN_MIN: f64 = 1.15;
 /// Bytes of a Bε-tree's pivot beside its key.
 const PIVOT_BYTES: f64 = 22.0;
 /// The requests of which the profile says how many the drive serves at a time.
@@ -136,10 +138,15 @@ impl<'a> Trees<'a> {
     }
 
     /// The fastest of those that gain at the values and lose at no end of the drive's intervals; the B+-tree
-    /// if there is none.
+    /// if there is none. Another kind has to gain more than prices are wrong by.
     pub fn advised(&self) -> &Ours<'a> {
         let rate = |tree: &&Ours<'a>| tree.priced(&tree.advised).rate;
-        let gaining = self.all().skip(1).filter(|tree| is_safe_gain(self.gain(tree)));
+        let gains = |tree: &&Ours<'a>| {
+            let (gain, structure) = (self.gain(tree), tree.advised.structure);
+            let is_kin = matches!(structure, TreeStructure::BTree | TreeStructure::BTreeOfBlocks { .. });
+            is_safe_gain(gain) && (is_kin || gain.value >= KIND_GAIN_MIN)
+        };
+        let gaining = self.all().skip(1).filter(gains);
         gaining.max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or(&self.b_tree)
     }
 

@@ -8,6 +8,7 @@
 //!   not come from the paper or from RocksDB's defaults, and a round one: with 1.5 or 2.5 ns, the worst error
 //!   at k = 32 is 22 %.
 
+use flashgrain_cost::dictionary::Operation;
 use flashgrain_cost::lsm::{Layout, LsmTree};
 use flashgrain_cost::{Access, IoModel, Workload};
 
@@ -125,9 +126,9 @@ fn load_seconds(fanout: f64, threads: usize) -> f64 {
     let part = |part: u32| {
         let mut situation = situation(1);
         situation.records.count *= (f64::from(part) + 0.5) / f64::from(PARTS);
-        let work = tree.compaction_work(&situation);
+        let work = tree.compaction_work(Operation::Insert, &situation);
         let used = work.effective_threads(threads as f64);
-        let moved = RECORDS.total_bytes() / f64::from(PARTS) * work.bytes();
+        let moved = RECORDS.total_bytes() / f64::from(PARTS) * work.read();
         moved * thread_seconds_per_byte(used) / used
     };
     (0..PARTS).map(part).sum()

@@ -50,9 +50,7 @@ impl Tree {
     fn grown(run: Run) -> Self {
         let is_long = KEY_BYTES + run.value_bytes > run.page_bytes / 4.0;
         let mut tree = Self { leaves: BTreeMap::from([(0, (0, Vec::new()))]), run, is_long };
-        let mut order: Vec<usize> = (0..run.records).collect();
-        rand::seq::SliceRandom::shuffle(&mut order[..], &mut crate::lsm_simulation::generator(1));
-        order.into_iter().for_each(|key| tree.insert(key));
+        Draws::permutation(run.records, 1).for_each(|key| tree.insert(key));
         tree
     }
 

@@ -32,6 +32,11 @@ impl Draws {
         Self { rng, sums, records }
     }
 
+    /// Each record once, in random order.
+    pub fn permutation(count: usize, seed: u64) -> std::vec::IntoIter<usize> {
+        Self::new(count, 0.0, seed).records.into_iter()
+    }
+
     /// The next one.
     pub fn draw(&mut self) -> usize {
         let at = self.rng.random::<f64>() * self.sums.last().unwrap();

@@ -3,3 +3,4 @@
 pub mod b_tree;
 pub mod draws;
 pub mod lru;
+pub mod lsm_tree;
