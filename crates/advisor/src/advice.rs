@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::Workload;
 use crate::drive::Drive;
 use crate::engine::{self, EngineAdvice, EngineName};
+use crate::price::Bound;
 use crate::rank::{self, Ranking};
 
 /// Ranked designs, and settings of the engines that were asked for.
@@ -27,11 +28,17 @@ impl Advice {
     /// Advice for a workload on the drive of a profile.
     pub fn new(workload: &Workload, profile: &DeviceProfile, engines: &[EngineName]) -> Self {
         let drive = Drive::of(profile);
+        let ranking = rank::rank(workload, &drive);
+        let mut notes = drive.notes().to_vec();
+        if workload.cores.is_none() && ranking.rows.iter().any(|row| row.bound == Bound::Processor) {
+            let clients = workload.clients;
+            notes.push(format!("cores is not given: rates are those of {clients} clients with a core each"));
+        }
         Self {
             workload: workload.clone(),
             drive: drive.describe(),
-            notes: drive.notes().to_vec(),
-            ranking: rank::rank(workload, &drive),
+            notes,
+            ranking,
             engines: engines.iter().map(|name| engine::advise(*name, workload, &drive)).collect(),
         }
     }

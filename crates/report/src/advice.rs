@@ -281,12 +281,16 @@ fn years(row: &Row) -> String {
     }
 }
 
+/// A smaller lead is none.
+const LEAD_MIN: f64 = 1.02;
+
 /// How far the second best is.
 fn lead(ranking: &Ranking) -> Option<String> {
     let (second, lead) = (ranking.rows.get(1)?, ranking.lead?);
-    let sure = match lead.low > 1.0 {
-        true => "it stays first at all ends of the intervals",
-        false => "within the intervals either may be first",
+    let sure = match lead {
+        Interval { value, .. } if value < LEAD_MIN => "that is a tie",
+        Interval { low, .. } if low > 1.0 => "it stays first at all ends of the intervals",
+        _ => "within the intervals either may be first",
     };
     Some(format!(
         "The first has {} the rate of the second ({}); {sure}.",

@@ -133,6 +133,13 @@ const whatIf = (() => {
     };
   }
 
+  // dictionary/images.rs: leaves that a range reads beyond its first, and how many at a time.
+  function furtherReads(further, readAhead) {
+    return [further + clamp(0.5 * (further - 1), 0, 0.5 * readAhead), clamp(0.5 * further, 1, Math.max(readAhead, 1))];
+  }
+  const inPlaceReads = (further, readAhead) => readAhead > 1 && further > 16 ? furtherReads(further, readAhead) : [further, 1];
+  const AHEAD_BYTES = 524288;
+
   // dictionary/b_tree.rs
   function bTree(nodeBytes, writeConcurrency) {
     const perLeaf = (s) => Math.max(nodeBytes * RANDOM_FILL / (s.recordBytes + SLOT_BYTES), 1);
@@ -152,9 +159,10 @@ const whatIf = (() => {
         const all = levels(s), leaves = all[0], left = s.cacheBytes - levelBytesSum(all);
         const made = [transfer("read", sum(all.map((l) => l.visits * l.miss)), nodeBytes, s.clients, true)];
         if (operation === "ranges") {
-          made.push(transfer("read", s.rangeBytes / (perLeaf(s) * s.recordBytes) * leaves.miss, nodeBytes, s.clients, true));
+          const [further, atOnce] = inPlaceReads(s.rangeBytes / (perLeaf(s) * s.recordBytes), AHEAD_BYTES / nodeBytes);
+          made.push(transfer("read", further * leaves.miss, nodeBytes, s.clients * atOnce, true));
         }
-        made.push(...stored.reads(left));
+        made.push(...stored.reads(left, AHEAD_BYTES / nodeBytes));
         if (isChange(operation)) {
           const splits = operation === "updates" ? 0 : 2 / perLeaf(s);
           made.push(transfer("write", firstChanges(leaves, s, 1) + splits, nodeBytes, writeConcurrency, false));
@@ -189,10 +197,15 @@ const whatIf = (() => {
         const reads = (requests) => transfer("read", requests, run, s.clients, true);
         const runs = (node, own) => Math.max(Math.log(Math.max(node, 2)) / Math.log(Math.max(own, 2)), 1);
         const inner = sum(all.slice(1).map((l) => l.visits * l.miss));
-        const made = [reads(inner * runs(children(nodeBytes, s), children(run, s))
-          + leaves.miss * runs(records(nodeBytes, s), records(run, s)))];
-        if (operation === "ranges") { made.push(reads(s.rangeBytes / (records(run, s) * s.recordBytes) * leaves.miss)); }
-        made.push(...stored.reads(left));
+        const innerRuns = inner * runs(children(nodeBytes, s), children(run, s));
+        const made = operation === "inserts" || operation === "deletes"
+          ? [reads(innerRuns), transfer("read", leaves.miss, nodeBytes, s.clients, true)]
+          : [reads(innerRuns), reads(leaves.miss * runs(records(nodeBytes, s), records(run, s)))];
+        if (operation === "ranges") {
+          const [further, atOnce] = inPlaceReads(s.rangeBytes / (records(run, s) * s.recordBytes), AHEAD_BYTES / blockBytes);
+          made.push({ ...reads(further * leaves.miss), concurrency: s.clients * atOnce });
+        }
+        made.push(...stored.reads(left, AHEAD_BYTES / blockBytes));
         if (isChange(operation)) {
           const isUpdate = operation === "updates", splits = isUpdate ? 0 : 2 / records(nodeBytes, s);
           const bytes = isUpdate ? blockBytes : nodeBytes;
@@ -245,7 +258,7 @@ const whatIf = (() => {
 
   // dictionary/out_of_place.rs
   function outOfPlaceBTree(nodeBytes, writeConcurrency) {
-    const UTILISATION = 0.55, CLEANERS = 8, UNIT_BYTES = 65536, READ_AHEAD = 524288 / nodeBytes;
+    const UTILISATION = 0.55, CLEANERS = 8, UNIT_BYTES = 65536;
     const image = nodeBytes * RANDOM_FILL + 64, readBytes = Math.min(image + 512, Math.max(nodeBytes, 512));
     const perLeaf = (s) => Math.max(nodeBytes * RANDOM_FILL / (s.recordBytes + SLOT_BYTES), 1);
     const shape = (s) => ({
@@ -276,11 +289,10 @@ const whatIf = (() => {
         const reads = (requests, atOnce) => transfer("read", requests, readBytes, s.clients * atOnce, true);
         const made = [reads(sum(all.map((l) => l.visits * l.miss)), 1)];
         if (operation === "ranges") {
-          const further = s.rangeBytes / (perLeaf(s) * s.recordBytes);
-          const vain = clamp(0.5 * (further - 1), 0, 0.5 * READ_AHEAD);
-          made.push(reads((further + vain) * leaves.miss, clamp(0.5 * further, 1, Math.max(READ_AHEAD, 1))));
+          const [further, atOnce] = furtherReads(s.rangeBytes / (perLeaf(s) * s.recordBytes), AHEAD_BYTES / nodeBytes);
+          made.push(reads(further * leaves.miss, atOnce));
         }
-        made.push(...stored.reads(left, 524288 / stored.valueBytes));
+        made.push(...stored.reads(left, AHEAD_BYTES / stored.valueBytes));
         function written(images, image, perPage) {
           const amplification = cleaningAmplification(UTILISATION, s, perPage);
           const read = cleanerRead(victimLiveShare(UTILISATION), image);
@@ -352,11 +364,12 @@ const whatIf = (() => {
           let nodes = s.rangeBytes / (perLeaf(s) * s.recordBytes);
           all.forEach((level, height) => {
             const bytes = height === 0 ? nodeBytes : innerBytes(s);
-            made.push(transfer("read", nodes * level.visits * level.miss, bytes, s.clients, true));
+            const [further, atOnce] = inPlaceReads(nodes * level.visits, height === 0 ? AHEAD_BYTES / nodeBytes : 1);
+            made.push(transfer("read", further * level.miss, bytes, s.clients * atOnce, true));
             nodes /= fanout;
           });
         }
-        made.push(...stored.reads(left));
+        made.push(...stored.reads(left, AHEAD_BYTES / nodeBytes));
         return made;
       },
     };
@@ -514,7 +527,7 @@ const whatIf = (() => {
     return {
       family: "lsm_" + layout.replace(/[ -]/, "_"),
       name: `LSM tree, ${layout}${isSingle ? "" : ", fanout " + fanout}, ${detail}`,
-      memoryBytes,
+      memoryBytes, isTried: (s) => fileBytes === 0.5 * MIB ? s.cacheBytes < 64 * MIB : blockBytes !== 4 * MIB || s.totalBytes > 64 * s.cacheBytes,
       space: (s) => 1 + (s.replaced ?? 0) * olderVersions(s) + metadataBytes(s) / s.totalBytes,
       demand(operation, s) {
         const read = (requests, bytes) => transfer("read", requests, bytes, s.clients, true);
@@ -538,16 +551,18 @@ const whatIf = (() => {
     for (let bytes = 4096; bytes <= MIB; bytes *= 2) {
       all.push(bTree(bytes, writeConcurrency), outOfPlaceBTree(bytes, writeConcurrency));
     }
-    for (const bytes of [4096, 8192, 16384]) { all.push(pdamBTree(bytes, parallelism, writeConcurrency)); }
+    const blocks = Math.pow(2, Math.floor(Math.log2(clamp(parallelism, 1, 16))));
+    for (const bytes of [4096, 8192, 16384]) { all.push(pdamBTree(bytes, blocks, writeConcurrency)); }
     for (let bytes = 65536; bytes <= 4 * MIB; bytes *= 2) {
       for (const fanout of [4, 8, 16, 32]) {
-        for (const inParts of [false, true]) { all.push(bEpsilonTree(inParts, bytes, fanout, writeConcurrency)); }
+        all.push(bEpsilonTree(false, bytes, fanout, writeConcurrency));
+        if (bytes / fanout >= 4096) { all.push(bEpsilonTree(true, bytes, fanout, writeConcurrency)); }
       }
     }
     for (const layout of ["leveled", "tiered", "lazy leveled", "single-level"]) {
       for (const fanout of layout === "single-level" ? [4] : [4, 6, 10, 16]) {
-        for (const file of [16, 64, 256]) {
-          for (const block of [4096, 16384]) {
+        for (const file of [16, 64, 256, 0.5]) {
+          for (const block of [4096, 16384, 4 * MIB]) {
             for (const bits of [0, 10]) { all.push(lsmTree(layout, fanout, file * MIB, block, bits, writeConcurrency)); }
           }
         }
@@ -656,10 +671,11 @@ const whatIf = (() => {
     const ofCosts = between(drive.reads.setup, 1, "value") / between(drive.reads.setup, 64, "value");
     const readConcurrency = Math.round(clamp(parallelism?.value ?? ofCosts, 1, 64));
     for (const design of candidates(writeConcurrency, readConcurrency)) {
+      if (design.isTried && !design.isTried(s)) { continue; }
       if (design.memoryBytes(s) > MEMORY_FRACTION * s.cacheBytes) { continue; }
       const demand = asked(design, workload, s), priced = price(demand, s, drive, VALUE);
       const own = found.get(design.family);
-      if (!own || own.priced.rate < priced.rate) { found.set(design.family, { design, demand, priced, s, drive }); }
+      if (!own || own.priced.rate * 1.001 < priced.rate) { found.set(design.family, { design, demand, priced, s, drive }); }
     }
     return [...found.values()].sort((a, b) => b.priced.rate - a.priced.rate);
   }

@@ -72,8 +72,11 @@ impl Family {
 /// Node sizes of B-trees.
 const NODE_BYTES_MIN: f64 = 4096.0;
 const NODE_BYTES_MAX: f64 = 1_048_576.0;
-/// Blocks of a PDAM B-tree's nodes.
+/// Blocks of a PDAM B-tree's nodes: their bytes, and how many of them, as many as the store makes.
 const BLOCK_BYTES_MAX: f64 = 16_384.0;
+const BLOCKS_MAX: f64 = 16.0;
+/// Range queries ask for so many bytes ahead at most.
+const READ_AHEAD_BYTES: f64 = 524_288.0;
 /// One request of a tree out of place writes so much.
 const WRITE_UNIT_BYTES: f64 = 65_536.0;
 /// Node sizes of Bε-trees, whose nodes have room for buffers.
@@ -81,8 +84,14 @@ const BUFFERED_BYTES_MIN: f64 = 65_536.0;
 const BUFFERED_BYTES_MAX: f64 = 4_194_304.0;
 const BUFFERED_FANOUTS: [f64; 4] = [4.0, 8.0, 16.0, 32.0];
 const LSM_FANOUTS: [f64; 4] = [4.0, 6.0, 10.0, 16.0];
-const LSM_FILE_BYTES: [f64; 3] = [16.0 * MEBI, 64.0 * MEBI, 256.0 * MEBI];
-const LSM_BLOCK_BYTES: [f64; 2] = [4096.0, 16384.0];
+const LSM_FILE_BYTES: [f64; 4] = [16.0 * MEBI, 64.0 * MEBI, 256.0 * MEBI, SMALL_FILE_BYTES];
+/// Files for memories that have no room for memtables of larger ones, beside anything else.
+const SMALL_FILE_BYTES: f64 = 0.5 * MEBI;
+const SMALL_FILES_BELOW: f64 = 64.0 * MEBI;
+const LSM_BLOCK_BYTES: [f64; 3] = [4096.0, 16384.0, LARGE_BLOCK_BYTES];
+/// Blocks for data of which memory hardly indexes smaller ones: from so many times the memory on.
+const LARGE_BLOCK_BYTES: f64 = 4.0 * MEBI;
+const LARGE_BLOCKS_FROM: f64 = 64.0;
 const LSM_FILTER_BITS: [f64; 2] = [0.0, 10.0];
 const MEBI: f64 = 1_048_576.0;
 
@@ -92,34 +101,41 @@ pub(crate) struct Candidate {
     /// The design with its parameters, for people.
     pub name: String,
     pub design: Box<dyn Design>,
+    /// Whether it is tried for so many bytes of data and of memory.
+    pub is_tried: fn(f64, f64) -> bool,
 }
 
 /// All that are tried. `write_concurrency` are the writes that background work keeps outstanding,
 /// `parallelism` are the requests that the drive serves in the time of one.
 pub(crate) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candidate> {
     let mut all = Vec::new();
-    let mut add = |family: Family, name: Option<String>, design: Box<dyn Design>| {
-        let name = name.unwrap_or_else(|| design.name());
-        all.push(Candidate { family, name, design });
+    let mut add = |family: Family, design: Box<dyn Design>| {
+        all.push(Candidate { family, name: design.name(), design, is_tried: |_, _| true });
     };
     let background = WriteBack::Background { concurrency: write_concurrency };
     for node_bytes in powers_of_two(NODE_BYTES_MIN, NODE_BYTES_MAX) {
-        let tree = BTree { write_back: background, ..BTree::new(node_bytes) };
-        add(Family::BTree, None, Box::new(tree));
+        let read_ahead = READ_AHEAD_BYTES / node_bytes;
+        let tree = BTree { write_back: background, read_ahead, ..BTree::new(node_bytes) };
+        add(Family::BTree, Box::new(tree));
         let tree =
             OutOfPlaceBTree { write_concurrency, ..OutOfPlaceBTree::new(node_bytes, WRITE_UNIT_BYTES) };
-        add(Family::OutOfPlaceBTree, None, Box::new(tree));
+        add(Family::OutOfPlaceBTree, Box::new(tree));
     }
     for block_bytes in powers_of_two(NODE_BYTES_MIN, BLOCK_BYTES_MAX) {
-        let tree = PdamBTree { write_back: background, ..PdamBTree::new(block_bytes, parallelism) };
-        add(Family::PdamBTree, None, Box::new(tree));
+        let blocks = parallelism.clamp(1.0, BLOCKS_MAX).log2().floor().exp2();
+        let read_ahead = READ_AHEAD_BYTES / block_bytes;
+        let tree = PdamBTree { write_back: background, read_ahead, ..PdamBTree::new(block_bytes, blocks) };
+        add(Family::PdamBTree, Box::new(tree));
     }
     for node_bytes in powers_of_two(BUFFERED_BYTES_MIN, BUFFERED_BYTES_MAX) {
         for fanout in BUFFERED_FANOUTS {
-            let naive = BEpsilonTree { flushes: background, ..BEpsilonTree::naive(node_bytes, fanout) };
-            add(Family::BEpsilonNaive, None, Box::new(naive));
-            let tree = BEpsilonTree { flushes: background, ..BEpsilonTree::optimised(node_bytes, fanout) };
-            add(Family::BEpsilonOptimised, None, Box::new(tree));
+            let read_ahead = READ_AHEAD_BYTES / node_bytes;
+            let of = |tree| Box::new(BEpsilonTree { flushes: background, read_ahead, ..tree });
+            add(Family::BEpsilonNaive, of(BEpsilonTree::naive(node_bytes, fanout)));
+            // Parts are no smaller than the nodes of B-trees.
+            if node_bytes / fanout >= NODE_BYTES_MIN {
+                add(Family::BEpsilonOptimised, of(BEpsilonTree::optimised(node_bytes, fanout)));
+            }
         }
     }
     for tree in lsm_trees(write_concurrency) {
@@ -130,7 +146,13 @@ pub(crate) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candid
             tree.block_bytes / 1024.0,
             tree.filter_bits_per_key
         );
-        add(Family::of_layout(tree.layout), Some(name), Box::new(tree));
+        let is_tried: fn(f64, f64) -> bool = match (tree.file_bytes, tree.block_bytes) {
+            (SMALL_FILE_BYTES, _) => |_, memory| memory < SMALL_FILES_BELOW,
+            (_, LARGE_BLOCK_BYTES) => |data, memory| data > LARGE_BLOCKS_FROM * memory,
+            _ => |_, _| true,
+        };
+        let family = Family::of_layout(tree.layout);
+        all.push(Candidate { family, name, design: Box::new(tree), is_tried });
     }
     all
 }

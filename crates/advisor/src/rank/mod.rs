@@ -23,6 +23,9 @@ use designs::{Candidate, candidates};
 /// Years that a lifetime budget assumes.
 pub const WARRANTY_YEARS: f64 = 5.0;
 
+/// Less than this factor is no reason for other parameters.
+const BETTER_MIN: f64 = 1.001;
+
 /// Part of the memory that a design may need for itself, such as for filters; the rest caches data.
 const MEMORY_FRACTION: f64 = 0.75;
 
@@ -107,15 +110,17 @@ fn best_of_families<'a>(candidates: &'a [Candidate], workload: &Workload, drive:
     let engine = Engine::ideal(workload);
     let mut best: Vec<Judged<'a>> = Vec::new();
     let surroundings = situation(workload, &engine);
+    let (data, memory) = (surroundings.records.total_bytes(), surroundings.cache_bytes);
     let fits = |candidate: &&Candidate| {
-        candidate.design.memory_bytes(&surroundings) <= MEMORY_FRACTION * surroundings.cache_bytes
+        (candidate.is_tried)(data, memory)
+            && candidate.design.memory_bytes(&surroundings) <= MEMORY_FRACTION * surroundings.cache_bytes
     };
     for candidate in candidates.iter().filter(fits) {
         let asked = asked(candidate.design.as_ref(), workload, &engine);
         let priced = price(&asked, workload, &engine, drive, Ends::VALUE);
         let judged = Judged { candidate, asked, priced };
         match best.iter_mut().find(|own| own.candidate.family == candidate.family) {
-            Some(own) if own.priced.rate < judged.priced.rate => *own = judged,
+            Some(own) if own.priced.rate * BETTER_MIN < judged.priced.rate => *own = judged,
             Some(_) => {}
             None => best.push(judged),
         }

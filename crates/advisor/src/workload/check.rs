@@ -85,6 +85,12 @@ fn records(workload: &Workload) -> Result<(), Error> {
     let records = workload.records;
     whole("records.count", records.count, 1, RECORDS_MAX)?;
     whole("records.key_bytes", records.key_bytes, 1, KEY_BYTES_MAX)?;
+    // So many keys of this length there are; all numbers of eight bytes are above the most records.
+    let keys = 256u64.checked_pow(records.key_bytes.min(8) as u32).unwrap_or(u64::MAX);
+    if records.count > keys {
+        let allowed = format!("1 to {keys}, as many as there are keys of {} bytes", records.key_bytes);
+        return Err(Error::field("records.count", records.count, allowed));
+    }
     bytes("records.value_bytes", records.value_bytes, 0, VALUE_BYTES_MAX)?;
     let most = workload.memory_bytes.saturating_sub(records.key_bytes);
     if records.value_bytes > most {

@@ -172,8 +172,20 @@ impl Workload {
     ///
     /// # Errors
     /// [`Error::Field`] with the field and its range.
-    pub fn checked(self) -> Result<Self, Error> {
+    pub fn checked(mut self) -> Result<Self, Error> {
         check::check(&self)?;
+        let operations = &mut self.operations;
+        let shares = [
+            &mut operations.point_hits,
+            &mut operations.point_misses,
+            &mut operations.inserts,
+            &mut operations.updates,
+            &mut operations.deletes,
+            &mut operations.ranges,
+            &mut self.skew,
+        ];
+        // Minus nothing is nothing.
+        shares.into_iter().for_each(|share| *share += 0.0);
         Ok(self)
     }
 }

@@ -5,6 +5,7 @@
 //! read and written once for many messages, and a query looks at one buffer on each level.
 
 use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
+use super::images::further_reads_in_place;
 use super::overflow::Stored;
 use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, WriteBack, log_write};
 use crate::Access;
@@ -26,6 +27,8 @@ pub struct BEpsilonTree {
     pub fill: f64,
     /// Share of the steps from a leaf to the next of a range query that go to a random place.
     pub leaf_step_random_share: f64,
+    /// Leaves that a range query asks for ahead at most.
+    pub read_ahead: f64,
     /// How nodes are flushed: their reads as well as their writes.
     pub flushes: WriteBack,
 }
@@ -52,6 +55,7 @@ impl BEpsilonTree {
             layout: NodeLayout::Whole,
             fill: RANDOM_FILL,
             leaf_step_random_share: 1.0,
+            read_ahead: 1.0,
             flushes: WriteBack::ByClients,
         }
     }
@@ -158,8 +162,11 @@ impl BEpsilonTree {
         let mut nodes = bytes / useful;
         for (height, level) in levels.iter().enumerate() {
             let bytes_each = if height == 0 { self.node_bytes } else { self.inner_bytes(situation) };
-            let further = self.reads(nodes * level.visits * level.miss_share, bytes_each, situation);
-            demand.add(Transfer { random_share: self.leaf_step_random_share, ..further });
+            let read_ahead = if height == 0 { self.read_ahead } else { 1.0 };
+            let (further, at_once) = further_reads_in_place(nodes * level.visits, read_ahead);
+            let reads = self.reads(further * level.miss_share, bytes_each, situation);
+            let (random_share, concurrency) = (self.leaf_step_random_share, reads.concurrency * at_once);
+            demand.add(Transfer { random_share, concurrency, ..reads });
             nodes /= self.fanout;
         }
     }
@@ -225,7 +232,7 @@ impl Design for BEpsilonTree {
         if let Operation::Range { bytes } = stored.operation() {
             self.add_range(&mut demand, bytes, &levels, inline);
         }
-        stored.add_reads(&mut demand, left_bytes, 1.0);
+        stored.add_reads(&mut demand, left_bytes, self.read_ahead);
         demand
     }
 

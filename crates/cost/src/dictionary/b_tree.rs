@@ -1,5 +1,6 @@
 //! The B-tree that changes its nodes in place (dictionaries paper §3 and §5: Lemmas 2, 3 and 5).
 
+use super::images::further_reads_in_place;
 use super::overflow::Stored;
 use super::{Demand, Design, Level, Levels, Operation, Shape, Situation, Transfer, log_write};
 use crate::Access;
@@ -21,7 +22,7 @@ pub struct BTree {
     /// Share of the steps from a leaf to the next of a range query that go to a random place: 1 for a tree
     /// that has grown by random inserts, near 0 after loading in order.
     pub leaf_step_random_share: f64,
-    /// Leaves that a range query reads at the same time.
+    /// Leaves that a range query asks for ahead at most.
     pub read_ahead: f64,
     /// How changed nodes are written.
     pub write_back: WriteBack,
@@ -112,12 +113,13 @@ impl BTree {
     /// Leaves beyond the first that a range query reads: ⌈ℓ/B⌉ of Lemma 2.
     fn further_leaves(&self, bytes: f64, leaves: Level, situation: &Situation) -> Transfer {
         let useful = self.records_per_leaf(situation) * situation.records.record_bytes();
+        let (further, at_once) = further_reads_in_place(bytes / useful, self.read_ahead);
         Transfer {
             access: Access::Read,
-            requests: bytes / useful * leaves.miss_share,
+            requests: further * leaves.miss_share,
             bytes_each: self.node_bytes,
             random_share: self.leaf_step_random_share,
-            concurrency: situation.clients * self.read_ahead.max(1.0),
+            concurrency: situation.clients * at_once,
             awaited: true,
         }
     }

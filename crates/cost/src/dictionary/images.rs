@@ -39,6 +39,17 @@ pub(super) fn further_reads(further: f64, read_ahead: f64) -> (f64, f64) {
     (further + vain, (0.5 * further).clamp(1.0, read_ahead.max(1.0)))
 }
 
+/// The same of a tree in place, whose short ranges ask for nothing ahead.
+pub(super) fn further_reads_in_place(further: f64, read_ahead: f64) -> (f64, f64) {
+    match read_ahead > 1.0 && further > LEAVES_ALONE {
+        true => further_reads(further, read_ahead),
+        false => (further, 1.0),
+    }
+}
+
+/// Leaves that are read one by one before others are asked for ahead.
+const LEAVES_ALONE: f64 = 16.0;
+
 /// How new images of pages get to the drive: in units, and some of them again by the cleaner.
 pub(super) struct Writes {
     pub image_bytes: f64,

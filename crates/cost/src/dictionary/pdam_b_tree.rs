@@ -5,6 +5,7 @@
 //! still learn as much from them as from any other P/k blocks.
 
 use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
+use super::images::further_reads_in_place;
 use super::overflow::Stored;
 use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, WriteBack, log_write};
 use crate::Access;
@@ -18,6 +19,8 @@ pub struct PdamBTree {
     pub parallelism: f64,
     /// Share of a node that is in use.
     pub fill: f64,
+    /// Runs of blocks that a range query asks for ahead at most.
+    pub read_ahead: f64,
     /// How changed nodes are written.
     pub write_back: WriteBack,
 }
@@ -29,6 +32,7 @@ impl PdamBTree {
             block_bytes,
             parallelism: parallelism.max(1.0),
             fill: RANDOM_FILL,
+            read_ahead: 1.0,
             write_back: WriteBack::ByClients,
         }
     }
@@ -68,14 +72,21 @@ impl PdamBTree {
     }
 
     /// Runs that a path reads: log_{PB/k} N of Lemma 13. Within a node they are as many as the logarithms of
-    /// what the node and of what a run tell apart.
-    fn path(&self, levels: &Levels, situation: &Situation) -> Transfer {
+    /// what the node and of what a run tell apart. A leaf that is laid out anew is read as a whole.
+    fn path(&self, operation: Operation, levels: &Levels, situation: &Situation) -> [Transfer; 2] {
         let run_bytes = self.run_bytes(situation);
         let runs = |node: f64, run: f64| (node.max(2.0).ln() / run.max(2.0).ln()).max(1.0);
         let inner_runs =
             runs(self.children(self.node_bytes(), situation), self.children(run_bytes, situation));
         let leaf_runs = runs(self.records(self.node_bytes(), situation), self.records(run_bytes, situation));
-        self.reads(levels.inner_misses() * inner_runs + levels.leaves().miss_share * leaf_runs, situation)
+        let (inner, leaf) = (levels.inner_misses() * inner_runs, levels.leaves().miss_share);
+        match operation {
+            Operation::Insert | Operation::Delete => {
+                let whole = Transfer { bytes_each: self.node_bytes(), ..self.reads(leaf, situation) };
+                [self.reads(inner, situation), whole]
+            }
+            _ => [self.reads(inner, situation), self.reads(leaf * leaf_runs, situation)],
+        }
     }
 
     fn reads(&self, runs: f64, situation: &Situation) -> Transfer {
@@ -108,12 +119,14 @@ impl Design for PdamBTree {
         let leaves = levels.leaves();
         let left_bytes = situation.cache_bytes - levels.total_bytes();
         let mut demand = Demand::of(operation, &situation.records);
-        demand.add(self.path(&levels, inline));
+        self.path(operation, &levels, inline).into_iter().for_each(|reads| demand.add(reads));
         if let Operation::Range { bytes } = stored.operation() {
             let useful = self.records(self.run_bytes(inline), inline) * inline.records.record_bytes();
-            demand.add(self.reads(bytes / useful * leaves.miss_share, inline));
+            let (further, at_once) = further_reads_in_place(bytes / useful, self.read_ahead);
+            let reads = self.reads(further * leaves.miss_share, inline);
+            demand.add(Transfer { concurrency: reads.concurrency * at_once, ..reads });
         }
-        stored.add_reads(&mut demand, left_bytes, 1.0);
+        stored.add_reads(&mut demand, left_bytes, self.read_ahead);
         if operation.is_change() {
             let bytes = match operation {
                 Operation::Update => self.block_bytes,

@@ -1,0 +1,104 @@
+//! Rankings at the ends of what a workload may be.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use flashgrain_advisor::rank::{Family, Row};
+use flashgrain_advisor::{Advice, Workload};
+use flashgrain_profile::file;
+
+fn advice(workload: &Workload) -> Advice {
+    let profile = include_str!("fixtures/960evo.json");
+    let profile = file::parse("profile.json".as_ref(), profile.as_bytes()).unwrap();
+    Advice::new(&workload.clone().checked().unwrap(), &profile, &[])
+}
+
+fn row(advice: &Advice, family: Family) -> &Row {
+    advice.ranking.rows.iter().find(|row| row.family == family).unwrap()
+}
+
+/// Look-ups of records of 100 bytes, uniformly.
+fn look_ups() -> Workload {
+    let mut workload = Workload { skew: 0.0, ..Workload::preset("ycsb-c").unwrap() };
+    workload.records.value_bytes = 100;
+    workload
+}
+
+#[test]
+fn no_family_is_left_out_for_little_memory_or_much_data() {
+    let small = Workload { memory_bytes: 4 << 20, ..look_ups() };
+    let mut large = Workload { memory_bytes: 4 << 30, ..look_ups() };
+    large.records.count = 1_000_000_000_000;
+    for workload in [small, large] {
+        let mut workload = workload;
+        (workload.operations.point_hits, workload.operations.updates) = (0.5, 0.5);
+        let left_out = advice(&workload).ranking.left_out;
+        assert!(!left_out.iter().any(|family| family.describe().starts_with("LSM")), "{left_out:?}");
+    }
+}
+
+#[test]
+fn buffers_do_not_speed_up_look_ups_alone() {
+    for memory_bytes in [64 << 20, 1 << 30, 8 << 30] {
+        let advice = advice(&Workload { memory_bytes, ..look_ups() });
+        let first = advice.ranking.rows[0].family;
+        assert!(![Family::BEpsilonNaive, Family::BEpsilonOptimised].contains(&first), "{memory_bytes}");
+        let blocks = &row(&advice, Family::PdamBTree).design;
+        assert!(
+            blocks.contains("of 16.0 ×") || blocks.contains("of 8.0 ×"),
+            "the store makes no more: {blocks}"
+        );
+    }
+}
+
+#[test]
+fn full_scans_are_read_ahead_in_every_design() {
+    let mut workload = Workload { clients: 1, ..look_ups() };
+    (workload.operations.point_hits, workload.operations.ranges) = (0.0, 1.0);
+    workload.operations.range_bytes = 1 << 30;
+    let advice = advice(&workload);
+    let best = advice.ranking.rows[0].rate_per_second.value;
+    for row in &advice.ranking.rows {
+        assert!(row.rate_per_second.value > 0.2 * best, "{row:?}");
+    }
+}
+
+#[test]
+fn few_records_take_little_space() {
+    let mut workload = Workload::preset("ycsb-a").unwrap();
+    workload.records.count = 4000;
+    for row in advice(&workload).ranking.rows {
+        assert!(row.space_amplification < 4.0, "{row:?}");
+    }
+}
+
+#[test]
+fn a_tree_that_only_grows_keeps_no_older_versions() {
+    let mut workload = Workload::preset("ycsb-a").unwrap();
+    let operations = &mut workload.operations;
+    (operations.updates, operations.inserts) = (0.0, operations.updates);
+    let space = |workload: &Workload| row(&advice(workload), Family::LsmTiered).space_amplification;
+    assert!(space(&workload) < 1.1, "{}", space(&workload));
+    (workload.operations.updates, workload.operations.inserts) = (workload.operations.inserts, 0.0);
+    assert!(space(&workload) > 1.3, "{}", space(&workload));
+}
+
+#[test]
+fn rates_without_a_number_of_cores_say_so() {
+    let mut workload = Workload { clients: 10_000, memory_bytes: 1 << 40, ..look_ups() };
+    let says = |advice: &Advice| advice.notes.iter().any(|note| note.starts_with("cores is not given"));
+    assert!(says(&advice(&workload)), "nothing but processors limits what is in memory");
+    workload.cores = Some(16);
+    assert!(!says(&advice(&workload)));
+}
+
+#[test]
+fn there_are_no_more_records_than_keys_and_nothing_is_not_negative() {
+    let mut workload = look_ups();
+    (workload.records.key_bytes, workload.records.count) = (1, 1_000_000_000);
+    assert!(workload.clone().checked().unwrap_err().to_string().contains("records.count"));
+    workload.records.count = 256;
+    workload.clone().checked().unwrap();
+    let mut workload = look_ups();
+    (workload.skew, workload.operations.ranges) = (-0.0, -0.0);
+    let json = serde_json::to_string(&advice(&workload)).unwrap();
+    assert!(!json.contains("-0.0") && !json.contains("-0,"), "{json}");
+}
