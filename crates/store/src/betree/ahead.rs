@@ -59,7 +59,7 @@ impl BeTree {
     pub(super) fn make_room_ahead(&self, id: PageId, level: u16, page_bytes: u64) {
         let divisor = if is_eager() { EAGER_ROOM_DIVISOR } else { ROOM_DIVISOR };
         let wanted_bytes = self.shape.part_bytes() / divisor;
-        if level < LEVEL_MIN || page_bytes + wanted_bytes <= self.shape.filled_bytes() {
+        if level < LEVEL_MIN || page_bytes + wanted_bytes <= self.filled_bytes() {
             return;
         }
         let Some(own) = self.this.upgrade() else { return };

@@ -59,7 +59,7 @@ impl BeTree {
     pub(super) fn flush_into_leaf(&self, id: PageId, wanted_bytes: u64) -> Result<Step, Error> {
         self.check_goes_on()?;
         let own = self.summary(id, LEVEL_MIN)?;
-        if !own.has_messages || self.shape.must_split(LEVEL_MIN, &own) {
+        if !own.has_messages || self.must_split(LEVEL_MIN, &own) {
             return Ok(if own.has_messages { Step::MustSplit } else { Step::Empty });
         }
         let mut at_once = (self.leaf_batch_bytes() / self.shape.basement_bytes()) as usize;

@@ -20,6 +20,8 @@ struct Expected<'a> {
     level: u16,
     lower: &'a [u8],
     upper: Option<&'a [u8]>,
+    /// Words of the tree's longest key; 0 if that is unknown.
+    longest_key_words: u16,
 }
 
 impl BeTree {
@@ -32,7 +34,9 @@ impl BeTree {
     ) -> Result<Census, Error> {
         let level = self.root_level()?;
         let mut census = Census { levels: u32::from(level) + 1, ..Census::default() };
-        let root = Expected { id: self.root, level, lower: &[], upper: None };
+        let longest_key_words =
+            self.look((self.root, level), Access::Scan, |root| root.longest_key_words())?.1;
+        let root = Expected { id: self.root, level, lower: &[], upper: None, longest_key_words };
         self.check_part(&root, page, record, (&mut census, &mut Vec::new()))?;
         let memtables = self.memtables().clone();
         // What has come to pages already is in them.
@@ -59,7 +63,7 @@ impl BeTree {
         record: SeeVersion<'_>,
         (census, above): (&mut Census, &mut Vec<Content>),
     ) -> Result<(), Error> {
-        let Expected { id, level, lower, upper } = *expected;
+        let Expected { id, level, lower, upper, longest_key_words } = *expected;
         let look = |part: Part<'_>| (part.content(), part.may_go());
         let (guard, (content, may_go)) = self.look((id, level), Access::Scan, look)?;
         let content = content.ok_or_else(|| self.damaged(id, level))?;
@@ -83,7 +87,7 @@ impl BeTree {
         for (number, pivot) in pivots.iter().enumerate() {
             let lower = if number == 0 { lower } else { &pivot.key };
             let upper = pivots.get(number + 1).map(|next| next.key.as_slice()).or(upper);
-            let child = Expected { id: pivot.child, level: level - 1, lower, upper };
+            let child = Expected { id: pivot.child, level: level - 1, lower, upper, longest_key_words };
             self.check_part(&child, page, record, (&mut *census, &mut *above))?;
         }
         above.pop();
@@ -115,7 +119,7 @@ impl BeTree {
 
     /// What is wrong with a page below others.
     fn problem(&self, expected: &Expected<'_>, content: &Content, above: &[Content]) -> Option<&'static str> {
-        let Expected { id, level, lower, upper } = *expected;
+        let Expected { id, level, lower, upper, longest_key_words } = *expected;
         let Content { pivots, messages, ranges, .. } = content;
         let is_within = |key: &[u8]| key >= lower && upper.is_none_or(|upper| key < upper);
         let is_range_within = |range: &Fragment| {
@@ -133,6 +137,8 @@ impl BeTree {
             Some("messages of other keys")
         } else if !ranges.fragments().iter().all(is_range_within) {
             Some("removals of other ranges")
+        } else if content.has_longer_key_than(longest_key_words) {
+            Some("keys that are longer than the root's page knows of")
         } else if !above.iter().all(|above| is_newer(&above.messages, messages)) {
             Some("messages that are newer than those above it")
         } else {

@@ -21,10 +21,11 @@ impl BeTree {
         let start = progress.start();
         let cursor: Box<dyn Cursor> = Box::new(MemtableCursor::new(memtable, Direction::Forward, start));
         let mut merged = Merged::new(vec![cursor], Direction::Forward);
-        let portion_bytes = self.shape.portion_bytes();
         let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
         let mut merging = Merging::new(self);
         let ranges = merging.needed(memtable.range_tombstones());
+        self.learn_longest_key()?;
+        self.note_bounds(&ranges)?;
         while merged.next_key(&mut versions)? {
             if versions.key() == progress.from {
                 versions.all.retain(|held| !progress.has(&progress.from, held.version));
@@ -32,6 +33,8 @@ impl BeTree {
             let gone_before = merging.gone.len();
             let removed = ranges.of(versions.key());
             merging.leave_out(&mut versions, removed, false);
+            self.note_key(versions.key())?;
+            let portion_bytes = self.portion_bytes();
             let of = |held: &Held| message_bytes(versions.key(), versions.value(held));
             let more_bytes: u64 = versions.all.iter().map(of).sum();
             if bytes + more_bytes > portion_bytes && !portion.is_empty() {
@@ -83,7 +86,7 @@ impl BeTree {
         let no_keys = Messages::default();
         // The first keys are last.
         while let Some(mut flushed) = rest.pop() {
-            if flushed.bytes() > self.shape.portion_bytes()
+            if flushed.bytes() > self.portion_bytes()
                 && let Some(middle) = middle_key(&flushed, &no_keys)
             {
                 let behind = flushed.take_from(&middle);
@@ -111,7 +114,7 @@ impl BeTree {
             self.check_goes_on()?;
             let level = self.root_level()?;
             let summary = self.summary(self.root, level)?;
-            let filled_bytes = self.shape.filled_bytes();
+            let filled_bytes = self.filled_bytes();
             let missing_bytes = (summary.page_bytes + needed_bytes).saturating_sub(filled_bytes);
             if missing_bytes == 0 && self.put_into_root(flushed, level)? {
                 return Ok(());
@@ -138,7 +141,7 @@ impl BeTree {
                     let (guard, content) = self.load(self.root, level, Access::Normal)?;
                     merging = Merging::new(self);
                     let content = merging.buffer_with(flushed, content);
-                    let Some(fitting) = content.fit(self.shape.filled_bytes()) else { return Ok(false) };
+                    let Some(fitting) = content.fit(self.filled_bytes()) else { return Ok(false) };
                     (self.write_one(&guard, &fitting), fitting.page_bytes())
                 };
             match changed {

@@ -124,7 +124,7 @@ impl BeTree {
     ) -> Option<Changes> {
         let changes = merging.changes(flushed, guard, false)?;
         let page_bytes = changes.page_bytes(Part::new(guard.page()));
-        (page_bytes <= self.shape.filled_bytes()).then_some(changes)
+        (page_bytes <= self.filled_bytes()).then_some(changes)
     }
 
     pub(super) fn change_one(&self, guard: &OptimisticGuard<'_>, changes: &Changes) -> Result<(), Denied> {
@@ -195,7 +195,7 @@ impl BeTree {
         loop {
             let summary = self.summary(id, level)?;
             let wanted_bytes = summary.page_bytes.saturating_add(needed_bytes);
-            let missing_bytes = wanted_bytes.saturating_sub(self.shape.filled_bytes());
+            let missing_bytes = wanted_bytes.saturating_sub(self.filled_bytes());
             if missing_bytes == 0 || self.flush_some(id, level, missing_bytes)? != Step::Moved {
                 return Ok(());
             }
@@ -217,7 +217,7 @@ impl BeTree {
         loop {
             self.check_goes_on()?;
             let own = self.summary(id, level)?;
-            if !own.has_messages || self.shape.must_split(level, &own) {
+            if !own.has_messages || self.must_split(level, &own) {
                 return Ok(if own.has_messages { Step::MustSplit } else { Step::Empty });
             }
             let (_, groups) = self.look((id, level), Access::Normal, |part| part.groups())?;
@@ -233,7 +233,7 @@ impl BeTree {
             let fullest = &groups[0];
             let has_waited = self.wait_for_room(fullest.child, level - 1)?;
             let below = self.summary(fullest.child, level - 1)?;
-            if has_waited || self.shape.must_split(level - 1, &below) {
+            if has_waited || self.must_split(level - 1, &below) {
                 self.balance(id, level, fullest.child)?;
                 continue;
             }
@@ -241,7 +241,7 @@ impl BeTree {
                 let soon = groups.iter().take(READ_AHEAD).map(|group| group.child);
                 self.shared.pool.fetch_all(soon, Access::Normal);
             }
-            let room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes);
+            let room_bytes = self.filled_bytes().saturating_sub(below.page_bytes);
             if fullest.bytes > room_bytes && below.has_messages {
                 self.make_room_in_children((id, level), &groups)?;
                 continue;
@@ -322,13 +322,13 @@ impl BeTree {
         };
         let (below_guard, below) = self.load(group.child, level - 1, Access::Normal)?;
         let messages = Arc::new(std::mem::take(&mut content.messages));
-        let mut room_bytes = self.shape.filled_bytes().saturating_sub(below.page_bytes());
+        let mut room_bytes = self.filled_bytes().saturating_sub(below.page_bytes());
         loop {
             let Taken { flushed, rest } = take(&content, &messages, &group, room_bytes, &Messages::default());
             let moved_bytes = flushed.bytes();
             let mut merging = Merging::new(self);
             let below = merging.buffer_with(&flushed, below.clone());
-            let fitting = below.fit(self.shape.filled_bytes()).zip(rest.fit(self.shape.part_bytes()));
+            let fitting = below.fit(self.filled_bytes()).zip(rest.fit(self.shape.part_bytes()));
             let Some((below, rest)) = fitting else {
                 if moved_bytes > room_bytes {
                     return Ok(false);

@@ -26,6 +26,7 @@ mod enter;
 mod flush;
 mod in_place;
 mod index;
+mod longest_key;
 mod merging;
 mod messages;
 mod options;

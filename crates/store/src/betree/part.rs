@@ -10,7 +10,7 @@
 //! ```text
 //! 0        32      34         36              40          44       48
 //! | header | level | pivots   | messages      | ranges    | left   | offset of each pivot, range, message …
-//! |        | u16   | how many | how many, u32 | how many  | u32    | u32 each, from the page's beginning
+//! |        | u16   | how many | how many, u32 | u16, u16  | u32    | u32 each, from the page's beginning
 //!
 //! pivot:   | page, u64    | key bytes, u32 | basements below, u32 | key |
 //! range:   | version, u64 | key bytes, u32 | end bytes, u32       | first key | key behind the last |
@@ -21,8 +21,9 @@
 //! Keys, values and ends of ranges are filled up to whole words. Offsets are in the order of keys at the
 //! front; what they lead to lies at the back, from its end towards the front as it came. So messages [come
 //! and go in place](super::in_place): only the offsets move. *Left* are the bytes that gone messages have
-//! left behind, and in the highest bit whether some of the page's versions may be unneeded one day. Pages of
-//! format versions before 10 have everything at the front: they are read as they are, and become as above
+//! left behind, and in the highest bit whether some of the page's versions may be unneeded one day. Behind the
+//! number of ranges the root's page has the [longest key](super::longest_key) of the tree. Pages of format
+//! versions before 10 have everything at the front: they are read as they are, and become as above
 //! when they are written next. What a page on a broken drive may have is no panic: counts and offsets beyond
 //! the page give nothing.
 
@@ -99,7 +100,12 @@ impl<'a> Part<'a> {
     }
 
     fn ranges(self) -> u32 {
-        self.bounded(self.0.word(RANGES))
+        self.bounded(self.0.halves(RANGES).0.into())
+    }
+
+    /// Of the root's page: words of the longest key that has entered it; 0 if that is unknown.
+    pub fn longest_key_words(self) -> u16 {
+        self.0.halves(RANGES).1
     }
 
     pub fn has_ranges(self) -> bool {
@@ -392,9 +398,12 @@ pub(super) fn write(page: Page<'_>, fitting: &Fitting<'_>) {
     let front_end = SLOTS + SLOT_BYTES * count;
     let back_start = page.len_bytes() - (page_bytes as u32 - front_end);
     let may_go = if messages.may_go() { MAY_GO } else { 0 };
+    // A new page has what was in its memory before.
+    let is_new = page.word(FRONT_END) <= PAGE_HEADER_BYTES;
+    let longest_key_words = if is_new { 0 } else { Part::new(page).longest_key_words() };
     page.set_halves(LEVEL, *level, pivots.len() as u16);
     page.set_word(MESSAGES, messages.len() as u32);
-    page.set_word(RANGES, ranges.count() as u32);
+    page.set_halves(RANGES, ranges.count() as u16, longest_key_words);
     page.set_word(LEFT, may_go);
     let (mut slots, mut entries) =
         (Vec::with_capacity(count as usize * 4), Vec::with_capacity(page_bytes as usize));
@@ -432,6 +441,11 @@ pub(super) fn set_entries(page: Page<'_>, slots: &[u8], first: u32, back_start: 
     page.set_word(BACK_START, back_start);
 }
 
+/// See [`Part::longest_key_words`].
+pub(super) fn set_longest_key(page: Page<'_>, words: u16) {
+    page.set_halves(RANGES, page.halves(RANGES).0, words);
+}
+
 /// Changes what a pivot knows of its child's weight.
 pub(super) fn set_weight(page: Page<'_>, pivot: u32, weight: u32) {
     page.set_word(Part::new(page).entry(pivot).saturating_add(OTHER), weight);
@@ -454,7 +468,7 @@ fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<(Content,
     let (words, _) = bytes.as_chunks();
     let word = |at: u32| words.get(at as usize / 4).map(|word| u32::from_le_bytes(*word));
     let level = word(LEVEL)? as u16;
-    let counts = [word(LEVEL)? >> 16, word(RANGES)?, word(MESSAGES)?];
+    let counts = [word(LEVEL)? >> 16, word(RANGES)? & 0xffff, word(MESSAGES)?];
     let length = bytes.len() as u64;
     let slots = counts.iter().map(|count| u64::from(*count)).sum::<u64>();
     if u64::from(SLOTS) + slots * u64::from(SLOT_BYTES) > length {

@@ -1,7 +1,7 @@
 //! The sizes of a Bε-tree's nodes, and what follows from them.
 //!
-//! All limits follow from the bytes T of a part. With k bytes for the longest pivot, keys of at most T/16
-//! make k about T/16, a removal of a range two of them, and a message at most two:
+//! All limits follow from the bytes T of a part, and from the k bytes of the longest pivot that there is. Keys
+//! of at most T/16 make k at most about T/16, a removal of a range two of them, and a message at most two:
 //!
 //! ```text
 //! 0            pivots_bytes_max = T/2 - 256               filled_bytes                   T
@@ -15,6 +15,9 @@
 //! 3. A part with one pivot always has room for another one: what has entered is at most `filled_bytes`, and
 //!    only the bounds of ranges at either end can have become longer since, by one key each.
 //! 4. The root can always be raised: it then has one pivot, and nothing else.
+//!
+//! A longer key makes k greater before it enters the root's page. Parts that are filled further than they
+//! could be with such keys have none of them, and messages leave them before one enters.
 //!
 //! So a flush never has to make room in a node for the sake of the same node: see [`flush`](super::flush).
 
@@ -126,14 +129,9 @@ impl Shape {
         record_bytes_max(self.basement_bytes())
     }
 
-    /// Bytes of the longest pivot, or of a longer bound of a range.
-    fn longest_pivot_bytes(&self) -> u64 {
-        self.key_bytes_max() as u64 + ENTRY_BYTES_MAX
-    }
-
-    /// Bytes up to which a part is filled with messages.
-    pub fn filled_bytes(&self) -> u64 {
-        let slack = (self.part_bytes() / SLACK_DIVISOR).max(SLACK_PIVOTS * self.longest_pivot_bytes());
+    /// Bytes up to which a part of a tree with keys up to this length is filled with messages.
+    pub fn filled_bytes(&self, key_bytes: u64) -> u64 {
+        let slack = (self.part_bytes() / SLACK_DIVISOR).max(SLACK_PIVOTS * (key_bytes + ENTRY_BYTES_MAX));
         self.part_bytes() - slack
     }
 
@@ -144,8 +142,8 @@ impl Shape {
 
     /// Bytes of messages and ranges that enter the root's page at a time: it has room for them when it has no
     /// others, whatever pivots it has.
-    pub fn portion_bytes(&self) -> u64 {
-        self.filled_bytes() - self.pivots_bytes_max() - u64::from(SLOTS)
+    pub fn portion_bytes(&self, key_bytes: u64) -> u64 {
+        self.filled_bytes(key_bytes) - self.pivots_bytes_max() - u64::from(SLOTS)
     }
 
     /// Basement nodes below a node of a level, as it should be: `F^h` leaves of a node of height h (Theorem
@@ -166,9 +164,9 @@ impl Shape {
 
     /// Whether a node has to become several before anything is flushed out of it: it has more pivots than it
     /// should, too heavy children, or perhaps no room for the pivots that a step brings.
-    pub fn must_split(&self, level: u16, summary: &Summary) -> bool {
+    pub fn must_split(&self, level: u16, summary: &Summary, key_bytes: u64) -> bool {
         let pivots_of_step = if level <= LEVEL_MIN { SLACK_PIVOTS } else { 1 };
-        let full_bytes = self.part_bytes() - pivots_of_step * self.longest_pivot_bytes();
+        let full_bytes = self.part_bytes() - pivots_of_step * (key_bytes + ENTRY_BYTES_MAX);
         summary.pivots > 1
             && (summary.pivots_bytes > self.pivots_bytes_max()
                 || self.is_too_heavy(level, summary.weight)

@@ -20,6 +20,7 @@
 
 use super::ahead::Ahead;
 use super::content::{Content, Pivot};
+use super::longest_key::{LongestKey, words_of};
 use super::messages::Messages;
 use super::options::Decided;
 use super::part::{self, Part, Summary, kind_of};
@@ -59,6 +60,7 @@ pub(crate) struct BeTree {
     pub(super) root: PageId,
     pub(super) decided: Decided,
     pub(super) shape: Shape,
+    pub(super) longest_key: LongestKey,
     pub(super) operator: Option<Arc<TreeOperator>>,
     pub(super) counters: Counters,
     memtables: RwLock<Memtables>,
@@ -97,6 +99,7 @@ impl BeTree {
         if let Some((empty, top)) = fitting {
             part::write(leaf.page(), &empty);
             part::write(root.page(), &top);
+            part::set_longest_key(root.page(), words_of(&[]));
         }
         Ok(root.id())
     }
@@ -126,6 +129,7 @@ impl BeTree {
             root,
             decided,
             shape,
+            longest_key: LongestKey::default(),
             operator,
             counters: Counters::default(),
             memtables: RwLock::new(Memtables::none()),

@@ -50,8 +50,8 @@ impl BeTree {
         content.pivots.iter().map(|pivot| self.share(content.level, pivot)).sum()
     }
 
-    pub(super) fn must_split(&self, content: &Content) -> bool {
-        self.shape.must_split(content.level, &content.summary())
+    fn must_be_split(&self, content: &Content) -> bool {
+        self.must_split(content.level, &content.summary())
     }
 
     /// Notes the weight of a child, if it is still one, that may have changed, and rebuilds it if that is too
@@ -68,7 +68,7 @@ impl BeTree {
             self.set_weight(id, pivot, own.weight)?;
         }
         let is_light = self.shape.is_too_light(level - 1, own.weight) && pivots > 1;
-        let is_heavy = self.shape.must_split(level - 1, &own);
+        let is_heavy = self.must_split(level - 1, &own);
         let is_rebuilt = (is_heavy || is_light) && self.rebuild(id, level, pivot as usize, is_heavy)?;
         if is_heavy && !is_rebuilt {
             return self.split(id, level, pivot as usize);
@@ -94,7 +94,7 @@ impl BeTree {
     pub(super) fn balance_root(&self) -> Result<(), Error> {
         let level = self.root_level()?;
         let (guard, content) = self.load(self.root, level, Access::Normal)?;
-        if self.must_split(&content) {
+        if self.must_be_split(&content) {
             self.raise_root()?;
             let level = self.root_level()?;
             let (_, root) = self.load(self.root, level, Access::Normal)?;
@@ -151,7 +151,7 @@ impl BeTree {
     fn lower(&self, root: &OptimisticGuard<'_>, content: &Content) -> Result<(), Error> {
         self.wait_for_room(content.pivots[0].child, content.level - 1)?;
         let (below, mut child) = self.load(content.pivots[0].child, content.level - 1, Access::Normal)?;
-        if content.buffered_bytes() > 0 || child.page_bytes() > self.shape.filled_bytes() {
+        if content.buffered_bytes() > 0 || child.page_bytes() > self.filled_bytes() {
             return Ok(());
         }
         if let Some(first) = child.pivots.first_mut() {
@@ -174,13 +174,13 @@ impl BeTree {
         let all = self.together(&content, &window);
         let mut nodes = self.divided(&all, count);
         // Children are not cut in two: so few nodes may not be able to have equal shares.
-        while nodes.iter().any(|node| self.must_split(node)) && count < all.pivots.len().min(most) {
+        while nodes.iter().any(|node| self.must_be_split(node)) && count < all.pivots.len().min(most) {
             count += 1;
             nodes = self.divided(&all, count);
         }
-        let filled_bytes = self.shape.filled_bytes();
+        let filled_bytes = self.filled_bytes();
         let is_better = match is_heavy {
-            true => !nodes.iter().any(|node| self.must_split(node)),
+            true => !nodes.iter().any(|node| self.must_be_split(node)),
             false => nodes.len() < window.parts.len(),
         };
         let most_bytes = if is_heavy { filled_bytes } else { filled_bytes / 2 };

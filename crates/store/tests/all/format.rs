@@ -12,7 +12,7 @@ use flashgrain::{DATA_FILE, Db, NodeBlocks, TreeOptions};
 
 use super::bad_input::{crc32c, folder};
 
-const VERSION: u32 = 11;
+const VERSION: u32 = 12;
 
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
