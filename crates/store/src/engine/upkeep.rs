@@ -66,7 +66,8 @@ fn over(share: f64, from: f64) -> f64 {
 
 fn slow_writers(parts: &Parts) {
     let (pool, segments, log) = (Arc::clone(&parts.pool), Arc::clone(&parts.segments), parts.log.clone());
-    parts.transactions.watch(parts.devices.clone(), move |charged_bytes| {
+    let segments_are_few = segments.upkeep.segments_are_few();
+    parts.transactions.watch(parts.devices.clone(), segments_are_few, move |charged_bytes| {
         let (dirty_bytes, durable_dirty_bytes) =
             (pool.images.dirty_bytes(), pool.images.durable_dirty_bytes());
         let room = segments.upkeep.room(dirty_bytes + charged_bytes);

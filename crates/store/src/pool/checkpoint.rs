@@ -94,7 +94,7 @@ impl<'a> Checkpoints<'a> {
             match gathered {
                 Ok(()) => {}
                 Err(NotAppended::NoBuffer | NotAppended::NoSegment) => {
-                    self.images.store().wait_for_room(Lifetime::Changing)?
+                    self.images.store().wait_for_room(Lifetime::Awaited)?
                 }
                 Err(NotAppended::Failed(error)) => return Err(error),
             }

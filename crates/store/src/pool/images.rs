@@ -14,6 +14,7 @@ use super::gate::{PLACES, own_place};
 use super::page_store::PageStore;
 use crate::Error;
 use crate::class::class_bytes;
+use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::segment::{Lifetime, Location, NotAppended, UnitSequence};
 use crate::sync::Arc;
@@ -137,7 +138,10 @@ impl Images {
         dirty_epoch: u32,
     ) -> Result<UnitSequence, NotAppended> {
         let (meta, page) = (frames.meta(frame), frames.page(frame));
-        let lifetime = Lifetime::from_code(meta.lifetime.load(Ordering::Relaxed));
+        let lifetime = match Lifetime::from_code(meta.lifetime.load(Ordering::Relaxed)) {
+            Lifetime::Changing if self.store.is_awaited(Epoch(dirty_epoch)) => Lifetime::Awaited,
+            lifetime => lifetime,
+        };
         let from = Location::from_bits(meta.location.load(Ordering::Relaxed));
         let appended = self.store.append(lifetime, id, frame.class(), page, from)?;
         if !id.is_volatile() {

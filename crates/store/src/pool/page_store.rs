@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::class::class_bytes;
+use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::page::Page;
 use crate::segment::{
@@ -20,6 +21,11 @@ pub(crate) trait PageStore: Send + Sync {
         page: Page<'_>,
         old: Option<Location>,
     ) -> Result<Appended, NotAppended>;
+
+    /// Whether a checkpoint that is under way is to have a page that has changed in this epoch.
+    fn is_awaited(&self, _: Epoch) -> bool {
+        false
+    }
 
     /// Waits until [`PageStore::append`] may succeed.
     fn wait_for_room(&self, lifetime: Lifetime) -> Result<(), Error>;
@@ -92,6 +98,10 @@ impl PageStore for Segments {
         old: Option<Location>,
     ) -> Result<Appended, NotAppended> {
         self.gatherer.append(lifetime, id, class, page, old)
+    }
+
+    fn is_awaited(&self, epoch: Epoch) -> bool {
+        self.upkeep.is_awaited(epoch)
     }
 
     fn wait_for_room(&self, lifetime: Lifetime) -> Result<(), Error> {

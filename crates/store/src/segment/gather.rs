@@ -86,7 +86,7 @@ impl Gatherer {
         old: Option<Location>,
     ) -> Result<Appended, NotAppended> {
         self.poison.check().map_err(NotAppended::Failed)?;
-        if lifetime == Lifetime::Changing {
+        if matches!(lifetime, Lifetime::Changing | Lifetime::Awaited) {
             add(&self.output.counters().dirty_page_bytes, class_bytes(class));
         }
         let is_in_place = self.in_place.is_some();
@@ -124,14 +124,15 @@ impl Gatherer {
     ) -> Result<BufferSlot, NotAppended> {
         let space = self.output.space();
         let target = match lifetime {
-            Lifetime::Changing => {
+            Lifetime::Changing | Lifetime::Awaited => {
                 let interval = old.and_then(|old| space.known_age_at(old));
                 policy::fresh(interval, space.live_bytes())
             }
             Lifetime::Fixed => Target::Overflow,
             Lifetime::Map => Target::Map,
         };
-        let place = |target| self.target(target).place(&self.output, shape, None);
+        let stream = lifetime.stream();
+        let place = |target| self.target(target).place(&self.output, stream, shape, None);
         match (place(target), target.instead()) {
             // A checkpoint must not fail because hot and cold pages are kept apart.
             (Err(NotAppended::NoSegment), Some(other)) if space.is_checkpointing() => place(other),
@@ -151,7 +152,7 @@ impl Gatherer {
     ) -> Result<(), NotAppended> {
         self.poison.check().map_err(NotAppended::Failed)?;
         let shape = Shape::of(header, image.len() as u32);
-        let slot = self.target(target).place(&self.output, shape, Some(changed_at))?;
+        let slot = self.target(target).place(&self.output, target.stream(), shape, Some(changed_at))?;
         before(Appended { location: slot.location, unit: slot.unit });
         self.output.complete(&slot, |copy| {
             copy.copy_from_slice(image);
@@ -255,7 +256,7 @@ impl Gatherer {
             let mut gathering = self.target(target);
             match target.stream() {
                 Stream::Moved => gathering.seal(&self.output, false),
-                Stream::Fresh | Stream::Overflow | Stream::Map | Stream::Owned => {
+                Stream::Fresh | Stream::Awaited | Stream::Overflow | Stream::Map | Stream::Owned => {
                     open.extend(gathering.open_unit())
                 }
             }

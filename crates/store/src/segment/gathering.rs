@@ -37,18 +37,19 @@ impl Gathering {
         self.unit.as_ref().map(|open| (open.unit, open.taken_bytes()))
     }
 
-    /// Takes a place for an image in the open unit, opening another one if need be. The image is live from
-    /// now on; its page was last changed at the store's age `changed_at`, or just now.
+    /// Takes a place for an image in the open unit, opening another one if need be, and a segment that images
+    /// of this stream may have. The image is live from now on; its page was last changed at the store's age `changed_at`, or just now.
     pub fn place(
         &mut self,
         output: &Output,
+        stream: Stream,
         shape: Shape,
         changed_at: Option<u64>,
     ) -> Result<BufferSlot, NotAppended> {
         output.check_fits(u64::from(shape.bytes))?;
         loop {
             let Some(unit) = &mut self.unit else {
-                self.open(output)?;
+                self.open(output, stream)?;
                 continue;
             };
             let Some((start, zeros)) = unit.place(shape) else {
@@ -66,13 +67,13 @@ impl Gathering {
         }
     }
 
-    fn open(&mut self, output: &Output) -> Result<(), NotAppended> {
+    fn open(&mut self, output: &Output, stream: Stream) -> Result<(), NotAppended> {
         if !output.buffers().has_free() {
             return Err(NotAppended::NoBuffer);
         }
         let (segment, next) = match self.segment {
             Some(open) => open,
-            None => (output.open_segment(self.target.stream())?, 0),
+            None => (output.open_segment(stream)?, 0),
         };
         self.segment = Some((segment, next));
         self.unit = Some(output.open_unit(segment, next)?);

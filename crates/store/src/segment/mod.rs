@@ -125,6 +125,8 @@ use writing::UnitWriter;
 pub(crate) enum Lifetime {
     /// Until the page is changed again. How soon that is, is observed.
     Changing,
+    /// The same of a page that a checkpoint is to have which is under way.
+    Awaited,
     /// The page is written once, and freed together with those that were written with it.
     Fixed,
     /// Until the page table is written as a whole.
@@ -134,7 +136,10 @@ pub(crate) enum Lifetime {
 impl Lifetime {
     /// From [`Lifetime::code`]; what is none of these counts as changing.
     pub fn from_code(code: u8) -> Self {
-        [Self::Changing, Self::Fixed, Self::Map].get(usize::from(code)).copied().unwrap_or(Self::Changing)
+        [Self::Changing, Self::Awaited, Self::Fixed, Self::Map]
+            .get(usize::from(code))
+            .copied()
+            .unwrap_or(Self::Changing)
     }
 
     /// As a number.
@@ -146,6 +151,7 @@ impl Lifetime {
     fn stream(self) -> Stream {
         match self {
             Self::Changing => Stream::Fresh,
+            Self::Awaited => Stream::Awaited,
             Self::Fixed => Stream::Overflow,
             Self::Map => Stream::Map,
         }
@@ -157,6 +163,8 @@ impl Lifetime {
 pub(crate) enum Stream {
     /// Pages that were changed just now.
     Fresh,
+    /// Those of them that a checkpoint is to have which is under way. They are counted with the others.
+    Awaited,
     /// Pages that the cleaner moved.
     Moved,
     /// Overflow values.

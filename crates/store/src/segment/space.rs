@@ -193,6 +193,8 @@ impl Space {
 
     /// Images released from now on belong to this epoch.
     pub fn set_epoch(&self, epoch: Epoch) {
+        let claims = &mut self.lock().claims;
+        claims.is_cut = claims.checkpointing;
         self.epoch.store(epoch.0, Ordering::Release);
     }
 
@@ -204,6 +206,7 @@ impl Space {
     pub fn set_checkpointing(&self, checkpointing: bool) {
         let mut inner = self.lock();
         inner.claims.checkpointing = checkpointing;
+        inner.claims.is_cut = false;
         if checkpointing {
             inner.taken = 0;
         } else {
@@ -215,6 +218,16 @@ impl Space {
     /// Whether a checkpoint is writing pages.
     pub fn is_checkpointing(&self) -> bool {
         self.lock().claims.checkpointing
+    }
+
+    /// Whether a checkpoint that is under way is to have what has changed in this epoch.
+    pub fn is_awaited(&self, epoch: Epoch) -> bool {
+        epoch < self.epoch() && self.is_cut()
+    }
+
+    /// Whether a checkpoint is writing pages, and nothing that changes now is for it.
+    pub fn is_cut(&self) -> bool {
+        self.lock().claims.is_cut
     }
 
     /// Whether [`Space::open`] would find one.
@@ -318,6 +331,7 @@ impl Space {
 mod tests {
     use super::*;
     use crate::layout::Placement;
+    use crate::segment::locator::Dirty;
     use crate::segment::tests::layout;
 
     /// The log takes what lies side by side, and leaves others what they may need.
@@ -366,13 +380,42 @@ mod tests {
         let empty = open(Stream::Fresh).unwrap();
         (0..17).for_each(|_| assert!(open(Stream::Map).is_some()));
         space.set_checkpointing(true);
-        assert!(!space.can_open(Stream::Fresh), "it would free nothing");
+        assert!(!space.can_open(Stream::Awaited), "it would free nothing");
         space.close(empty, Stream::Fresh);
-        assert!(space.can_open(Stream::Fresh), "what is pending would stay so");
+        assert!(space.can_open(Stream::Awaited), "what is pending would stay so");
         space.set_map_bytes(layout.segment_bytes);
-        assert!(!space.can_open(Stream::Fresh), "the page table needs both");
+        assert!(!space.can_open(Stream::Awaited), "the page table needs both");
         space.set_map_bytes(layout.segment_bytes / 2);
-        open(Stream::Fresh).unwrap();
-        assert!(!space.can_open(Stream::Fresh) && space.can_open(Stream::Map), "the last one is its own");
+        open(Stream::Awaited).unwrap();
+        assert!(!space.can_open(Stream::Awaited) && space.can_open(Stream::Map), "the last one is its own");
+    }
+
+    /// However small segments are: commits between two checks make bytes dirty, not segments.
+    #[test]
+    fn segments_are_few_where_a_few_commits_may_need_them_all() {
+        let small = layout(Placement::OutOfPlace);
+        let layout = Layout { segment_bytes: 64 << 10, ..small };
+        let few_of = |bytes| {
+            let space = Space::new(&layout, layout.segments_start_bytes + bytes);
+            (space.need(Dirty::default()).few, space.lacks_room())
+        };
+        assert_eq!([2 << 20, 4 << 20, 8 << 20].map(few_of), [(true, false), (true, false), (false, false)]);
+    }
+
+    /// A commit that is under way changes pages over and over in a small cache: it would use up what the
+    /// checkpoint needs, which frees what the commit needs.
+    #[test]
+    fn pages_that_change_behind_a_cut_leave_the_checkpoint_its_room() {
+        let layout = layout(Placement::OutOfPlace);
+        let space = Space::new(&layout, layout.segments_start_bytes + 20 * layout.segment_bytes);
+        let opened = |stream| (0..20).take_while(|_| space.open(stream, UnitSequence(1)).is_some()).count();
+        space.room(3 * layout.segment_bytes);
+        space.set_checkpointing(true);
+        space.set_epoch(Epoch(8));
+        assert!(space.is_awaited(Epoch(7)) && !space.is_awaited(Epoch(8)));
+        // Two are the page table's, three are for what is dirty, and one is spare.
+        assert_eq!([Stream::Fresh, Stream::Awaited, Stream::Map].map(opened), [14, 4, 2]);
+        space.set_checkpointing(false);
+        assert!(!space.is_awaited(Epoch(7)), "there is none");
     }
 }

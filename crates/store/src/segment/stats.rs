@@ -27,7 +27,7 @@ pub(crate) struct Written {
     pub freed_bytes: u64,
 }
 
-pub(super) const STREAMS: usize = 5;
+pub(super) const STREAMS: usize = 6;
 
 impl Written {
     /// Bytes written to the device for each byte of a changed page: moved pages included, overflow values and

@@ -9,6 +9,7 @@ use super::locator::LocatorSlot;
 use super::space::Space;
 use super::{Lifetime, PageLocator, Stream};
 use crate::Error;
+use crate::epoch::Epoch;
 use crate::poison::Poison;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{Arc, Weak};
@@ -67,6 +68,8 @@ pub(crate) struct Upkeep {
     /// Cleaners at work.
     cleaners: AtomicUsize,
     pressure: AtomicU8,
+    /// See [`Upkeep::segments_are_few`].
+    are_few: Arc<AtomicBool>,
     stopped: AtomicBool,
 }
 
@@ -101,6 +104,7 @@ impl Upkeep {
             changes: Arc::clone(changes),
             cleaners: AtomicUsize::new(0),
             pressure: AtomicU8::new(Pressure::None as u8),
+            are_few: Arc::default(),
             stopped: AtomicBool::new(false),
         });
         changes.set_observer(Arc::downgrade(&upkeep) as Weak<dyn Observer>);
@@ -145,6 +149,7 @@ impl Upkeep {
         }
         let dirty = locator.dirty();
         let (dirty_bytes, need) = (dirty.bytes, self.space.need(dirty));
+        self.are_few.store(need.few, Ordering::Relaxed);
         let out_of_room =
             need.urgent && (need.hopeless || self.space.usage().available_bytes() < dirty_bytes);
         let cleans = clean && need.cleaning;
@@ -206,6 +211,12 @@ impl Upkeep {
             let Ok(true) = self.cleaner.clean_next(locator, &mut block) else { break };
             self.changes.wake_all();
         }
+    }
+
+    /// Whether so few segments are free that writers check before every commit. It is kept up to date as
+    /// segments are taken and become free.
+    pub fn segments_are_few(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.are_few)
     }
 
     fn pressure(&self) -> Pressure {
@@ -284,7 +295,7 @@ impl Upkeep {
             self.poison.check()?;
             let may_open = self.space.can_open(stream);
             if !may_open {
-                self.check_hope()?;
+                self.check_hope(stream)?;
             }
             // An owner has memory of its own for what it writes.
             Ok(may_open && (stream == Stream::Owned || self.gatherer.output().buffers().has_free()))
@@ -306,7 +317,7 @@ impl Upkeep {
             let is_room = self.space.room(self.locator.dirty().bytes + bytes).to_remove;
             if !is_room {
                 self.tend(true);
-                self.check_hope()?;
+                self.check_hope(Stream::Awaited)?;
                 if self.space.is_checkpointing() {
                     // What cleaners empty becomes free behind it.
                     return Err(self.full());
@@ -322,6 +333,11 @@ impl Upkeep {
             true => u64::MAX,
             false => self.space.spare_to_remove(self.locator.dirty().bytes),
         }
+    }
+
+    /// As [`Space::is_awaited`].
+    pub fn is_awaited(&self, epoch: Epoch) -> bool {
+        self.space.is_awaited(epoch)
     }
 
     /// Waits until no checkpoint is writing pages. Whether one was.
@@ -355,15 +371,17 @@ impl Upkeep {
     }
 
     /// # Errors
-    /// [`Error::Full`] if nothing that is going on will make a segment free.
-    fn check_hope(&self) -> Result<(), Error> {
+    /// [`Error::Full`] if nothing that is going on will make a segment free for images of this stream.
+    fn check_hope(&self, stream: Stream) -> Result<(), Error> {
         let dirty = self.locator.dirty();
         let busy = self.cleaners.load(Ordering::Acquire) > 0 || self.growth.is_changing();
         let need = self.space.need(dirty);
-        // A checkpoint that is under way cannot use the segments that it will make free.
+        // A checkpoint that is under way cannot use the segments that it will make free, but it waits for no
+        // page that has changed since its cut.
+        let waits_for_itself =
+            self.space.is_checkpointing() && !(stream == Stream::Fresh && self.space.is_cut());
         let is_alone = !self.locator.is_set();
-        let stuck =
-            need.hopeless || self.is_stopped() || is_alone || self.space.is_checkpointing() && !need.freeing;
+        let stuck = need.hopeless || self.is_stopped() || is_alone || waits_for_itself && !need.freeing;
         if stuck && !busy && !self.growth.begin() {
             return Err(self.full());
         }

@@ -231,11 +231,16 @@ impl Transactions {
     }
 
     /// From now on commits are admitted at the pace that this load allows; `gauges` gets the bytes that
-    /// commits under way may make dirty.
-    pub fn watch(&self, devices: Devices, gauges: impl Fn(u64) -> Load + Send + Sync + 'static) {
+    /// commits under way may make dirty. While segments are few, every commit looks at it.
+    pub fn watch(
+        &self,
+        devices: Devices,
+        segments_are_few: Arc<AtomicBool>,
+        gauges: impl Fn(u64) -> Load + Send + Sync + 'static,
+    ) {
         let indexes = Arc::clone(&self.indexes);
         let load = move |charged_bytes| Load { index_debt: indexes.debt(), ..gauges(charged_bytes) };
-        self.throttle.watch(devices, Box::new(load));
+        self.throttle.watch(devices, segments_are_few, Box::new(load));
         let indexes = Arc::clone(&self.indexes);
         self.throttle.before_refusing(Box::new(move || indexes.make_room()));
     }

@@ -1,8 +1,8 @@
 //! Admission: when checkpoints, eviction and cleaning do not keep up with writers, each commit waits a little
 //! first, the longer the nearer a limit is, so that throughput falls gradually instead of stopping.
 
-use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use crate::sync::{Arc, OnceLock};
 use std::cell::Cell;
 
 use flashgrain_device::Nanos;
@@ -139,6 +139,8 @@ pub(super) struct Throttle {
     charged_bytes: AtomicU64,
     /// Whether every commit checks the load.
     is_near: AtomicBool,
+    /// The same as far as segments know, of which commits alone do not decide.
+    segments_are_few: OnceLock<Arc<AtomicBool>>,
     delay_ns: AtomicU64,
     reason: AtomicU8,
     delayed: AtomicU64,
@@ -146,8 +148,8 @@ pub(super) struct Throttle {
     refused: AtomicU64,
 }
 
-/// Checks for room of a commit under way, after which it goes on without.
-const PAUSES_MAX: u32 = 20;
+/// Checks for room of a commit under way on a full device, after which it goes on without.
+const PAUSES_IF_FULL: u32 = 20;
 
 /// Kinds of requests for admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,13 +174,18 @@ impl Drop for Admitted<'_> {
 }
 
 impl Admitted<'_> {
-    /// Called repeatedly while a commit is applied: waits for a checkpoint while the reserve of free segments
-    /// is nearly used up. Nothing is refused any more.
+    /// Called repeatedly while a commit is applied: waits while the reserve of free segments is nearly used up,
+    /// which a checkpoint may need, and some are being made free. Nothing is refused any more: on a full device
+    /// it goes on after a while.
     pub fn pause(&self) -> Result<(), Error> {
         let Some((devices, gauges)) = self.throttle.gauges.get() else { return Ok(()) };
-        for times in 0..PAUSES_MAX {
+        let (began, mut full) = (now(devices), 0);
+        for times in 0.. {
             self.poison.check()?;
-            if !gauges(self.throttle.charged_bytes.load(Ordering::Relaxed)).no_removes {
+            let load = gauges(self.throttle.charged_bytes.load(Ordering::Relaxed));
+            full += u32::from(load.space != Space::Tight);
+            let is_too_long = full > PAUSES_IF_FULL || now(devices).since(began) > PATIENCE_IF_TIGHT;
+            if !load.no_removes || is_too_long {
                 break;
             }
             sleep_until(devices, now(devices) + patience(times))?;
@@ -219,9 +226,11 @@ fn delay(load: &Load, for_room: bool) -> (u64, ThrottleReason) {
 }
 
 impl Throttle {
-    /// Sets the source of the load. Only the first call has an effect.
-    pub fn watch(&self, devices: Devices, gauges: Gauges) {
+    /// Sets the source of the load, and whether free segments are so few that every commit must check it.
+    /// Only the first call has an effect.
+    pub fn watch(&self, devices: Devices, segments_are_few: Arc<AtomicBool>, gauges: Gauges) {
         let _first_stays = self.gauges.set((devices, gauges));
+        let _first_stays = self.segments_are_few.set(segments_are_few);
         // The first commit checks: the device may have been full for long.
         self.is_near.store(true, Ordering::Relaxed);
     }
@@ -248,7 +257,8 @@ impl Throttle {
         self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
         let admitted = Admitted { throttle: self, bytes, poison };
         let since = SINCE_LOOK.get() + operations;
-        let looks = since > LOOK_EVERY || self.is_near.load(Ordering::Relaxed);
+        let are_few = || self.segments_are_few.get().is_some_and(|are_few| are_few.load(Ordering::Relaxed));
+        let looks = since > LOOK_EVERY || self.is_near.load(Ordering::Relaxed) || are_few();
         SINCE_LOOK.set(if looks { 0 } else { since });
         if looks || self.delay_ns.load(Ordering::Relaxed) > 0 {
             let what = if grows { What::Grows } else { What::Removes };
@@ -381,7 +391,7 @@ mod tests {
         let devices = Devices::new(device(1) as _, None);
         let (throttle, shared) = (Arc::new(Throttle::default()), Arc::new(Mutex::new(load)));
         let own = Arc::clone(&shared);
-        throttle.watch(devices.clone(), Box::new(move |_| *own.lock().unwrap()));
+        throttle.watch(devices.clone(), Arc::default(), Box::new(move |_| *own.lock().unwrap()));
         (throttle, shared, devices)
     }
 
@@ -443,7 +453,11 @@ mod tests {
             let broken = Broken::new(device(1) as _);
             let devices = Devices::new(Arc::clone(&broken) as _, None);
             let throttle = Throttle::default();
-            throttle.watch(devices, Box::new(move |_| Load { no_removes, dirty, ..Load::default() }));
+            throttle.watch(
+                devices,
+                Arc::default(),
+                Box::new(move |_| Load { no_removes, dirty, ..Load::default() }),
+            );
             let poison = Poison::default();
             let wait = || throttle.admit(LOOK_EVERY + 1, 0, true, &poison)?.pause();
             wait().unwrap();
@@ -451,6 +465,31 @@ mod tests {
             assert_eq!(wait().unwrap_err().kind(), ErrorKind::Io);
             wait().unwrap();
         }
+    }
+
+    /// A few commits that do not look would use up what a checkpoint needs in a store of small segments.
+    #[test]
+    fn every_commit_looks_while_segments_are_few() {
+        let (throttle, are_few) = (Throttle::default(), Arc::new(AtomicBool::new(false)));
+        let devices = Devices::new(device(1) as _, None);
+        let looks = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&looks);
+        let gauges = move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Load::default()
+        };
+        throttle.watch(devices, Arc::clone(&are_few), Box::new(gauges));
+        let poison = Poison::default();
+        let looks_of = |commits: usize| {
+            let before = looks.load(Ordering::Relaxed);
+            (0..commits).for_each(|_| drop(throttle.admit(1, 0, true, &poison).unwrap()));
+            looks.load(Ordering::Relaxed) - before
+        };
+        assert!(looks_of(LOOK_EVERY * 10) <= 11);
+        are_few.store(true, Ordering::Relaxed);
+        assert_eq!(looks_of(50), 50);
+        are_few.store(false, Ordering::Relaxed);
+        assert!(looks_of(LOOK_EVERY * 10) <= 11);
     }
 
     #[test]

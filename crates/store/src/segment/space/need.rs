@@ -55,6 +55,8 @@ pub(in crate::segment) struct Need {
     pub urgent: bool,
     /// The same for writers of small values.
     pub tight: bool,
+    /// So few segments are free that writers check before every commit.
+    pub few: bool,
     /// Images are on their way to other places.
     pub moving: bool,
     /// A checkpoint would make segments free.
@@ -100,6 +102,7 @@ impl Space {
             cleaning: soon_free < enough && reserve.can_clean(),
             urgent,
             tight: !ledger.has_free_beside(reserve.kept_from_commits()),
+            few: reserve.is_near_for_commits(),
             moving: tally.moving > 0,
             // One checkpoint for several segments, unless somebody waits.
             checkpoint: tally.free < enough && tally.settled > several
@@ -126,7 +129,7 @@ impl Space {
             to_grow: ledger.has_free_beside(reserve.kept_from_commits()),
             to_remove: ledger.has_free_beside(reserve.kept_for_checkpoint()),
             for_overflow: ledger.has_free_beside(reserve.kept_from_all()),
-            is_near: reserve.is_near(),
+            is_near: reserve.is_near_for_commits(),
         }
     }
 

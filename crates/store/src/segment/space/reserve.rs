@@ -23,8 +23,12 @@ const UNITS_FOR_CLEANER: u64 = 16;
 /// segments, whatever their age, so that each wins more than it costs.
 const EMERGENCY: u64 = RESERVED_FOR_CLEANER / 2;
 
-/// Writers check for room before every commit if no more segments than these are free beyond the reserve.
+/// Room is short if no more segments than these are free beyond the reserve.
 const NEAR: u64 = 4;
+
+/// Writers check for room before every commit if no more than those are free, or than these bytes, which a few
+/// commits between two checks may make dirty however small segments are.
+const NEAR_BYTES_MIN: u64 = 4 << 20;
 
 /// Bytes that the cleaner may take at least. Removals take them before they make room, and dirty as many
 /// pages however small segments are. Segments of a store that grows become large enough.
@@ -43,6 +47,8 @@ pub(super) struct Claims {
     pub cleaner_bytes_min: u64,
     /// A checkpoint is writing pages, which may take from the reserve.
     pub checkpointing: bool,
+    /// It is known which pages these are.
+    pub is_cut: bool,
     /// Bytes that the page table needs when it is written as a whole.
     pub map_bytes: u64,
     /// Dirty bytes in memory at the last check: they must find room before a checkpoint makes segments free.
@@ -77,7 +83,11 @@ impl Reserve<'_> {
             Stream::Moved => self.kept_for_checkpoint(),
             // A short page table has room in one segment. Pages may take the other one: the checkpoint frees
             // what is pending, which without it would stay so for ever.
-            Stream::Fresh if self.claims.checkpointing && self.lends_of_map() => largest_bytes,
+            Stream::Awaited if self.lends_of_map() => largest_bytes,
+            Stream::Awaited => RESERVED_FOR_MAP * largest_bytes,
+            // Pages that change while a checkpoint is made leave it what it may need: commits that are under way
+            // change any number of them, again and again in a small cache.
+            Stream::Fresh if self.claims.is_cut => self.kept_for_checkpoint(),
             Stream::Fresh if self.claims.checkpointing => RESERVED_FOR_MAP * largest_bytes,
             Stream::Fresh => self.reserved(),
             // No checkpoint waits for a value whose commit is not logged yet, or for an owner, so they never
@@ -147,9 +157,15 @@ impl Reserve<'_> {
         self.kept_from_commits() + self.claims.wanted_bytes
     }
 
-    /// Whether so few segments are free that writers check before every commit.
+    /// Whether few segments are free beyond the reserve.
     pub fn is_near(&self) -> bool {
         self.ledger.tally().free <= self.kept_from_commits() + NEAR * self.ledger.largest_bytes()
+    }
+
+    /// Whether so few segments are free that writers check before every commit.
+    pub fn is_near_for_commits(&self) -> bool {
+        let near_bytes = (NEAR * self.ledger.largest_bytes()).max(NEAR_BYTES_MIN);
+        self.ledger.tally().free <= self.kept_from_commits() + near_bytes
     }
 
     /// Free bytes with which writers need not wait, if there were only so many segments.

@@ -126,7 +126,7 @@ fn nothing_is_removed_alone_when_nothing_can_be_promised() {
     assert_eq!(map.len(), 0);
     device.disarm_faults();
     let (devices, load) = (Devices::new(device as _, None), Load { dirty: 0.5, ..Load::default() });
-    transactions.watch(devices, move |_| load);
+    transactions.watch(devices, Arc::default(), move |_| load);
     assert_eq!(remove().unwrap_err().kind(), ErrorKind::Poisoned);
 }
 
