@@ -14,7 +14,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 fn whatever_is_drawn_a_store_keeps_its_promises() {
     let swarm = Swarm::default();
     let extent =
-        Extent { seed: number("FLASHGRAIN_SEED", 0), cases: 100 * number("FLASHGRAIN_SEEDS", 1), jobs: 2 };
+        Extent { seed: number("FLASHGRAIN_SEED", 0), cases: 300 * number("FLASHGRAIN_SEEDS", 1), jobs: 2 };
     let report = run(&swarm, &extent, &AtomicBool::new(false), &|_| {});
     println!("swarm: {}; {} seeds from {} on", report.counts, report.seeds, extent.seed);
     if let Some(failure) = &report.failure {

@@ -181,7 +181,7 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
             vec![swarm_of(Feature::LsmTrees, &[Feature::Flash, Feature::PowerCuts])]
         }
         Bug::FrozenBufferNotReplayed => {
-            vec![after(310, swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts]))]
+            vec![after(370, swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts]))]
         }
         Bug::CleanerMovesStale => vec![swarm_of(Feature::BTrees, &[Feature::LittleRoom])],
         Bug::RangeOfNeighbourTaken => vec![swarm_of(Feature::BeTrees, &[Feature::Ranges])],

@@ -1,7 +1,7 @@
 //! The keys of a tree, and the bounds of ranges of them.
 
 use std::collections::VecDeque;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::{Mutex, PoisonError};
 
 use rand::RngExt;
@@ -22,12 +22,18 @@ const RECENT: usize = 8;
 const FULL_LENGTH_ONE_IN: u32 = 30;
 const PREFIXED_IN: f64 = 0.7;
 
+/// Most hot keys of a tree, and the fraction of operations that concern them.
+const HOT_MAX: usize = 5;
+const HOT_IN: f64 = 0.7;
+
 /// All keys that a tree may ever have.
 pub struct Keys {
     /// Sorted.
     all: Vec<Vec<u8>>,
     /// The most bytes of a key.
     longest: usize,
+    /// Those that most operations concern, if there are any.
+    hot: Range<usize>,
     recent: Mutex<VecDeque<Vec<u8>>>,
 }
 
@@ -93,7 +99,12 @@ impl Keys {
         }
         all.sort_unstable();
         all.dedup();
-        Self { all, longest, recent: Mutex::default() }
+        let mut hot = 0..0;
+        if features.has(Feature::HotKeys) {
+            let first = random.random_range(0..all.len());
+            hot = first..(first + random.random_range(1..=HOT_MAX)).min(all.len());
+        }
+        Self { all, longest, hot, recent: Mutex::default() }
     }
 
     /// The longest of them.
@@ -108,6 +119,9 @@ impl Keys {
 
     /// One of them.
     pub fn any(&self, random: &mut Pcg64) -> Vec<u8> {
+        if !self.hot.is_empty() && random.random_bool(HOT_IN) {
+            return self.all[random.random_range(self.hot.clone())].clone();
+        }
         self.all[random.random_range(0..self.all.len())].clone()
     }
 
@@ -138,7 +152,7 @@ impl Keys {
         let remembered = recent().len();
         let bytes = match random.random_range(0..12) {
             0 => return Bound::Unbounded,
-            1..4 if remembered > 0 => recent()[random.random_range(0..remembered)].clone(),
+            1..5 if remembered > 0 => recent()[random.random_range(0..remembered)].clone(),
             _ => self.near(random, key),
         };
         if random.random() { Bound::Included(bytes) } else { Bound::Excluded(bytes) }
@@ -150,6 +164,11 @@ impl Keys {
         let (first, last) =
             (run.first().cloned().unwrap_or_default(), run.last().cloned().unwrap_or_default());
         (self.bound(random, &first), self.bound(random, &last))
+    }
+
+    /// Where earlier ranges began or ended.
+    pub fn remembered(&self) -> Vec<Vec<u8>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// Later ranges may begin or end where this one does.

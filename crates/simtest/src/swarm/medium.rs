@@ -54,6 +54,22 @@ impl Medium {
         }
     }
 
+    /// From now on single reads fail, one in so many.
+    pub fn fail_reads(&self, one_in: u64) {
+        if let Self::Flash(drive) = self {
+            let failing = Fault::new(FaultKind::ReadError { done_bytes: 0 }).on(Operation::Read);
+            let rarely = Trigger::Probability(1.0 / one_in.max(1) as f64);
+            drive.inject(failing.at(rarely).repeat(Repeat::Sticky));
+        }
+    }
+
+    /// Nothing fails or stalls any more.
+    pub fn heal(&self) {
+        if let Self::Flash(drive) = self {
+            drive.disarm_faults();
+        }
+    }
+
     /// The power fails, and comes back. Of memory nothing is lost.
     pub fn power_cut(&self, random: &mut Pcg64) {
         if let Self::Flash(drive) = self {

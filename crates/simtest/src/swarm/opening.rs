@@ -17,7 +17,8 @@ const FEW_TASKS_MAX: u64 = 8;
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    cache_bytes: u64,
+    /// Memory for pages.
+    pub cache_bytes: u64,
     workers: usize,
     tasks: Option<usize>,
     dirty_bytes: Option<u64>,

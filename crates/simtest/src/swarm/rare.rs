@@ -109,6 +109,11 @@ impl Work {
         let maker = self.maker.clone();
         let (index, Some(slot)) = maker.slots.any(&mut self.random) else { return Ok(()) };
         let Some(defining) = maker.slots.define(index) else { return Ok(()) };
+        if self.random.random() {
+            // No other task has a handle by then, more often than not, and the last writes are under way.
+            defining.set(None);
+            self.burst(&slot)?;
+        }
         maker.drop_tree(&self.db, slot.tree.name(), &slot.identity)?;
         defining.set(None);
         drop((slot, defining));

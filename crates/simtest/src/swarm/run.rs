@@ -1,10 +1,12 @@
 //! A store with several lives.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flashgrain::testing::{TreesOf, last_commit, lsm_trees_of, preempt};
+use flashgrain::testing::{
+    Early, EarlyLimits, TreesOf, commit_of, early, last_commit, lsm_trees_of, preempt,
+};
 use flashgrain::{Builder, CpuCosts, Db, Error, LsmOptions, Simulated};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -44,6 +46,9 @@ const OPERATIONS_MAX: u64 = 800;
 /// Tasks lose their processor at one of so many places where they may.
 const PREEMPTED_ONE_IN: u32 = 30;
 
+/// One of so many reads fails, from one run to another.
+const READS_PER_ERROR: Range<u64> = 20..3_000;
+
 /// Turns of all workers within which a step of the run ends.
 const TURNS_MAX: u64 = 1_000_000;
 
@@ -69,8 +74,8 @@ struct Run {
     medium: Medium,
     site: Site,
     operator: MixedOperator,
-    /// An opening with which all trees could be made.
-    first_opening: Opening,
+    /// The opening with the most memory so far: trees may need as much as they were made with.
+    largest_opening: Opening,
     shared: Shared,
     slots: Slots,
     counts: Counts,
@@ -86,6 +91,7 @@ pub fn simulated(seed: u64, features: Features) -> Result<Counts, String> {
     let mut random = Pcg64::seed_from_u64(seed ^ STREAM);
     let _eager: TreesOf = lsm_trees_of(LsmOptions::new(), features.has(Feature::EagerJobs));
     let _preempted = features.has(Feature::Preempted).then(|| preempt(random.random(), PREEMPTED_ONE_IN));
+    let _early = draw_early(&mut random, features);
     let operator = MixedOperator::default();
     let (site, medium, mut opening, mut store) = make(&mut random, features, &operator)?;
     let slots = Slots::new(&mut random, features);
@@ -97,7 +103,7 @@ pub fn simulated(seed: u64, features: Features) -> Result<Counts, String> {
         medium,
         site,
         operator,
-        first_opening: opening,
+        largest_opening: opening,
         shared,
         slots,
         counts,
@@ -117,12 +123,25 @@ pub fn simulated(seed: u64, features: Features) -> Result<Counts, String> {
     Ok(run.counts)
 }
 
+/// Limits that little work reaches.
+fn draw_early(random: &mut Pcg64, features: Features) -> EarlyLimits {
+    let mut limits = Early::default();
+    if features.has(Feature::EarlyMemtables) {
+        limits.memtable_full_one_in = Some(log_uniform(random, 10, 300) as u32);
+    }
+    if features.has(Feature::StagedCommits) {
+        limits.staged_writes = Some(log_uniform(random, 1, 100) as usize);
+    }
+    early(random.random(), limits)
+}
+
 /// A store that is filled, emptied a little, and filled again; everything random is drawn from `seed`.
 ///
 /// # Errors
 /// The first misbehaviour.
 pub fn filled(seed: u64, features: Features) -> Result<Counts, String> {
     let mut random = Pcg64::seed_from_u64(seed ^ FULL_STREAM);
+    let _early = draw_early(&mut random, features);
     let operator = MixedOperator::default();
     let (site, medium, opening, mut store) = make(&mut random, features, &operator)?;
     store.set_turns_max(FULL_TURNS_MAX);
@@ -134,7 +153,7 @@ pub fn filled(seed: u64, features: Features) -> Result<Counts, String> {
         medium,
         site,
         operator,
-        first_opening: opening,
+        largest_opening: opening,
         shared,
         slots,
         counts: Counts::default(),
@@ -193,12 +212,15 @@ impl Run {
         let lived = quietly(|| self.live(&mut store, opening, life)).and_then(|result| result);
         // No handle may outlive the store.
         self.slots.forget();
-        match &lived {
-            Ok(end) => self.end(store, *end)?,
-            Err(_) => store.abandon(),
-        }
+        let ended = match lived {
+            Ok(end) => self.end(store, end),
+            Err(what) => {
+                store.abandon();
+                Err(what)
+            }
+        };
         let copies = std::mem::take(&mut self.shared.get().copies);
-        let end = lived?;
+        let end = ended?;
         self.check_copies(copies)?;
         Ok(end)
     }
@@ -220,7 +242,7 @@ impl Run {
         self.counts.add("inserts", round.inserted);
         self.counts.add("removals", round.removed);
         self.counts.add("times full", round.was_full.into());
-        self.verify(store)
+        self.verify(store).map_err(text)
     }
 
     fn maker(&self) -> Maker {
@@ -243,6 +265,12 @@ impl Run {
         store.set_costs(if costs { COSTS } else { CpuCosts::default() });
         let tasks = log_uniform(random, 1, TASKS_MAX);
         let steps = log_uniform(random, 10, STEPS_MAX).min(OPERATIONS_MAX / tasks);
+        let reads_fail = self.features.has(Feature::ReadErrors);
+        if reads_fail {
+            self.medium.fail_reads(log_uniform(random, READS_PER_ERROR.start, READS_PER_ERROR.end));
+            // What could not be freed stays allocated, as after a crash.
+            self.has_crashed = true;
+        }
         let tasks: Vec<_> = (0..tasks)
             .map(|task| {
                 let (maker, operator) = (maker.clone(), self.operator.clone());
@@ -265,32 +293,48 @@ impl Run {
             }
         }
         self.operator.set_failing(false);
+        if reads_fail {
+            self.medium.heal();
+        }
         if let Some(number) = self.shared.get().unannounced() {
             return Err(format!("the campaign is wrong: nothing announced the changes of commit {number}"));
         }
         if cut {
             return Ok(End::CutShort);
         }
-        self.verify(store)?;
+        if reads_fail && !store.run(sees_all) {
+            return Ok(End::Killed);
+        }
+        match self.verify(store) {
+            // Where reads have failed, the store may refuse what it likes until it is opened again.
+            Err(Stop::Error(_)) if reads_fail => return Ok(End::Killed),
+            verified => verified.map_err(text)?,
+        }
         let kills = self.features.has(Feature::Kills) && self.random.random();
         Ok(if kills { End::Killed } else { End::Closed })
     }
 
-    fn verify(&mut self, store: &mut Simulated) -> Result<(), String> {
+    fn verify(&mut self, store: &mut Simulated) -> Result<(), Stop> {
         let (shared, slots, has_crashed) = (self.shared.clone(), self.slots.clone(), self.has_crashed);
         let mut random = Pcg64::seed_from_u64(self.random.random());
-        store.run(move |db| verify(db, &shared, &slots, &mut random, has_crashed)).map_err(text)
+        store.run(move |db| verify(db, &shared, &slots, &mut random, has_crashed))
     }
 
-    /// Ends a life.
-    fn end(&mut self, mut store: Simulated, end: End) -> Result<(), String> {
+    /// Ends a life; how it ended.
+    fn end(&mut self, mut store: Simulated, mut end: End) -> Result<End, String> {
         self.slots.forget();
         if end == End::Closed {
             let shared = self.shared.clone();
             let closed = quietly(|| store.run(move |db| shared.durable(|| db.clone().close())));
-            if let Err(what) = closed.and_then(|closed| closed.map_err(text)) {
-                store.abandon();
-                return Err(format!("closing: {what}"));
+            match closed {
+                Ok(Ok(())) => {}
+                // The store may have refused all since a read failed.
+                Ok(Err(_)) if self.features.has(Feature::ReadErrors) => end = End::Killed,
+                failed => {
+                    store.abandon();
+                    let what = failed.and_then(|closed| closed.map_err(text)).err().unwrap_or_default();
+                    return Err(format!("closing: {what}"));
+                }
             }
         }
         if end == End::CutShort && self.features.has(Feature::PowerCuts) {
@@ -299,7 +343,7 @@ impl Run {
         store.abandon();
         self.medium.power_on();
         self.has_crashed |= end != End::Closed;
-        Ok(())
+        Ok(end)
     }
 
     /// Opens the store, and compares it with its history.
@@ -307,8 +351,13 @@ impl Run {
         let open = |opening| Simulated::open(self.builder(opening), CpuCosts::default());
         let opened = match open(opening) {
             // Trees may need more memory than the least.
-            Err(Error::Options(_)) => open(self.first_opening),
-            opened => opened,
+            Err(Error::Options(_)) => open(self.largest_opening),
+            opened => {
+                if opening.cache_bytes > self.largest_opening.cache_bytes {
+                    self.largest_opening = opening;
+                }
+                opened
+            }
         };
         let mut store = opened.map_err(|error| format!("refused with {opening:?}: {error}"))?;
         store.set_turns_max(TURNS_MAX);
@@ -360,6 +409,12 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// Whether every commit of the log can be seen. One that failed while it was applied never can, nor can later
+/// ones.
+fn sees_all(db: &Db) -> bool {
+    db.snapshot().is_ok_and(|snapshot| commit_of(&snapshot) == last_commit(db))
 }
 
 fn text(what: impl std::fmt::Display) -> String {

@@ -11,7 +11,7 @@ use rand_pcg::Pcg64;
 
 use super::draw::{log_uniform, one_of};
 use super::feature::{Feature, Features};
-use super::reads::{Reads, Records, compare, forgive, within};
+use super::reads::{Expected as ExpectedErrors, Reads, Records, compare, forgive, within};
 use super::slots::{Maker, Slot};
 use crate::world::{APPENDS, Change, Content, Counts, GROWS, MixedOperator, REMOVES, Shared, Stop};
 
@@ -23,6 +23,12 @@ pub const LOGGED_VALUE_BYTES: usize = 4096;
 
 /// Bytes of a batch: a store takes none of more than an eighth of its log.
 const BATCH_BYTES: usize = 5000;
+
+/// Most keys side by side that are changed together.
+const NEIGHBOURS_MAX: u64 = 200;
+
+/// Most commits of a burst.
+const BURST_MAX: u64 = 60;
 
 /// The records that an iterator has still to show.
 type Expected = VecDeque<(Vec<u8>, Vec<u8>)>;
@@ -60,6 +66,7 @@ const OPERATIONS: &[Operation] = &[
     (Feature::Ranges, 1.5, Work::clear),
     (Feature::Ranges, 0.5, Work::remove_range),
     (Feature::WholeRanges, 0.2, Work::clear_all),
+    (Feature::Neighbours, 2.0, Work::neighbours),
     (Feature::Scans, 4.0, Work::read),
     (Feature::HeldSnapshots, 2.0, Work::hold),
     (Feature::HeldSnapshots, 4.0, Work::look_back),
@@ -128,9 +135,13 @@ impl Work {
                 Some((feature, _, act)) => (feature.name(), act(&mut self)),
                 None => ("inserts", self.insert()),
             };
-            let fails = self.features().has(Feature::FailingOperator);
+            let expected = ExpectedErrors {
+                of_operator: self.features().has(Feature::FailingOperator),
+                of_snapshots: self.features().has(Feature::HeldSnapshots),
+                any: self.features().has(Feature::ReadErrors),
+            };
             let is_done =
-                forgive(done, fails).map_err(|stop| Stop::Wrong(format!("{what}: {stop}")))?.is_some();
+                forgive(done, expected).map_err(|stop| Stop::Wrong(format!("{what}: {stop}")))?.is_some();
             self.counts.add(if is_done { what } else { "refused" }, 1);
         }
         Ok(self.counts)
@@ -161,6 +172,21 @@ impl Work {
         let length = log_uniform(&mut self.random, 0, slot.data.value_bytes_max) as usize;
         value.resize(length, b'a' + (self.values % 26) as u8);
         value
+    }
+
+    /// Many writes one after the other, none of which waits to be durable.
+    pub(super) fn burst(&mut self, slot: &Slot) -> Result<(), Stop> {
+        for _ in 0..log_uniform(&mut self.random, 1, BURST_MAX) {
+            let mut batch = self.db.batch().durability(Durability::None);
+            let mut changes = Vec::new();
+            for _ in 0..self.random.random_range(1..6) {
+                let (key, value) = (slot.data.keys.any(&mut self.random), self.value(slot));
+                batch.insert(&slot.tree, &key, value.clone())?;
+                changes.push(Change::Write(slot.identity.clone(), key, Some(value)));
+            }
+            self.shared().commit(changes, false, || batch.commit())?;
+        }
+        Ok(())
     }
 
     fn operand(&mut self, slot: &Slot) -> Vec<u8> {
@@ -210,6 +236,32 @@ impl Work {
         let key = slot.data.keys.any(&mut self.random);
         let change = Change::Write(slot.identity.clone(), key.clone(), None);
         Ok(self.shared().commit(vec![change], self.is_durable(), || slot.tree.remove(&key))?)
+    }
+
+    /// Neighbours are removed or written as one, so that scans come to many keys without records.
+    fn neighbours(&mut self) -> Result<(), Stop> {
+        let Some(slot) = self.slot()? else { return Ok(()) };
+        let keys = slot.data.keys.clone();
+        let run = keys.run(&mut self.random, NEIGHBOURS_MAX);
+        let (removes, durability) = (self.random.random_bool(0.6), self.draw_durability());
+        let mut batch = self.db.batch().durability(durability);
+        let (mut changes, mut bytes) = (Vec::new(), 0);
+        for key in run {
+            if bytes > BATCH_BYTES {
+                break;
+            }
+            let value = (!removes).then(|| self.value(&slot));
+            match &value {
+                Some(value) => batch.insert(&slot.tree, key, value.clone())?,
+                None => batch.remove(&slot.tree, key)?,
+            }
+            bytes += key.len() + value.as_ref().map_or(0, |value| value.len().min(LOGGED_VALUE_BYTES));
+            changes.push(Change::Write(slot.identity.clone(), key.clone(), value));
+        }
+        self.shared().commit(changes, durability == Durability::Sync, || batch.commit())?;
+        let near = |key: &Vec<u8>| std::ops::Bound::Included(key.clone());
+        slot.data.keys.remember(&(near(&run[0]), near(&run[run.len() - 1])));
+        if self.random.random() { self.read_of(&slot) } else { Ok(()) }
     }
 
     fn swap(&mut self) -> Result<(), Stop> {
@@ -358,9 +410,13 @@ impl Work {
 
     fn read(&mut self) -> Result<(), Stop> {
         let Some(slot) = self.slot()? else { return Ok(()) };
+        self.read_of(&slot)
+    }
+
+    fn read_of(&mut self, slot: &Slot) -> Result<(), Stop> {
         let snapshot = self.db.snapshot()?;
         let content = self.shared().get().content(commit_of(&snapshot));
-        self.look(&snapshot, &slot, &content)
+        self.look(&snapshot, slot, &content)
     }
 
     fn look(&mut self, snapshot: &Snapshot, slot: &Slot, content: &Content) -> Result<(), Stop> {

@@ -429,3 +429,32 @@ fn without(messages: &Messages, groups: &[Group]) -> Messages {
     rest.extend(messages, from..messages.len());
     rest
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_group_that_stays_is_larger_than_one_that_goes_and_no_more_go_than_needed(
+            bytes in proptest::collection::vec(0_u64..100, 1..12),
+            at_once in 1_usize..6,
+            wanted_bytes in 0_u64..300,
+        ) {
+            let group = |(pivot, bytes): (usize, &u64)| {
+                Group { pivot, child: PageId(pivot as u64), messages: 0..0, bytes: *bytes }
+            };
+            let taken = fullest(bytes.iter().enumerate().map(group).collect(), at_once, wanted_bytes);
+            prop_assert!(taken.is_sorted_by_key(|group| group.pivot) && (1..=at_once).contains(&taken.len()));
+            let stays = |pivot: &usize| !taken.iter().any(|group| group.pivot == *pivot);
+            let largest_left = (0..bytes.len()).filter(stays).map(|pivot| bytes[pivot]).max();
+            let smallest = taken.iter().map(|group| group.bytes).min().unwrap();
+            prop_assert!(largest_left.is_none_or(|largest| largest <= smallest));
+            let sum: u64 = taken.iter().map(|group| group.bytes).sum();
+            prop_assert!(sum - smallest < wanted_bytes.max(1), "one fewer is enough");
+            prop_assert!(sum >= wanted_bytes || taken.len() == at_once.min(bytes.len()));
+        }
+    }
+}

@@ -103,6 +103,7 @@ impl BeTree {
         if let Some(end) = end {
             *self.progress() = Progress::at(end);
         }
+        preempt!();
         Ok(())
     }
 
@@ -111,6 +112,7 @@ impl BeTree {
     fn enter_piece(&self, flushed: &Flushed) -> Result<(), Error> {
         let needed_bytes = flushed.bytes();
         loop {
+            preempt!();
             self.check_goes_on()?;
             let level = self.root_level()?;
             let summary = self.summary(self.root, level)?;

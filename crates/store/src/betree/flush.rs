@@ -100,7 +100,7 @@ impl BeTree {
 
     fn flush_frozen(&self) -> Result<(), Error> {
         loop {
-            let frozen = self.memtables().frozen.clone();
+            let frozen = self.current_memtables().frozen;
             let Some(oldest) = frozen.last() else { return Ok(()) };
             if planted!(MemtableForgottenBeforeFlush) {
                 self.memtables_mut().remove(oldest);

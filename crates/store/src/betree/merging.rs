@@ -257,7 +257,8 @@ fn together<'m>(
     }
 }
 
-/// Adds a tombstone for each removal of a range that has the key.
+/// Adds a tombstone for each removal of a range that has the key, and of which it has none yet: a removal that
+/// is replayed comes to a leaf again.
 fn remove_each(versions: &mut KeyVersions, removed: &Fragment) {
     let oldest = versions.all.last().map(|held| held.version.timestamp());
     let mut with = KeyVersions::default();
@@ -268,7 +269,38 @@ fn remove_each(versions: &mut KeyVersions, removed: &Fragment) {
         while let Some(at) = removals.next_if(|at| **at > held.version.timestamp()) {
             with.push(Version::tombstone(*at), &[]);
         }
+        removals.next_if(|at| **at == held.version.timestamp());
         with.push(held.version, versions.value(held));
     }
     *versions = with;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::log::Timestamp;
+
+    proptest! {
+        #[test]
+        fn a_leaf_gets_one_version_of_each_removal_that_is_newer_than_its_oldest_version(
+            present in proptest::collection::btree_set(1_u64..30, 1..8),
+            removed in proptest::collection::btree_set(1_u64..30, 1..8),
+        ) {
+            let mut versions = KeyVersions::default();
+            versions.begin(b"key");
+            present.iter().rev().for_each(|at| versions.push(Version::tombstone(Timestamp(*at)), &[]));
+            let removed_at = removed.iter().rev().map(|at| Timestamp(*at)).collect();
+            let fragment = Fragment { lower: b"a".to_vec(), upper: b"z".to_vec(), removed_at };
+            remove_each(&mut versions, &fragment);
+            let found: Vec<u64> = versions.all.iter().map(|held| held.version.timestamp().0).collect();
+            let oldest = present.first().copied().unwrap_or_default();
+            let expected: BTreeSet<u64> =
+                present.iter().chain(removed.iter().filter(|at| **at > oldest)).copied().collect();
+            prop_assert_eq!(found, expected.into_iter().rev().collect::<Vec<_>>());
+        }
+    }
 }

@@ -571,7 +571,7 @@ impl Steps for BeTreeScan {
                 }
             }
             // Memtables first: what leaves them is in pages by then.
-            let memtables = tree.memtables().clone();
+            let memtables = tree.current_memtables();
             let mut stretch = self.stretch()?;
             self.take(&mut stretch, &memtables, &mut run, piece)?;
             self.pass(stretch);

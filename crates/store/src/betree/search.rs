@@ -130,6 +130,7 @@ impl BeTree {
             path.has_sums = false;
             return Ok(Poll::Ready(path));
         }
+        preempt!();
         let (versions, removed_at) = (path.versions.len(), path.removed_at);
         let (mut attempts, mut turn) = (0, None);
         loop {
@@ -169,7 +170,7 @@ impl BeTree {
 
     /// Looks into the memtables. Whether nothing older is needed.
     fn in_memory(&self, key: &[u8], at: Timestamp, sums: bool, path: &mut Path) -> bool {
-        let memtables = self.memtables().clone();
+        let memtables = self.current_memtables();
         for memtable in memtables.iter() {
             path.remove(memtable.removed_at(key, at));
             // What is frozen may be on its way into pages already.
@@ -216,7 +217,9 @@ impl BeTree {
                 return Err(self.damaged(id, expected.unwrap_or_default()));
             }
             self.counters.visit(level);
-            match self.in_part(part, key, at, path) {
+            let looked = self.in_part(part, key, at, path);
+            preempt!();
+            match looked {
                 Some(ended) if guard.is_valid() => {
                     if ended || level == 0 {
                         return Ok(Way::Ended);

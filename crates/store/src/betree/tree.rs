@@ -155,12 +155,19 @@ impl BeTree {
                 return 0;
             }
             let memtables = self.memtables();
+            let used_bytes = memtables.used_bytes();
             let reserved = memtables.reserve(self.shape.memtable_bytes);
-            match self.shared.segments.owned.may_grow() {
+            let claimed_bytes = match self.shared.segments.owned.may_grow() {
                 true => reserved.iter().sum(),
                 // Removals fill them, and are not refused.
                 false => memtables.filled() * self.shape.memtable_bytes,
-            }
+            };
+            // Removals of ranges are a part of a memtable beside its records.
+            debug_assert!(
+                claimed_bytes + claimed_bytes / 2 >= used_bytes,
+                "{claimed_bytes} bytes of room for {used_bytes}"
+            );
+            claimed_bytes
         });
         self.shared.flush_room.set(self.id, || {
             let is_idle = self.shared.segments.owned.may_grow() && self.memtables().filled() == 0;
@@ -173,6 +180,14 @@ impl BeTree {
 
     pub(super) fn memtables(&self) -> RwLockReadGuard<'_, Memtables> {
         self.memtables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The memtables as they are now, for a caller that may wait.
+    pub(super) fn current_memtables(&self) -> Memtables {
+        preempt!();
+        let memtables = self.memtables().clone();
+        preempt!();
+        memtables
     }
 
     pub(super) fn memtables_mut(&self) -> RwLockWriteGuard<'_, Memtables> {

@@ -2,6 +2,7 @@
 //! complete, and waiting to be flushed.
 
 use super::memtable::{Full, Memtable};
+use crate::index::is_full_early;
 use crate::log::LogRecord;
 use crate::sync::Arc;
 
@@ -75,6 +76,9 @@ impl Memtables {
     /// # Errors
     /// It is full, and nothing has changed.
     pub fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) -> Result<(), Arc<Memtable>> {
+        if self.active.first().is_some() && is_full_early() {
+            return Err(Arc::clone(&self.active));
+        }
         change(&self.active).map_err(|Full| Arc::clone(&self.active))
     }
 

@@ -7,7 +7,7 @@
 
 use super::memtable::Memtable;
 use super::memtables::Memtables;
-use crate::index::Written;
+use crate::index::{Written, staged_from};
 use crate::log::{LogRecord, Lsn, Timestamp};
 use crate::pool::Pool;
 use crate::sync::Arc;
@@ -32,7 +32,7 @@ impl StagedMemtables {
         pool: &Arc<Pool>,
         (memtable_bytes, record_bytes): (u64, u64),
     ) -> Option<Self> {
-        if writes.len() < WRITES_MIN {
+        if writes.len() < staged_from(WRITES_MIN) {
             return None;
         }
         let mut all = vec![Memtable::new(pool, memtable_bytes, record_bytes)];

@@ -283,7 +283,10 @@ impl Core {
     /// may have it.
     fn free_uncommitted(&self, result: Result<(), Error>, logged: &[Vec<u8>]) -> Result<(), Error> {
         if let Err(error) = &result
-            && matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Full | ErrorKind::Argument)
+            && matches!(
+                error.kind(),
+                ErrorKind::Conflict | ErrorKind::Full | ErrorKind::Argument | ErrorKind::TreeFailed
+            )
         {
             self.engine.overflow_values().free_all(logged);
         }

@@ -160,7 +160,7 @@ pub(super) fn of_blocks(count: u32, blocks: NodeBlocks, layout: &Layout) -> Deci
 #[derive(Clone)]
 pub struct Tree {
     pub(super) db: Db,
-    pub(super) state: Arc<NamedTree>,
+    pub(crate) state: Arc<NamedTree>,
 }
 
 impl Tree {

@@ -52,7 +52,7 @@ use crate::log::{LogRecord, Timestamp};
 pub use be_tree_stats::{BeTreeLevelStats, BeTreeStats};
 pub(crate) use census::Census;
 pub(crate) use changes::{Tree, TreeId, Write, Written};
-pub(crate) use eager::is_eager;
+pub(crate) use eager::{is_eager, is_full_early, staged_from};
 pub(crate) use hint::{KeySlot, LeafHint};
 #[cfg(test)]
 pub(crate) use horizon::FixedHorizon;
@@ -244,6 +244,15 @@ pub(crate) trait Index: Send + Sync {
     /// [`Unmerged`] record.
     fn scan_unmerged(self: Arc<Self>, ahead: u32, at: Timestamp) -> Box<dyn Steps> {
         self.scan(Direction::Forward, &[], None, ahead, at)
+    }
+
+    /// Nodes whose parents are wrong about them, though no search goes astray.
+    ///
+    /// # Errors
+    /// As [`Index::read`].
+    #[cfg(feature = "testing")]
+    fn unweighed(&self) -> Result<u64, Error> {
+        Ok(0)
     }
 
     /// Its sizes.

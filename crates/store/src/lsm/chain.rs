@@ -11,7 +11,7 @@ impl Lsm {
     /// The versions of a key that a snapshot of `at` sees, down to one that is not made of operands.
     fn chain(&self, key: &[u8], at: Timestamp) -> Result<Chain, Error> {
         // All of it of the same tables: of others, merges may have put a part of it elsewhere.
-        let parts = self.parts().clone();
+        let parts = self.current();
         let mut chain = Chain::new(at);
         for memtable in parts.memtables.iter() {
             if !memtable.take_chain(key, &mut chain) {

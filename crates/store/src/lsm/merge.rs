@@ -17,7 +17,7 @@ use crate::buffered::{
     Turn,
 };
 use crate::header::PageId;
-use crate::index::Direction;
+use crate::index::{Direction, is_eager};
 use crate::log::Timestamp;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -29,6 +29,9 @@ const KEYS_PER_PAUSE: usize = 64;
 
 /// A part of a compaction has at least so many tables' bytes to read.
 const TABLES_PER_PART: u64 = 2;
+
+/// The same of an eager one.
+const EAGER_PART_BYTES: u64 = 1 << 10;
 
 /// What a merge has made: tables, and references of the overflow values that it left out.
 #[derive(Default)]
@@ -185,7 +188,7 @@ impl Lsm {
 
     fn flush_frozen(&self, _turn: &Turn<'_>) -> Result<(), Error> {
         loop {
-            let parts = self.parts().clone();
+            let parts = self.current();
             let oldest = match parts.memtables.frozen.as_slice() {
                 [newest, _, ..] if planted!(NewestMemtableFlushedFirst) => Some(newest),
                 frozen => frozen.last(),
@@ -281,7 +284,9 @@ impl Lsm {
 
     /// How many parts run side by side that merge so many bytes.
     pub(super) fn parts_of(&self, bytes: u64) -> u64 {
-        (bytes / (TABLES_PER_PART * self.options.table_bytes).max(1)).clamp(1, self.options.parts.into())
+        let least_bytes =
+            if is_eager() { EAGER_PART_BYTES } else { TABLES_PER_PART * self.options.table_bytes };
+        (bytes / least_bytes.max(1)).clamp(1, self.options.parts.into())
     }
 
     /// Ranges of keys of about the same bytes. Their borders are those of tables.

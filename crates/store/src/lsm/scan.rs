@@ -126,7 +126,7 @@ impl LsmScan {
 
     /// What is left to be scanned.
     fn merged(&mut self) -> Result<UnderWay, Error> {
-        let parts = self.tree.parts().clone();
+        let parts = self.tree.current();
         match self.under_way.take() {
             Some(own) if own.0.is_same(&parts) => Ok(own),
             _ => {

@@ -301,6 +301,14 @@ impl Lsm {
         self.parts.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Memtables and tables as they are now, for a caller that may wait.
+    pub(super) fn current(&self) -> Parts {
+        preempt!();
+        let parts = self.parts().clone();
+        preempt!();
+        parts
+    }
+
     pub(super) fn parts_mut(&self) -> RwLockWriteGuard<'_, Parts> {
         self.parts.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -322,7 +330,7 @@ impl Lsm {
         into: &mut Vec<u8>,
     ) -> Result<Poll<Option<Version>>, Error> {
         self.trouble.check_whole(self.id)?;
-        let parts = self.parts().clone();
+        let parts = self.current();
         if let Some(version) = parts.memtables.iter().find_map(|table| table.find(key, at, into)) {
             return Ok(Poll::Ready(Some(version)));
         }

@@ -7,8 +7,9 @@ use super::cursor::{Reader, RunCursor};
 use super::levels::Run;
 use super::table::{Summary, Table};
 use crate::Error;
-use crate::buffered::Cursor;
+use crate::buffered::{Cursor, Fragment};
 use crate::index::{Direction, Version};
+use crate::sync::Arc;
 
 /// A cursor over all versions of a run that ends with an error at the first table that is not as its summary
 /// says.
@@ -27,6 +28,10 @@ struct Rest {
 impl Compared {
     pub fn new(run: &Run, reader: &Reader) -> Result<Self, Error> {
         let cursor = RunCursor::new(run.clone(), reader, Direction::Forward, Bound::Unbounded)?;
+        let is_apart = |one: &Arc<Table>, next: &Arc<Table>| one.summary.last_key <= next.summary.first_key;
+        if let Some(pair) = run.windows(2).find(|pair| !is_apart(&pair[0], &pair[1])) {
+            return Err(pair[0].out_of_step("keys behind the next table's first one".into()));
+        }
         let mut rest = Rest { run: run.clone(), table: 0, found: Summary::default() };
         rest.note(cursor.get())?;
         Ok(Self { cursor, rest })
@@ -75,6 +80,13 @@ impl Rest {
 fn compare(table: &Table, found: &Summary) -> Result<(), Error> {
     let ranges = table.range_tombstones()?;
     let removed_at = ranges.fragments().iter().filter_map(|range| range.removed_at.first()).max();
+    let Summary { first_key, last_key, .. } = &table.summary;
+    let is_within = |range: &Fragment| range.lower >= *first_key && range.last_key() <= last_key.as_slice();
+    if let Some(range) = ranges.fragments().iter().find(|range| !is_within(range)) {
+        return Err(
+            table.out_of_step(format!("a removal of the range {:02x?} to {:02x?}", range.lower, range.upper))
+        );
+    }
     let counts = |own: &Summary| (own.records, own.tombstones, own.overflows);
     let newest = found.newest.max(removed_at.map_or(0, |at| at.0));
     let Summary { range_tombstones, newest: noted, .. } = table.summary;
@@ -94,7 +106,6 @@ mod tests {
     use super::super::table::Places;
     use super::*;
     use crate::log::Timestamp;
-    use crate::sync::Arc;
 
     /// A run of tables with these keys, each of which is said to have some versions, the newest of commit 9.
     fn rest(tables: &[(u8, u8, u64)]) -> Rest {

@@ -1,10 +1,11 @@
 //! For tests of the store only: what no user needs and no release contains (feature `testing`).
 //!
-//! Who may change what: the calling thread, its planted bug, its trouble and its preemptions; they are nobody
-//! else's.
+//! Who may change what: the calling thread, its planted bug, its trouble, its limits and its preemptions; they
+//! are nobody else's.
 
 mod bugs;
 pub mod decode;
+mod early;
 mod kind;
 mod observe;
 mod preempt;
@@ -14,12 +15,14 @@ mod superblock;
 mod trouble;
 
 pub use bugs::{Bug, Finder, Planted};
+pub use early::{Early, EarlyLimits, early};
+pub(crate) use early::{is_full_early, staged_writes};
 pub use kind::{
     TreesOf, be_trees_of, blocks_of_trees, kind_of_trees, lsm_trees_of, trees_in_blocks, trees_of,
 };
 pub(crate) use kind::{are_jobs_eager, options_of_trees};
 pub(crate) use observe::tell_committed;
-pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
+pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key, unweighed};
 pub(crate) use preempt::point;
 pub use preempt::{Preempted, preempt};
 pub use small::Small;

@@ -68,6 +68,17 @@ fn refused(db: &Db) -> Error {
     written.filter_map(Result::err).next().unwrap()
 }
 
+/// Values with pages of their own are written before their commit is refused.
+fn nothing_is_left_of_refused_values(db: &Db, bad: &Tree) {
+    let (long, pages) = (vec![7; 100_000], db.stats().cache.pages);
+    assert_eq!(bad.insert(key(0), &long).unwrap_err().kind(), ErrorKind::TreeFailed);
+    let mut batch = db.batch();
+    batch.insert(&db.existing_tree("btree").unwrap(), key(0), long.clone()).unwrap();
+    batch.insert(bad, key(0), long).unwrap();
+    assert_eq!(batch.commit().unwrap_err().kind(), ErrorKind::TreeFailed);
+    assert_eq!(db.stats().cache.pages, pages);
+}
+
 fn others_are_whole(db: &Db, count: u32) {
     for name in ["btree", "be-tree", "lsm"] {
         assert_whole(&db.existing_tree(name).unwrap(), count);
@@ -86,6 +97,7 @@ fn a_be_tree_whose_flushes_fail_takes_no_writes_and_leaves_others_alone() {
     assert_eq!(bad.get(key(0)).unwrap().as_deref(), Some(&[7; 900][..]));
     assert_eq!(bad.clear_range(key(0)..key(9)).unwrap_err().kind(), ErrorKind::TreeFailed);
     assert_eq!(db.check().unwrap_err().kind(), ErrorKind::Corrupt);
+    nothing_is_left_of_refused_values(&db, &bad);
     db.checkpoint().unwrap();
     for name in ["btree", "be-tree", "lsm"] {
         db.existing_tree(name).unwrap().insert(key(RECORDS), value(RECORDS)).unwrap();

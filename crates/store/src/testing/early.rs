@@ -1,0 +1,54 @@
+//! Limits that little work reaches: memtables that are frozen before they are full, commits that are staged
+//! although they have few writes.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+/// Limits of the calling thread's stores; without one of them it is the usual one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Early {
+    /// One of so many changes of a memtable finds it full.
+    pub memtable_full_one_in: Option<u32>,
+    /// Writes of a commit to one tree from which on they are staged.
+    pub staged_writes: Option<usize>,
+}
+
+thread_local! {
+    static LIMITS: Cell<Option<(Early, u64)>> = const { Cell::new(None) };
+}
+
+/// The calling thread's stores have these limits, until what is returned is dropped. Memtables are frozen at
+/// changes that are drawn from `seed`.
+pub fn early(seed: u64, limits: Early) -> EarlyLimits {
+    LIMITS.set(Some((limits, seed | 1)));
+    EarlyLimits { _of_this_thread: PhantomData }
+}
+
+/// Whether a memtable counts as full although it is not.
+pub(crate) fn is_full_early() -> bool {
+    let Some((limits, mut random)) = LIMITS.get() else { return false };
+    let Some(one_in) = limits.memtable_full_one_in else { return false };
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    LIMITS.set(Some((limits, random)));
+    (random >> 32).is_multiple_of(one_in.max(1).into())
+}
+
+/// Writes of a commit to one tree from which on they are staged, if that is not the usual number.
+pub(crate) fn staged_writes() -> Option<usize> {
+    LIMITS.get().and_then(|(limits, _)| limits.staged_writes)
+}
+
+/// See [`early`].
+#[must_use = "limits are the usual ones when this is dropped"]
+#[derive(Debug)]
+pub struct EarlyLimits {
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for EarlyLimits {
+    fn drop(&mut self) {
+        LIMITS.set(None);
+    }
+}
