@@ -1,12 +1,12 @@
 //! The design of a Bε-tree for a drive: that which a store makes where none is given.
 //!
-//! Each candidate is priced in setups of the drive's reads: a read takes one, and as much again for each
-//! half-bandwidth size of bytes (1/α of "Small Refinements to the DAM Can Have Big Consequences for
-//! Data-Structure Design"). The tree is that which the store builds. A part of B/F bytes is one page, with
-//! the pivots of a child and all messages on the way to it; where it is full, the child with most of them
-//! gets its own. Leaves are pages that are read one by one. Pages are written in large units, so that a
-//! written byte costs no setup, but what a cleaner makes of it. Parts that are in memory cost nothing: they
-//! are written at checkpoints. `flashgrain advise` prices the same tree with all that a profile knows.
+//! Each candidate is priced as `flashgrain advise` prices it, by the requests and bytes that an operation
+//! takes of it, but with less that is known of the drive: in setups of its reads. A read takes one, and a
+//! byte that is read or written as much as it is of the half-bandwidth size (1/α of "Small Refinements to the DAM
+//! Can Have Big Consequences for Data-Structure Design"). Writes are large, so that they take no setups.
+
+use flashgrain_cost::Access;
+use flashgrain_cost::dictionary::{Design, Operation, OutOfPlaceBEpsilonTree, Records, Situation};
 
 use crate::LsmWorkload;
 
@@ -35,7 +35,9 @@ pub struct BeTreeSurroundings {
 const NODE_BYTES: [u64; 7] = [256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20];
 const FANOUTS: [u32; 6] = [4, 8, 16, 32, 64, 128];
 
-/// Bytes of a pivot with a key of usual length.
+/// Bytes of a key of usual length.
+const KEY_BYTES: f64 = 16.0;
+/// Bytes of a pivot with such a key.
 const PIVOT_BYTES: f64 = 40.0;
 /// Bytes of a message beside its record.
 const ENTRY_BYTES: f64 = 24.0;
@@ -45,28 +47,6 @@ const PIVOTS_FRACTION_MAX: f64 = 0.375;
 const MESSAGES_MIN: f64 = 3.0;
 /// So much of a part is filled with pivots and messages.
 const FILLED: f64 = 0.875;
-/// So much of a basement node is in use after random inserts.
-const BASEMENT_FILL: f64 = core::f64::consts::LN_2;
-/// Bytes written for each byte of a new image: the cleaner's, in a store that is 0.55 full.
-const CLEANING: f64 = 1.4;
-/// A part takes at most this part of the memory.
-const CACHE_DIVISOR: u64 = 16;
-/// In the smallest memories it may take this part.
-const CACHE_DIVISOR_MIN: u64 = 8;
-/// A part has at least so many times the bytes of a basement node.
-const PART_PER_BASEMENT_MIN: u64 = 4;
-/// The part of a setup that asking a part takes where nothing is read.
-const ASKING: f64 = 0.02;
-
-/// A level of parts.
-struct Level {
-    miss_share: f64,
-    /// Bytes of a part in use.
-    used_bytes: f64,
-    /// Messages that come into a part at a time, and that go on to a child.
-    coming: f64,
-    going: f64,
-}
 
 impl BeTreeDesign {
     /// Where nothing is known of the drive.
@@ -82,15 +62,16 @@ impl BeTreeDesign {
         NODE_BYTES.into_iter().flat_map(|node_bytes| FANOUTS.map(|fanout| Self { node_bytes, fanout }))
     }
 
+    /// The tree as its price has it.
+    fn tree(self, room: &BeTreeSurroundings) -> OutOfPlaceBEpsilonTree {
+        let [node, basement, unit] =
+            [self.node_bytes, room.basement_bytes, room.unit_bytes].map(|bytes| bytes as f64);
+        OutOfPlaceBEpsilonTree::new(node, f64::from(self.fanout), basement, unit)
+    }
+
     /// Bytes of a part, as the store has it: a power of two.
     pub fn part_bytes(self, room: &BeTreeSurroundings) -> u64 {
-        let least = room.basement_bytes * PART_PER_BASEMENT_MIN;
-        let wanted = (self.node_bytes / u64::from(self.fanout))
-            .max(least)
-            .min(room.cache_bytes / CACHE_DIVISOR)
-            .min(room.unit_bytes)
-            .max((least / 2).min(room.cache_bytes / CACHE_DIVISOR_MIN).min(room.unit_bytes));
-        1 << wanted.max(1).ilog2()
+        self.tree(room).part_bytes_in(room.cache_bytes)
     }
 
     /// Whether the pivots of a leaf, of so many bytes each, have room in a part, and enough messages beside
@@ -103,57 +84,21 @@ impl BeTreeDesign {
         pivots <= PIVOTS_FRACTION_MAX * part && 2.0 * messages / (basements + 1.0) + 1.0 >= MESSAGES_MIN
     }
 
-    /// The levels of parts, from the root down.
-    fn levels(self, workload: &LsmWorkload, room: &BeTreeSurroundings) -> Vec<Level> {
-        let (fanout, part) = (f64::from(self.fanout), self.part_bytes(room) as f64);
-        let basements = self.node_bytes as f64 / room.basement_bytes as f64;
-        let leaves = (workload.data_size() as f64 / (self.node_bytes as f64 * BASEMENT_FILL)).max(1.0);
-        let message = f64::from(workload.record_size()) + ENTRY_BYTES;
-        let mut counts = vec![leaves];
-        while let Some(above) = counts.last().filter(|count| **count > 1.0).map(|count| count / fanout) {
-            counts.push(above.max(1.0));
-        }
-        let mut left = room.cache_bytes as f64;
-        let mut coming = PIVOTS_FRACTION_MAX * part / message;
-        let mut levels = Vec::with_capacity(counts.len());
-        for (height, count) in counts.iter().enumerate().rev() {
-            let children = match height {
-                0 => basements,
-                _ => (counts[height - 1] / count).max(1.0),
-            };
-            let pivots = children * PIVOT_BYTES;
-            let capacity = ((FILLED * part - pivots) / message).max(1.0);
-            coming = coming.min(capacity);
-            let held = capacity - coming / 2.0;
-            let going = (2.0 * held / (children + 1.0) + 1.0).min(capacity);
-            let cached = (left / (count * part)).min(1.0);
-            left = (left - count * part).max(0.0);
-            levels.push(Level {
-                miss_share: 1.0 - cached,
-                used_bytes: pivots + held * message,
-                coming,
-                going,
-            });
-            coming = going;
-        }
-        levels
-    }
-
     /// Setups of an operation.
     pub fn setups(self, workload: &LsmWorkload, room: &BeTreeSurroundings) -> f64 {
-        let levels = self.levels(workload, room);
-        let read = |bytes: f64| 1.0 + bytes / room.half_bandwidth_bytes;
-        let written = |bytes: f64| CLEANING * bytes / room.half_bandwidth_bytes;
-        let basement = room.basement_bytes as f64 * BASEMENT_FILL;
-        let into_leaf = levels.last().map_or(1.0, |lowest| lowest.going);
-        let flushes = levels.iter().map(|level| {
-            level.miss_share * (read(level.used_bytes) + written(level.used_bytes)) / level.coming
-        });
-        let put = flushes.sum::<f64>() + (read(basement) + written(basement)) / into_leaf;
-        let parts = levels.iter().map(|level| ASKING + level.miss_share * read(level.used_bytes));
-        let look_up = parts.sum::<f64>() + read(basement);
+        let record_bytes = f64::from(workload.record_size());
+        let key_bytes = KEY_BYTES.min(record_bytes);
+        let count = (workload.data_size() as f64 / record_bytes).max(1.0);
+        let records = Records { count, key_bytes, value_bytes: record_bytes - key_bytes };
+        let situation = Situation::new(records, room.cache_bytes as f64, 1.0);
+        let tree = self.tree(room);
+        let setups = |operation| {
+            let demand = tree.demand(operation, &situation);
+            let transferred = demand.bytes(Access::Read) + demand.bytes(Access::Write);
+            demand.requests(Access::Read) + transferred / room.half_bandwidth_bytes
+        };
         let [puts, look_ups, scans] = workload.percentages();
-        (puts * put + (look_ups + scans) * look_up) / 100.0
+        (puts * setups(Operation::Update) + (look_ups + scans) * setups(Operation::PointHit)) / 100.0
     }
 
     /// The candidate with the fewest setups.

@@ -21,7 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_layout", &[]),
     ("flashgrain_cost", &[]),
     ("flashgrain_model", &["flashgrain_cost"]),
-    ("flashgrain_settings", &["flashgrain_device"]),
+    ("flashgrain_settings", &["flashgrain_cost", "flashgrain_device"]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model", "flashgrain_settings"]),
     ("flashgrain_trace", &["flashgrain_device", "flashgrain_model", "flashgrain_profile"]),
     ("flashgrain_recorder", &["flashgrain_device", "flashgrain_trace"]),

@@ -20,7 +20,6 @@
 //! | Lemma 13: B-trees with nodes of P blocks | [`PdamBTree`] |
 //! | – (this project's store) | [`OutOfPlaceBTree`], [`OutOfPlaceBTreeOfBlocks`] |
 //! | – (its Bε-tree) | [`OutOfPlaceBEpsilonTree`] |
-//! | – (the same in the study of node sizes) | [`PagedBEpsilonTree`] |
 //! | – (what its cleaner moves) | [`cleaning_amplification`] |
 
 mod b_epsilon_tree;
@@ -36,7 +35,6 @@ mod out_of_place;
 mod out_of_place_b_epsilon;
 mod out_of_place_blocks;
 mod overflow;
-mod paged_b_epsilon_tree;
 mod pdam_b_tree;
 mod price;
 mod records;
@@ -55,7 +53,6 @@ pub use operation::Operation;
 pub use out_of_place::OutOfPlaceBTree;
 pub use out_of_place_b_epsilon::OutOfPlaceBEpsilonTree;
 pub use out_of_place_blocks::OutOfPlaceBTreeOfBlocks;
-pub use paged_b_epsilon_tree::PagedBEpsilonTree;
 pub use pdam_b_tree::PdamBTree;
 pub use price::{Binding, Cost, price};
 pub use records::Records;

@@ -2,7 +2,7 @@
 
 use flashgrain::{Bytes, Decision, Setting};
 use flashgrain_cost::dictionary::{
-    Demand, Design, Operation, OutOfPlaceBTree, PagedBEpsilonTree, Processor, Records, Situation, price,
+    Demand, Design, Operation, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, Processor, Records, Situation, price,
 };
 use flashgrain_model::Access;
 use serde::Serialize;
@@ -90,17 +90,14 @@ impl Prediction<'_> {
         }
     }
 
-    fn b_epsilon(&self, node_bytes: u64, layout: &[Decision]) -> PagedBEpsilonTree {
+    fn b_epsilon(&self, node_bytes: u64, layout: &[Decision]) -> OutOfPlaceBEpsilonTree {
         let fanout = f64::from(self.options.fanout);
-        let size = |of: fn(&Setting) -> Option<Bytes>| {
-            let found = layout.iter().find_map(|decision| of(&decision.setting));
-            found.map_or(node_bytes as f64 / fanout, |Bytes(bytes)| bytes as f64)
-        };
-        PagedBEpsilonTree {
-            part_bytes: size(Setting::node_part),
+        let found = layout.iter().find_map(|decision| Setting::basement(&decision.setting));
+        let basement_bytes = found.map_or(node_bytes as f64 / fanout, |Bytes(bytes)| bytes as f64);
+        OutOfPlaceBEpsilonTree {
             fill: self.fill(State::Grown),
             utilisation: self.utilisation(),
-            ..PagedBEpsilonTree::new(node_bytes as f64, fanout, size(Setting::basement), write_unit_bytes())
+            ..OutOfPlaceBEpsilonTree::new(node_bytes as f64, fanout, basement_bytes, write_unit_bytes())
         }
     }
 
