@@ -312,11 +312,16 @@ impl Upkeep {
         if self.is_in_place() {
             return self.poison.check();
         }
+        let is_room = || self.space.room(self.locator.dirty().bytes + bytes).to_remove;
+        if is_room() {
+            return self.poison.check();
+        }
+        // Once: a cleaner that finds nothing wakes those who wait, and one that they began would be hope again.
+        self.tend(true);
         self.changes.wait_until(|| {
             self.poison.check()?;
-            let is_room = self.space.room(self.locator.dirty().bytes + bytes).to_remove;
+            let is_room = is_room();
             if !is_room {
-                self.tend(true);
                 self.check_hope(Stream::Awaited)?;
                 if self.space.is_checkpointing() {
                     // What cleaners empty becomes free behind it.
