@@ -2,8 +2,9 @@
 //!
 //! Each candidate is priced as `flashgrain advise` prices it, by the requests and bytes that an operation
 //! takes of it, but with less that is known of the drive: in setups of its reads. A read takes one, and a
-//! byte that is read or written as much as it is of the half-bandwidth size (1/α of "Small Refinements to the DAM
-//! Can Have Big Consequences for Data-Structure Design"). Writes are large, so that they take no setups.
+//! byte that is read or written as much as it is of the half-bandwidth size (1/α of "Small Refinements to
+//! the DAM Can Have Big Consequences for Data-Structure Design"). Writes are large, so that they take no
+//! setups.
 
 use flashgrain_cost::Access;
 use flashgrain_cost::dictionary::{Design, Operation, OutOfPlaceBEpsilonTree, Records, Situation};
