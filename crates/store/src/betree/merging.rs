@@ -257,8 +257,8 @@ fn together<'m>(
     }
 }
 
-/// Adds a tombstone for each removal of a range that has the key, and of which it has none yet: a removal that
-/// is replayed comes to a leaf again.
+/// Adds a tombstone for each removal of a range that has the key, unless it has that tombstone already: a
+/// removal that is replayed comes to a leaf again.
 fn remove_each(versions: &mut KeyVersions, removed: &Fragment) {
     let oldest = versions.all.last().map(|held| held.version.timestamp());
     let mut with = KeyVersions::default();

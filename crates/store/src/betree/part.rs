@@ -21,9 +21,9 @@
 //! Keys, values and ends of ranges are filled up to whole words. Offsets are in the order of keys at the
 //! front; what they lead to lies at the back, from its end towards the front as it came. So messages [come
 //! and go in place](super::in_place): only the offsets move. *Left* are the bytes that gone messages have
-//! left behind, and in the highest bit whether some of the page's versions may be unneeded one day. Behind the
-//! number of ranges the root's page has the [longest key](super::longest_key) of the tree. Pages of format
-//! versions before 10 have everything at the front: they are read as they are, and become as above
+//! left behind, and in the highest bit whether some of the page's versions may be unneeded one day. Behind
+//! the number of ranges the root's page has the [longest key](super::longest_key) of the tree. Pages of
+//! format versions before 10 have everything at the front: they are read as they are, and become as above
 //! when they are written next. What a page on a broken drive may have is no panic: counts and offsets beyond
 //! the page give nothing.
 

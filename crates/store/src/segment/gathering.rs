@@ -38,7 +38,8 @@ impl Gathering {
     }
 
     /// Takes a place for an image in the open unit, opening another one if need be, and a segment that images
-    /// of this stream may have. The image is live from now on; its page was last changed at the store's age `changed_at`, or just now.
+    /// of this stream may have. The image is live from now on; its page was last changed at the store's age
+    /// `changed_at`, or just now.
     pub fn place(
         &mut self,
         output: &Output,

@@ -316,7 +316,7 @@ impl Upkeep {
         if is_room() {
             return self.poison.check();
         }
-        // Once: a cleaner that finds nothing wakes those who wait, and one that they began would be hope again.
+        // Once: a cleaner that finds nothing wakes all waiters, and one that they began would be hope again.
         self.tend(true);
         self.changes.wait_until(|| {
             self.poison.check()?;

@@ -415,8 +415,8 @@ bugs! {
     RangeOfNeighbourTaken: "range-of-neighbour-taken", BeTree;
     /// When nodes are rebuilt, the message at the border between two of them is lost.
     BorderMessageLost: "border-message-lost", BeTree;
-    /// A key that is longer than all before is not noted before it enters the root's page: parts are filled so
-    /// far that its pivots may have no room.
+    /// A key that is longer than all before is not noted before it enters the root's page: parts are filled
+    /// so far that its pivots may have no room.
     LongerKeyNotNoted: "longer-key-not-noted", Swarm;
     /// The log is replayed from the active memtable on: what is in frozen ones is lost.
     FrozenBufferNotReplayed: "frozen-buffer-not-replayed", BeTree;

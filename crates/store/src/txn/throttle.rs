@@ -174,9 +174,9 @@ impl Drop for Admitted<'_> {
 }
 
 impl Admitted<'_> {
-    /// Called repeatedly while a commit is applied: waits while the reserve of free segments is nearly used up,
-    /// which a checkpoint may need, and some are being made free. Nothing is refused any more: on a full device
-    /// it goes on after a while.
+    /// Called repeatedly while a commit is applied: waits while the reserve of free segments is nearly used
+    /// up, which a checkpoint may need, and some are being made free. Nothing is refused any more: on a full
+    /// device it goes on after a while.
     pub fn pause(&self) -> Result<(), Error> {
         let Some((devices, gauges)) = self.throttle.gauges.get() else { return Ok(()) };
         let (began, mut full) = (now(devices), 0);

@@ -26,8 +26,8 @@ const EMERGENCY: u64 = RESERVED_FOR_CLEANER / 2;
 /// Room is short if no more segments than these are free beyond the reserve.
 const NEAR: u64 = 4;
 
-/// Writers check for room before every commit if no more than those are free, or than these bytes, which a few
-/// commits between two checks may make dirty however small segments are.
+/// Writers check for room before every commit if no more than those are free, or than these bytes, which a
+/// few commits between two checks may make dirty however small segments are.
 const NEAR_BYTES_MIN: u64 = 4 << 20;
 
 /// Bytes that the cleaner may take at least. Removals take them before they make room, and dirty as many
@@ -85,8 +85,8 @@ impl Reserve<'_> {
             // what is pending, which without it would stay so for ever.
             Stream::Awaited if self.lends_of_map() => largest_bytes,
             Stream::Awaited => RESERVED_FOR_MAP * largest_bytes,
-            // Pages that change while a checkpoint is made leave it what it may need: commits that are under way
-            // change any number of them, again and again in a small cache.
+            // Pages that change while a checkpoint is made leave it what it may need: commits that are under
+            // way change any number of them, again and again in a small cache.
             Stream::Fresh if self.claims.is_cut => self.kept_for_checkpoint(),
             Stream::Fresh if self.claims.checkpointing => RESERVED_FOR_MAP * largest_bytes,
             Stream::Fresh => self.reserved(),
