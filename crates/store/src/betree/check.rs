@@ -95,30 +95,6 @@ impl BeTree {
         Ok(())
     }
 
-    /// Nodes of whose weight their parents know another one than they have.
-    #[cfg(feature = "testing")]
-    pub(super) fn unweighed(&self) -> Result<u64, Error> {
-        let _turn = self.take_turn();
-        self.unweighed_below(self.root, self.root_level()?)
-    }
-
-    #[cfg(feature = "testing")]
-    fn unweighed_below(&self, id: PageId, level: u16) -> Result<u64, Error> {
-        let (_, content) = self.load(id, level, Access::Scan)?;
-        let mut count = 0;
-        for pivot in &content.pivots {
-            if level == LEVEL_MIN {
-                // A basement node counts as one.
-                count += u64::from(pivot.weight != 1);
-                continue;
-            }
-            let (_, child) = self.load(pivot.child, level - 1, Access::Scan)?;
-            count +=
-                u64::from(child.weight() != pivot.weight) + self.unweighed_below(pivot.child, level - 1)?;
-        }
-        Ok(count)
-    }
-
     /// What there is on each level, from the leaves on. Basement nodes are not read.
     pub(super) fn fills(&self, _turn: &Turn<'_>) -> Result<Vec<Fill>, Error> {
         let level = self.root_level()?;

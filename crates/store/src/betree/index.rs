@@ -104,11 +104,6 @@ impl Index for BeTree {
         Box::new(BeTreeScan::new(self, Direction::Forward, (Vec::new(), None), (ahead, at)).unmerged())
     }
 
-    #[cfg(feature = "testing")]
-    fn unweighed(&self) -> Result<u64, Error> {
-        BeTree::unweighed(self)
-    }
-
     fn limits(&self) -> Limits {
         Limits {
             key_bytes: self.shape.key_bytes_max(),

@@ -246,15 +246,6 @@ pub(crate) trait Index: Send + Sync {
         self.scan(Direction::Forward, &[], None, ahead, at)
     }
 
-    /// Nodes whose parents are wrong about them, though no search goes astray.
-    ///
-    /// # Errors
-    /// As [`Index::read`].
-    #[cfg(feature = "testing")]
-    fn unweighed(&self) -> Result<u64, Error> {
-        Ok(0)
-    }
-
     /// Its sizes.
     fn limits(&self) -> Limits;
 

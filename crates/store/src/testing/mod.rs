@@ -22,7 +22,7 @@ pub use kind::{
 };
 pub(crate) use kind::{are_jobs_eager, options_of_trees};
 pub(crate) use observe::tell_committed;
-pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key, unweighed};
+pub use observe::{Observer, TaskKey, commit_of, last_commit, observe, task_key};
 pub(crate) use preempt::point;
 pub use preempt::{Preempted, preempt};
 pub use small::Small;

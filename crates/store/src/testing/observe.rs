@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use crate::log::Timestamp;
 use crate::task::TaskId;
-use crate::{Db, Error, Snapshot, Tree};
+use crate::{Db, Snapshot};
 
 /// Called for a commit of the calling task with the first half of the store's id as a little-endian number,
 /// and the commit's number in the log.
@@ -45,13 +45,4 @@ pub fn last_commit(db: &Db) -> u64 {
 /// The number of the last commit that a snapshot sees.
 pub fn commit_of(snapshot: &Snapshot) -> u64 {
     snapshot.at.timestamp().0
-}
-
-/// Nodes of a tree of whose weight their parents know another one than they have. Parents learn of it when
-/// they flush; after a compaction there are none.
-///
-/// # Errors
-/// Those of reading.
-pub fn unweighed(tree: &Tree) -> Result<u64, Error> {
-    tree.state.tree.index.unweighed()
 }

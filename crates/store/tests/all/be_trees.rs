@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flashgrain::testing::unweighed;
 use flashgrain::{
     BeTreeOptions, Builder, Bytes, Db, Durability, ErrorKind, IndexKind, Setting, Tree, TreeOptions,
 };
@@ -99,29 +98,6 @@ fn a_cache_that_has_no_room_for_the_parts_of_a_tree_is_refused() {
     let db = on(&folder, 2 << 20).open().unwrap();
     assert_eq!(db.existing_tree("t").unwrap().get("a").unwrap().unwrap(), b"b");
     db.close().unwrap();
-}
-
-#[test]
-fn parents_know_the_weights_of_nodes_that_grow_and_shrink() {
-    let (folder, mut random, mut model) = (folder(), Pcg64::seed_from_u64(SEED), BTreeMap::new());
-    let db = on(&folder, 4 << 20).durability(Durability::None).create().unwrap();
-    let tree = db.tree_with("t", &options(16 << 10, 4)).unwrap();
-    for _ in 0..3 {
-        change(&tree, &mut model, &mut random, 10_000);
-        // All buffers are emptied, so that each node is looked at.
-        db.compact().unwrap();
-        assert_eq!(unweighed(&tree).unwrap(), 0, "seed {SEED}, after changes");
-        for from in (0..20_000_u32).step_by(1_000) {
-            let range = from..from + random.random_range(500..1_000);
-            tree.clear_range(range.start.to_be_bytes()..range.end.to_be_bytes()).unwrap();
-            model.retain(|key, _| !range.contains(key));
-        }
-        // What was removed comes to the leaves with what follows it.
-        change(&tree, &mut model, &mut random, 3_000);
-        db.compact().unwrap();
-        assert_eq!(unweighed(&tree).unwrap(), 0, "seed {SEED}, after removals");
-    }
-    assert_same(&tree, &model);
 }
 
 #[test]
