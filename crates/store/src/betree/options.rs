@@ -7,7 +7,7 @@ use flashgrain_settings::{BeTreeDesign, BeTreeSurroundings, Bytes, Count};
 
 use super::shape::Shape;
 use crate::buffered::Room;
-use crate::class::class_bytes;
+use crate::class::{CLASSES, class_bytes};
 use crate::{Error, varint};
 
 /// Bounds of B.
@@ -32,6 +32,8 @@ pub struct BeTreeOptions {
     memtable_bytes: Option<u64>,
     /// If these are those of a tree: the bits of those that were given when it was made.
     given_before: Option<u64>,
+    /// The same: the size class of its parts.
+    part_class: Option<usize>,
 }
 
 impl BeTreeOptions {
@@ -78,6 +80,8 @@ pub(crate) struct Decided {
     /// 0: as each opening has room for.
     memtable_bytes: u64,
     given_bits: u64,
+    /// Size class of its parts, on which the longest key depends; `None` in trees of format versions before 12.
+    pub(super) part_class: Option<usize>,
 }
 
 impl Decided {
@@ -93,13 +97,16 @@ impl Decided {
         ];
         let given_bits = bits.iter().filter(|(_, is_given)| *is_given).map(|(bit, _)| bit).sum();
         let design = design(&given, class_bytes(basement_class), room).unwrap_or(BeTreeDesign::USUAL);
-        let decided = Self {
+        let mut decided = Self {
             node_bytes: given.node_bytes.unwrap_or(design.node_bytes),
             fanout: given.fanout.unwrap_or(design.fanout),
             memtable_bytes: given.memtable_bytes.unwrap_or(0),
             given_bits: given.given_before.unwrap_or(given_bits),
+            part_class: given.part_class,
         };
         decided.check(room)?;
+        // An opening with less memory that finds the tree in the log alone makes it with the same parts.
+        decided.part_class = Some(Shape::new(decided, basement_class, room).part_class);
         Ok(decided)
     }
 
@@ -140,6 +147,7 @@ impl Decided {
             fanout: Some(self.fanout),
             memtable_bytes: (self.memtable_bytes > 0).then_some(self.memtable_bytes),
             given_before: Some(self.given_bits),
+            part_class: self.part_class,
         }
     }
 
@@ -196,7 +204,8 @@ impl Decided {
     /// The bytes that the catalog has.
     pub fn encode(self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for number in [self.node_bytes, self.fanout.into(), self.memtable_bytes, self.given_bits] {
+        let numbers = [self.node_bytes, self.fanout.into(), self.memtable_bytes, self.given_bits];
+        for number in numbers.into_iter().chain(self.part_class.map(|class| class as u64)) {
             varint::put(number, &mut bytes);
         }
         bytes
@@ -210,9 +219,19 @@ impl Decided {
             fanout: u32::try_from(number()?).ok()?,
             memtable_bytes: number()?,
             given_bits: number()?,
+            part_class: None,
+        };
+        let decided = match bytes.is_empty() {
+            true => decided,
+            false => Self { part_class: Some(class_of(varint::take(&mut bytes)?)?), ..decided },
         };
         (bytes.is_empty() && decided.check(Room::UNBOUNDED).is_ok()).then_some(decided)
     }
+}
+
+/// A size class that there is.
+fn class_of(number: u64) -> Option<usize> {
+    usize::try_from(number).ok().filter(|class| *class < CLASSES)
 }
 
 /// B and F for what is known of the drive; `None` if nothing is. What is given stays.

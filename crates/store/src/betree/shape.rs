@@ -72,7 +72,11 @@ impl Shape {
                     .min(room.cache_bytes / CACHE_DIVISOR_MIN)
                     .min(room.unit_bytes),
             );
-        let part_class = (part_bytes / PAGE_BYTES_MIN).max(1).ilog2() as usize;
+        let usual_class = (part_bytes / PAGE_BYTES_MIN).max(1).ilog2() as usize;
+        let fits = |class: &usize| {
+            class_bytes(*class) <= (room.cache_bytes / CACHE_DIVISOR_MIN).min(room.unit_bytes)
+        };
+        let part_class = decided.part_class.filter(fits).unwrap_or(usual_class);
         Self {
             basement_class,
             part_class: part_class.clamp(basement_class, CLASSES - 1),

@@ -84,6 +84,26 @@ fn the_parts_of_a_tree_stay_as_they_were_made_in_caches_of_any_size() {
     }
 }
 
+/// No checkpoint has the tree: it is made again from the log, and keys that were allowed are still.
+#[test]
+fn regression_a_tree_that_the_log_alone_has_keeps_its_parts_in_a_smaller_cache() {
+    let folder = folder();
+    let db = on(&folder, 64 << 20).create().unwrap();
+    let tree = db.tree_with("t", &options(1 << 20, 8)).unwrap();
+    let (bytes, longest) = (part_bytes(&tree), vec![7; tree.key_bytes_max()]);
+    tree.insert(&longest, "first").unwrap();
+    // What a crash would leave: the files as they are now.
+    let crashed = tempfile::tempdir().unwrap();
+    std::fs::copy(folder.path().join(flashgrain::DATA_FILE), crashed.path().join(flashgrain::DATA_FILE))
+        .unwrap();
+    let db = on(&crashed, 1 << 20).open().unwrap();
+    let tree = db.existing_tree("t").unwrap();
+    assert_eq!((part_bytes(&tree), tree.key_bytes_max()), (bytes, longest.len()));
+    assert_eq!(tree.get(&longest).unwrap().unwrap(), b"first");
+    tree.insert(&longest, "again").unwrap();
+    db.check().unwrap();
+}
+
 #[test]
 fn a_cache_that_has_no_room_for_the_parts_of_a_tree_is_refused() {
     let folder = folder();
