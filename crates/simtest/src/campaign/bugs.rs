@@ -188,8 +188,7 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
         Bug::ScanSkipsLastKeyOfTable => {
             vec![swarm_of(Feature::LsmTrees, &[Feature::Scans, Feature::EagerJobs])]
         }
-        Bug::BlockOutlivesImage => vec![in_stalled_blocks()],
-        Bug::MovedImageTakenForDamage => vec![after(27, in_stalled_blocks())],
+        Bug::BlockOutlivesImage | Bug::MovedImageTakenForDamage => vec![in_stalled_blocks()],
         // It takes bounds beyond the longest key, where keys are as long.
         Bug::LongBoundCut => vec![swarm(
             &[Feature::BeTrees, Feature::LongKeys, Feature::Ranges],

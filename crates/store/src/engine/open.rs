@@ -307,8 +307,8 @@ impl Engine {
         pool.opening().restored(epoch, next_page);
         segments.reclaim.begin_epoch(pool.epoch());
         let cut = base.superblock.state.epoch;
-        let mut replay =
-            Replay::new(Arc::clone(&trees), Arc::clone(&overflow_values), cut, given.executor.clone());
+        let works = (given.executor.clone(), pool.budget_of_pages_bytes());
+        let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&overflow_values), cut, works);
         // Nothing is cleaned and no checkpoint made before everything is replayed. There is room for it, as
         // there was when it was committed.
         segments.reclaim.set_checkpointing(true);

@@ -79,12 +79,13 @@ impl Replay {
         trees: Arc<Trees>,
         overflow_values: Arc<OverflowValues>,
         cut: Epoch,
-        executor: Executor,
+        (executor, pages_bytes): (Executor, u64),
     ) -> Self {
         let own = Arc::clone(&overflow_values);
         let give_back = Arc::new(move |reference: &[u8]| own.free(reference));
         let catalog_until = trees.last_change();
-        Self { trees, overflow_values, cut, catalog_until, replayer: Replayer::new(executor, give_back) }
+        let replayer = Replayer::new(executor, pages_bytes, give_back);
+        Self { trees, overflow_values, cut, catalog_until, replayer }
     }
 
     /// A commit, in the order of the log.

@@ -86,7 +86,6 @@ fn slow_writers(parts: &Parts) {
             space: space(room.to_grow),
             space_for_overflow: space(room.for_overflow),
             no_removes: !room.to_remove,
-            is_near: room.is_near,
             // Transactions know the indexes, and add their debt.
             ..Load::default()
         }

@@ -38,8 +38,6 @@ pub(crate) struct Room {
     pub to_remove: bool,
     /// For all overflow values that room is reserved for.
     pub for_overflow: Pressure,
-    /// So few segments are free that writers check before every commit.
-    pub is_near: bool,
 }
 
 /// See [`Upkeep::want`].
@@ -104,7 +102,8 @@ impl Upkeep {
             changes: Arc::clone(changes),
             cleaners: AtomicUsize::new(0),
             pressure: AtomicU8::new(Pressure::None as u8),
-            are_few: Arc::default(),
+            // The first commit checks: the device may have been full for long.
+            are_few: Arc::new(AtomicBool::new(true)),
             stopped: AtomicBool::new(false),
         });
         changes.set_observer(Arc::downgrade(&upkeep) as Weak<dyn Observer>);
@@ -213,8 +212,8 @@ impl Upkeep {
         }
     }
 
-    /// Whether so few segments are free that writers check before every commit. It is kept up to date as
-    /// segments are taken and become free.
+    /// Whether so few segments are free that writers check before every commit. It changes as segments are
+    /// taken and become free, and with each check.
     pub fn segments_are_few(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.are_few)
     }
@@ -233,14 +232,11 @@ impl Upkeep {
     /// reserve.
     pub fn room(&self, dirty_bytes: u64) -> Room {
         if self.is_in_place() {
-            return Room {
-                to_grow: Pressure::None,
-                to_remove: true,
-                for_overflow: Pressure::None,
-                is_near: false,
-            };
+            self.are_few.store(false, Ordering::Relaxed);
+            return Room { to_grow: Pressure::None, to_remove: true, for_overflow: Pressure::None };
         }
         let room = self.space.room(dirty_bytes);
+        self.are_few.store(room.few, Ordering::Relaxed);
         if room.to_grow {
             self.pressure.store(Pressure::None as u8, Ordering::Release);
         } else {
@@ -253,7 +249,7 @@ impl Upkeep {
             wanted_bytes => self.pressure_for_overflow(dirty_bytes + wanted_bytes),
         };
         let to_remove = room.to_remove || to_grow == Pressure::None;
-        Room { to_grow, to_remove, for_overflow, is_near: room.is_near }
+        Room { to_grow, to_remove, for_overflow }
     }
 
     /// Shortage of room for overflow values, with so many bytes becoming live in addition.

@@ -25,6 +25,10 @@ const BYTES_MAX: usize = 16 << 20;
 /// Tasks that share a batch: as many page faults may be under way.
 const TASKS: usize = 128;
 
+/// Each of them needs memory for so many nodes: the way to a leaf, its two, and one that it becomes. With less
+/// they evict each other's, in turn and for ever.
+const NODES_PER_TASK: u64 = 4;
+
 /// Fewer operations are not worth a task.
 const OPERATIONS_PER_TASK_MIN: usize = 8;
 
@@ -34,6 +38,8 @@ pub(crate) type GiveBack = Arc<dyn Fn(&[u8]) -> Result<(), Error> + Send + Sync>
 /// Collects operations in the order of the log, and applies them in batches.
 pub(crate) struct Replayer {
     executor: Executor,
+    /// Bytes of pages that there is memory for.
+    pages_bytes: u64,
     free_overflow: GiveBack,
     batch: Batch,
     under_way: Vec<JoinHandle<Result<(), Error>>>,
@@ -109,6 +115,13 @@ impl Batch {
         self.changes = changes;
     }
 
+    /// Tasks that share it, with so many bytes of pages in memory.
+    fn tasks(&self, pages_bytes: u64) -> usize {
+        let node_bytes =
+            self.trees.iter().map(|tree| tree.index.limits().node_bytes as u64).max().unwrap_or(1);
+        (pages_bytes / (NODES_PER_TASK * node_bytes.max(1))).clamp(1, TASKS as u64) as usize
+    }
+
     /// Parts of the changes of at least so many, unless the rest is shorter. The changes of a key are in one.
     fn parts(&self, each: usize) -> Vec<Range<usize>> {
         let (mut parts, mut start) = (Vec::new(), 0);
@@ -143,9 +156,9 @@ impl Batch {
 }
 
 impl Replayer {
-    /// Tasks of this executor do the work.
-    pub fn new(executor: Executor, free_overflow: GiveBack) -> Self {
-        Self { executor, free_overflow, batch: Batch::default(), under_way: Vec::new() }
+    /// Tasks of this executor do the work, as many as there is memory for.
+    pub fn new(executor: Executor, pages_bytes: u64, free_overflow: GiveBack) -> Self {
+        Self { executor, pages_bytes, free_overflow, batch: Batch::default(), under_way: Vec::new() }
     }
 
     /// Gives a key a value again.
@@ -197,8 +210,7 @@ impl Replayer {
         self.wait()?;
         let mut batch = std::mem::take(&mut self.batch);
         batch.settle();
-        let count = batch.changes.len();
-        let each = count.div_ceil(TASKS).max(OPERATIONS_PER_TASK_MIN);
+        let each = batch.changes.len().div_ceil(batch.tasks(self.pages_bytes)).max(OPERATIONS_PER_TASK_MIN);
         let batch = Arc::new(batch);
         for part in batch.parts(each) {
             let (batch, give_back) = (Arc::clone(&batch), Arc::clone(&self.free_overflow));
@@ -276,7 +288,7 @@ mod tests {
             let from = applied.min(history.len()) / cut;
             let own = history.clone();
             harness.run(move || {
-                let mut replayer = Replayer::new(executor, Arc::new(|_| Ok(())));
+                let mut replayer = Replayer::new(executor, u64::MAX, Arc::new(|_| Ok(())));
                 for (at, (id, key, put, begins)) in own.iter().enumerate().skip(from) {
                     let record = record(at as u64 + 1);
                     match put {
@@ -310,6 +322,7 @@ mod tests {
         harness.run(move || {
             let mut replayer = Replayer::new(
                 executor,
+                u64::MAX,
                 Arc::new(move |reference| {
                     told.lock().unwrap().push(reference.to_vec());
                     Ok(())
@@ -323,12 +336,21 @@ mod tests {
     }
 
     #[test]
+    fn no_more_tasks_share_a_batch_than_there_is_memory_for() {
+        let (tree, _) = tree(1, &history(&Poison::default(), 0));
+        let node_bytes = tree.index.limits().node_bytes as u64;
+        let batch = Batch { trees: vec![tree], ..Batch::default() };
+        let tasks_of = |nodes: u64| batch.tasks(nodes * node_bytes);
+        assert_eq!([0, 4, 7, 8, 40, 4000].map(tasks_of), [1, 1, 1, 2, 10, TASKS]);
+    }
+
+    #[test]
     fn what_is_there_already_is_left_alone() {
         let (tree, map) = tree(1, &history(&Poison::default(), 0));
         let mut harness = Harness::new(&Devices::new(device(1) as _, None), 2);
         let executor = harness.executor().clone();
         let replay = move || {
-            let mut replayer = Replayer::new(executor.clone(), Arc::new(|_| Ok(())));
+            let mut replayer = Replayer::new(executor.clone(), u64::MAX, Arc::new(|_| Ok(())));
             for number in 0..1000_u64 {
                 replayer.put(&tree, &number.to_be_bytes(), record(number + 1), b"value").unwrap();
             }
@@ -354,7 +376,7 @@ mod tests {
                     true => Ok(()),
                     false => Err(Error::Io { doing: "free a page".into(), errno: libc::EIO }),
                 });
-                let mut replayer = Replayer::new(executor, give_back);
+                let mut replayer = Replayer::new(executor, u64::MAX, give_back);
                 for number in 0..count as u64 {
                     replayer.put(&tree, &number.to_be_bytes(), record(number + 2), b"value").unwrap();
                 }

@@ -28,8 +28,6 @@ pub(crate) struct Load {
     pub space_for_overflow: Space,
     /// There is not even room for a commit that only removes.
     pub no_removes: bool,
-    /// A limit is so near that every commit must check.
-    pub is_near: bool,
 }
 
 /// Room on the device for pages that become dirty.
@@ -138,8 +136,6 @@ pub(super) struct Throttle {
     /// Bytes that admitted commits that have not ended may make dirty.
     charged_bytes: AtomicU64,
     /// Whether every commit checks the load.
-    is_near: AtomicBool,
-    /// The same as far as segments know, of which commits alone do not decide.
     segments_are_few: OnceLock<Arc<AtomicBool>>,
     delay_ns: AtomicU64,
     reason: AtomicU8,
@@ -231,8 +227,6 @@ impl Throttle {
     pub fn watch(&self, devices: Devices, segments_are_few: Arc<AtomicBool>, gauges: Gauges) {
         let _first_stays = self.gauges.set((devices, gauges));
         let _first_stays = self.segments_are_few.set(segments_are_few);
-        // The first commit checks: the device may have been full for long.
-        self.is_near.store(true, Ordering::Relaxed);
     }
 
     /// `last_resort` is called before a commit is refused as the device is full. It does not wait; while it
@@ -258,7 +252,7 @@ impl Throttle {
         let admitted = Admitted { throttle: self, bytes, poison };
         let since = SINCE_LOOK.get() + operations;
         let are_few = || self.segments_are_few.get().is_some_and(|are_few| are_few.load(Ordering::Relaxed));
-        let looks = since > LOOK_EVERY || self.is_near.load(Ordering::Relaxed) || are_few();
+        let looks = since > LOOK_EVERY || are_few();
         SINCE_LOOK.set(if looks { 0 } else { since });
         if looks || self.delay_ns.load(Ordering::Relaxed) > 0 {
             let what = if grows { What::Grows } else { What::Removes };
@@ -305,7 +299,6 @@ impl Throttle {
         let (mut times, mut full_since, mut last_resort) = (0, None, self.last_resort.get());
         let waited = loop {
             let load = gauges(self.charged_bytes.load(Ordering::Relaxed));
-            self.is_near.store(load.is_near, Ordering::Relaxed);
             let (space, waits_for_room) = match what {
                 What::Removes => (load.space, load.space != Space::Enough && load.no_removes),
                 What::Grows => (load.space, load.space != Space::Enough),

@@ -43,7 +43,7 @@ pub(in crate::segment) struct Room {
     /// For all overflow values that room is reserved for.
     pub for_overflow: bool,
     /// So few segments are free that writers check before every commit.
-    pub is_near: bool,
+    pub few: bool,
 }
 
 /// Shortages, and remedies under way.
@@ -129,7 +129,7 @@ impl Space {
             to_grow: ledger.has_free_beside(reserve.kept_from_commits()),
             to_remove: ledger.has_free_beside(reserve.kept_for_checkpoint()),
             for_overflow: ledger.has_free_beside(reserve.kept_from_all()),
-            is_near: reserve.is_near_for_commits(),
+            few: reserve.is_near_for_commits(),
         }
     }
 

@@ -81,15 +81,14 @@ impl Reserve<'_> {
                 largest_bytes
             }
             Stream::Moved => self.kept_for_checkpoint(),
+            Stream::Fresh if !self.claims.checkpointing => self.reserved(),
+            // Pages that change behind a checkpoint's cut leave it what it may need: commits that are under way
+            // change any number of them, again and again in a small cache.
+            Stream::Fresh if self.claims.is_cut => self.kept_for_checkpoint(),
             // A short page table has room in one segment. Pages may take the other one: the checkpoint frees
             // what is pending, which without it would stay so for ever.
-            Stream::Awaited if self.lends_of_map() => largest_bytes,
-            Stream::Awaited => RESERVED_FOR_MAP * largest_bytes,
-            // Pages that change while a checkpoint is made leave it what it may need: commits that are under
-            // way change any number of them, again and again in a small cache.
-            Stream::Fresh if self.claims.is_cut => self.kept_for_checkpoint(),
-            Stream::Fresh if self.claims.checkpointing => RESERVED_FOR_MAP * largest_bytes,
-            Stream::Fresh => self.reserved(),
+            Stream::Fresh | Stream::Awaited if self.lends_of_map() => largest_bytes,
+            Stream::Fresh | Stream::Awaited => RESERVED_FOR_MAP * largest_bytes,
             // No checkpoint waits for a value whose commit is not logged yet, or for an owner, so they never
             // take what one may need.
             Stream::Overflow => self.kept_from_commits(),
