@@ -8,7 +8,6 @@ use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
 use super::images::further_reads_in_place;
 use super::overflow::Stored;
 use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, WriteBack, log_write};
-use crate::Access;
 
 /// Overflow pages take whole blocks of this size.
 const BLOCK_BYTES: f64 = 4096.0;
@@ -139,14 +138,7 @@ impl BEpsilonTree {
     }
 
     fn reads(&self, requests: f64, bytes_each: f64, situation: &Situation) -> Transfer {
-        Transfer {
-            access: Access::Read,
-            requests,
-            bytes_each,
-            random_share: 1.0,
-            concurrency: situation.clients,
-            awaited: true,
-        }
+        Transfer::reads(requests, bytes_each, situation.clients)
     }
 
     /// The path of a query: a read on each level.
@@ -250,6 +242,7 @@ impl Design for BEpsilonTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Access;
     use crate::dictionary::Records;
 
     fn situation() -> Situation {

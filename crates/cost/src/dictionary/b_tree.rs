@@ -100,14 +100,7 @@ impl BTree {
 
     /// Nodes that a root-to-leaf path reads: log_{B+1}(N/M) of Lemma 2.
     fn path(&self, levels: &Levels, situation: &Situation) -> Transfer {
-        Transfer {
-            access: Access::Read,
-            requests: levels.misses(),
-            bytes_each: self.node_bytes,
-            random_share: 1.0,
-            concurrency: situation.clients,
-            awaited: true,
-        }
+        Transfer::reads(levels.misses(), self.node_bytes, situation.clients)
     }
 
     /// Leaves beyond the first that a range query reads: ⌈ℓ/B⌉ of Lemma 2.

@@ -26,6 +26,12 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// Random reads that operations wait for: `requests` per operation, of `bytes_each`.
+    pub(crate) fn reads(requests: f64, bytes_each: f64, concurrency: f64) -> Self {
+        let access = Access::Read;
+        Self { access, requests, bytes_each, random_share: 1.0, concurrency, awaited: true }
+    }
+
     /// Bytes per operation.
     pub fn bytes(&self) -> f64 {
         self.requests * self.bytes_each

@@ -9,7 +9,6 @@ use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
 use super::images::{GRAIN_BYTES, PAGE_TABLE_BYTES, Writes, further_reads, image_bytes, image_read_bytes};
 use super::overflow::Stored;
 use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, log_write};
-use crate::Access;
 
 /// A B+-tree whose pages are written out of place.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,14 +112,7 @@ impl OutOfPlaceBTree {
     }
 
     fn reads(&self, requests: f64, at_once: f64, situation: &Situation) -> Transfer {
-        Transfer {
-            access: Access::Read,
-            requests,
-            bytes_each: self.read_bytes(),
-            random_share: 1.0,
-            concurrency: situation.clients * at_once,
-            awaited: true,
-        }
+        Transfer::reads(requests, self.read_bytes(), situation.clients * at_once)
     }
 }
 
@@ -173,6 +165,7 @@ impl Design for OutOfPlaceBTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Access;
     use crate::dictionary::{BTree, Durability, Records};
 
     const NODE: f64 = 4096.0;

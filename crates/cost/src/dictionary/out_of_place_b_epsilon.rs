@@ -229,14 +229,7 @@ impl OutOfPlaceBEpsilonTree {
         let used = self.parts_used_bytes(levels, situation);
         let part_bytes = self.part_bytes(situation);
         let mut reads = |requests, bytes_each| {
-            demand.add(Transfer {
-                access: Access::Read,
-                requests,
-                bytes_each,
-                random_share: 1.0,
-                concurrency: situation.clients,
-                awaited: true,
-            });
+            demand.add(Transfer::reads(requests, bytes_each, situation.clients));
         };
         let mut coming = 1.0;
         let parts: Vec<&Level> = levels.inner().collect();
@@ -257,14 +250,7 @@ impl OutOfPlaceBEpsilonTree {
         let useful = self.records_per_basement(situation) * situation.records.record_bytes();
         let (further, at_once) = further_reads(bytes / useful, self.read_ahead);
         let mut reads = |requests, bytes_each, at_once: f64| {
-            demand.add(Transfer {
-                access: Access::Read,
-                requests,
-                bytes_each,
-                random_share: 1.0,
-                concurrency: situation.clients * at_once,
-                awaited: true,
-            });
+            demand.add(Transfer::reads(requests, bytes_each, situation.clients * at_once));
         };
         reads(further * levels.leaves().miss_share, self.basement_read_bytes(), at_once);
         let used = self.parts_used_bytes(levels, situation);

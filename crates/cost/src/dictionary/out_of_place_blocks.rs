@@ -9,7 +9,6 @@
 use super::b_tree::POINTER_BYTES;
 use super::overflow::Stored;
 use super::{Demand, Design, Level, Levels, Operation, OutOfPlaceBTree, Situation, Transfer};
-use crate::Access;
 
 /// A B+-tree with nodes of several blocks, whose pages are written out of place.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,14 +116,7 @@ impl Design for OutOfPlaceBTreeOfBlocks {
         let (path, left_bytes) = self.path(&stored);
         for Reads { first, width, single } in path {
             for (requests, blocks) in [(first, width), (single, 1.0)] {
-                demand.add(Transfer {
-                    access: Access::Read,
-                    requests,
-                    bytes_each: blocks * self.block_bytes,
-                    random_share: 1.0,
-                    concurrency: situation.clients,
-                    awaited: true,
-                });
+                demand.add(Transfer::reads(requests, blocks * self.block_bytes, situation.clients));
             }
         }
         stored.add_reads(&mut demand, left_bytes, 1.0);
@@ -143,6 +135,7 @@ impl Design for OutOfPlaceBTreeOfBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Access;
     use crate::dictionary::Records;
 
     /// The store's study of such trees: a million records of 776 bytes in full nodes of four blocks of 4 KiB,

@@ -5,7 +5,6 @@
 //! leaves, which memory holds last.
 
 use super::{Demand, Level, Levels, Operation, Situation, Transfer};
-use crate::Access;
 
 /// A leaf has room for at least this many records.
 const RECORDS_PER_LEAF_MIN: f64 = 4.0;
@@ -72,14 +71,11 @@ impl<'a> Stored<'a> {
             _ => return,
         };
         if self.value_bytes > 0.0 {
-            demand.add(Transfer {
-                access: Access::Read,
-                requests: values * self.level(memory_bytes).miss_share,
-                bytes_each: self.value_bytes,
-                random_share: 1.0,
-                concurrency: self.whole.clients * at_once,
-                awaited: true,
-            });
+            demand.add(Transfer::reads(
+                values * self.level(memory_bytes).miss_share,
+                self.value_bytes,
+                self.whole.clients * at_once,
+            ));
         }
     }
 

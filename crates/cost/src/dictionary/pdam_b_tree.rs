@@ -8,7 +8,6 @@ use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
 use super::images::further_reads_in_place;
 use super::overflow::Stored;
 use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, WriteBack, log_write};
-use crate::Access;
 
 /// A B-tree with nodes of P blocks in the order of van Emde Boas.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,14 +89,7 @@ impl PdamBTree {
     }
 
     fn reads(&self, runs: f64, situation: &Situation) -> Transfer {
-        Transfer {
-            access: Access::Read,
-            requests: runs,
-            bytes_each: self.run_bytes(situation),
-            random_share: 1.0,
-            concurrency: situation.clients,
-            awaited: true,
-        }
+        Transfer::reads(runs, self.run_bytes(situation), situation.clients)
     }
 }
 

@@ -113,14 +113,7 @@ impl LsmTree {
     }
 
     fn read(&self, requests: f64, bytes_each: f64, situation: &Situation) -> Transfer {
-        Transfer {
-            access: Access::Read,
-            requests,
-            bytes_each,
-            random_share: 1.0,
-            concurrency: situation.clients,
-            awaited: true,
-        }
+        Transfer::reads(requests, bytes_each, situation.clients)
     }
 
     /// A block of every run, and the data itself out of each run in proportion to its size.
