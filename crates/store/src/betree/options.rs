@@ -80,7 +80,8 @@ pub(crate) struct Decided {
     /// 0: as each opening has room for.
     memtable_bytes: u64,
     given_bits: u64,
-    /// Size class of its parts, on which the longest key depends; `None` in trees of format versions before 12.
+    /// Size class of its parts, on which the longest key depends; `None` in trees of format versions
+    /// before 12.
     pub(super) part_class: Option<usize>,
 }
 

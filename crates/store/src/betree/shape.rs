@@ -1,7 +1,8 @@
 //! The sizes of a Bε-tree's nodes, and what follows from them.
 //!
 //! All limits follow from the bytes T of a part, and from the k bytes of the longest pivot that there is.
-//! Keys of at most T/16 make k at most about T/16, a removal of a range two of them, and a message at most two:
+//! Keys of at most T/16 make k at most about T/16. A removal of a range has two of them, a message at most
+//! two:
 //!
 //! ```text
 //! 0            pivots_bytes_max = T/2 - 256               filled_bytes                   T

@@ -3,8 +3,8 @@
 //! The catalog's keys are the names. Besides, there are keys that no name is, as no UTF-8 begins with 0xff:
 //!
 //! ```text
-//! 0xff                        the number of the next tree, u32
-//! 0xff, tree id (u32, big-endian)   the entry of a tree that was dropped and whose pages are not all free yet
+//! 0xff                              the number of the next tree, u32
+//! 0xff, tree id (u32, big-endian)   the entry of a dropped tree whose pages are not all free yet
 //! ```
 //!
 //! Creations, drops and renamings are in the log like all operations. Replaying one that a checkpoint

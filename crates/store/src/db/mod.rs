@@ -490,8 +490,8 @@ impl Db {
     /// As [`Db::backup`], of these trees alone: what is left of a store with a tree that cannot be read.
     ///
     /// # Errors
-    /// As [`Db::backup`]; [`Error::OtherStore`], [`Error::OtherOpening`] or [`Error::TreeDropped`] if one is not a
-    /// tree of this store.
+    /// As [`Db::backup`]; [`Error::OtherStore`], [`Error::OtherOpening`] or [`Error::TreeDropped`] if one is
+    /// not a tree of this store.
     ///
     /// ```
     /// # fn main() -> Result<(), flashgrain::Error> {

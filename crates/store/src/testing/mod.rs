@@ -1,7 +1,6 @@
 //! For tests of the store only: what no user needs and no release contains (feature `testing`).
 //!
-//! Who may change what: the calling thread, its planted bug, its trouble, its limits and its preemptions; they
-//! are nobody else's.
+//! A thread changes its own planted bug, trouble, limits and preemptions, and no other thread's.
 
 mod bugs;
 pub mod decode;

@@ -25,8 +25,8 @@ const BYTES_MAX: usize = 16 << 20;
 /// Tasks that share a batch: as many page faults may be under way.
 const TASKS: usize = 128;
 
-/// Each of them needs memory for so many nodes: the way to a leaf, its two, and one that it becomes. With less
-/// they evict each other's, in turn and for ever.
+/// Each task needs memory for this many nodes: the way to a leaf, the leaf's two halves, and one that it
+/// becomes. With less, tasks evict each other's nodes, in turn and for ever.
 const NODES_PER_TASK: u64 = 4;
 
 /// Fewer operations are not worth a task.

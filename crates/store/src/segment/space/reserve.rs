@@ -82,8 +82,8 @@ impl Reserve<'_> {
             }
             Stream::Moved => self.kept_for_checkpoint(),
             Stream::Fresh if !self.claims.checkpointing => self.reserved(),
-            // Pages that change behind a checkpoint's cut leave it what it may need: commits that are under way
-            // change any number of them, again and again in a small cache.
+            // Pages that change after a checkpoint's cut leave it what it may need: commits under way change
+            // any number of them, again and again in a small cache.
             Stream::Fresh if self.claims.is_cut => self.kept_for_checkpoint(),
             // A short page table has room in one segment. Pages may take the other one: the checkpoint frees
             // what is pending, which without it would stay so for ever.
