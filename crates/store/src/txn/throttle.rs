@@ -227,6 +227,9 @@ impl Throttle {
     pub fn watch(&self, devices: Devices, segments_are_few: Arc<AtomicBool>, gauges: Gauges) {
         let _first_stays = self.gauges.set((devices, gauges));
         let _first_stays = self.segments_are_few.set(segments_are_few);
+        // The first commit checks: the device may have been full for long. What the thread has done in
+        // another store does not count.
+        SINCE_LOOK.set(LOOK_EVERY);
     }
 
     /// `last_resort` is called before a commit is refused as the device is full. It does not wait; while it
