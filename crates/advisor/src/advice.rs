@@ -1,12 +1,12 @@
 //! Everything that is advised for one workload on one drive.
 
+use flashgrain_cost::ranking::Bound;
 use flashgrain_profile::DeviceProfile;
 use serde::Serialize;
 
 use crate::Workload;
 use crate::drive::Drive;
 use crate::engine::{self, EngineAdvice, EngineName};
-use crate::price::Bound;
 use crate::rank::{self, Ranking};
 
 /// Ranked designs, and settings of the engines that were asked for.
@@ -28,7 +28,7 @@ impl Advice {
     /// Advice for a workload on the drive of a profile.
     pub fn new(workload: &Workload, profile: &DeviceProfile, engines: &[EngineName]) -> Self {
         let drive = Drive::of(profile);
-        let ranking = rank::rank(workload, &drive);
+        let ranking = rank::rank(workload, drive.costs());
         let mut notes = drive.notes().to_vec();
         if workload.cores.is_none() && ranking.rows.iter().any(|row| row.bound == Bound::Processor) {
             let clients = workload.clients;

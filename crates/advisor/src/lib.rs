@@ -3,7 +3,7 @@
 //! 1. A [`Workload`] comes from a file, from a preset, or from what an engine has counted ([`observe`]).
 //! 2. A [`Drive`] is what a profile says of its drive: costs with intervals. What the profile left
 //!    undetermined widens the intervals and is noted; it is no error.
-//! 3. [`rank`](rank::rank) puts the designs of `flashgrain_cost::dictionary` beside each other.
+//! 3. [`rank`](rank::rank) puts designs beside each other, as `flashgrain_cost::ranking` prices them.
 //! 4. [`engine::advise`] writes the settings of an engine that people run, each with its reason.
 //!
 //! This crate does no I/O: texts come in and go out.
@@ -12,15 +12,12 @@ mod advice;
 mod drive;
 pub mod engine;
 mod error;
-mod interval;
 pub mod observe;
-mod price;
 pub mod rank;
-pub mod what_if;
 pub mod workload;
 
 pub use advice::Advice;
 pub use drive::Drive;
 pub use error::Error;
-pub use interval::Interval;
+pub use flashgrain_cost::Interval;
 pub use workload::Workload;

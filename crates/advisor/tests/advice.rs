@@ -3,7 +3,7 @@
 
 use flashgrain_advisor::engine::EngineName;
 use flashgrain_advisor::workload::{Durability, PRESETS};
-use flashgrain_advisor::{Advice, Interval, Workload};
+use flashgrain_advisor::{Advice, Interval, Workload, workload};
 use flashgrain_profile::{DeviceProfile, file};
 
 /// A simulated Samsung 960 EVO, profiled in a minute of its time; without the points behind the models.
@@ -23,7 +23,7 @@ fn contains_its_value(interval: &Interval) -> bool {
 fn every_preset_gets_advice_for_every_engine_with_intervals_that_contain_their_values() {
     for text in [FULL, OLD] {
         for (name, _) in PRESETS {
-            let advice = Advice::new(&Workload::preset(name).unwrap(), &profile(text), &EngineName::ALL);
+            let advice = Advice::new(&workload::preset(name).unwrap(), &profile(text), &EngineName::ALL);
             for row in &advice.ranking.rows {
                 for interval in [row.rate_per_second, row.latency_us, row.written_bytes_per_day] {
                     assert!(contains_its_value(&interval) && interval.value.is_finite(), "{name}: {row:?}");
@@ -45,7 +45,7 @@ fn every_preset_gets_advice_for_every_engine_with_intervals_that_contain_their_v
 #[test]
 fn stores_have_lsm_trees_where_writes_prevail_and_b_trees_where_reads_do() {
     let kind = |name: &str, durability, updates_only: bool| {
-        let mut workload = Workload { durability, ..Workload::preset(name).unwrap() };
+        let mut workload = Workload { durability, ..workload::preset(name).unwrap() };
         if updates_only {
             (workload.operations.point_hits, workload.operations.updates) = (0.0, 1.0);
             (workload.records.value_bytes, workload.skew) = (100, 0.0);
@@ -88,7 +88,7 @@ fn flashgrain(workload: &Workload, profile: &DeviceProfile) -> flashgrain_adviso
 #[test]
 fn each_tree_that_a_store_may_have_is_predicted_and_one_is_advised() {
     for name in ["ycsb-a", "ycsb-e"] {
-        let workload = Workload::preset(name).unwrap();
+        let workload = workload::preset(name).unwrap();
         for (blocks, count) in [(1, 3), (8, 4)] {
             let advice = flashgrain(&workload, &profile_with_parallelism(blocks));
             assert_eq!(advice.trees.len(), count, "{name}: {:?}", advice.trees);
@@ -108,7 +108,7 @@ fn each_tree_that_a_store_may_have_is_predicted_and_one_is_advised() {
 /// Its nodes are read at once, and those of short ranges, too.
 #[test]
 fn a_single_reader_with_little_memory_has_nodes_of_several_blocks() {
-    let mut workload = Workload { clients: 1, skew: 0.0, ..Workload::preset("ycsb-c").unwrap() };
+    let mut workload = Workload { clients: 1, skew: 0.0, ..workload::preset("ycsb-c").unwrap() };
     (workload.memory_bytes, workload.records.value_bytes) = (256 << 20, 100);
     let shares = &mut workload.operations;
     (shares.point_hits, shares.ranges, shares.range_bytes) = (0.8, 0.2, 4096);
@@ -127,7 +127,7 @@ fn a_single_reader_with_little_memory_has_nodes_of_several_blocks() {
 /// B and F of a workload, in the words of the advice.
 fn buffered(look_ups: f64) -> String {
     let mut workload =
-        Workload { skew: 0.0, durability: Durability::None, ..Workload::preset("ycsb-a").unwrap() };
+        Workload { skew: 0.0, durability: Durability::None, ..workload::preset("ycsb-a").unwrap() };
     (workload.operations.point_hits, workload.operations.updates) = (look_ups, 1.0 - look_ups);
     (workload.records.value_bytes, workload.memory_bytes) = (100, 256 << 20);
     let advice = flashgrain(&workload, &profile(FULL));
@@ -150,7 +150,7 @@ fn little_memory_makes_no_cache_smaller_than_the_default_that_fits() {
     ];
     for (engine, setting, memory_mib, default) in engines {
         for (name, _) in PRESETS {
-            let mut workload = Workload::preset(name).unwrap();
+            let mut workload = workload::preset(name).unwrap();
             (workload.memory_bytes, workload.records.count) = (memory_mib << 20, 1_000_000);
             let advice = Advice::new(&workload, &profile(FULL), &[engine]).engines.remove(0);
             assert!(advice.gain.value >= 0.999, "{name}: {engine:?} {:?}", advice.gain);
@@ -165,7 +165,7 @@ fn little_memory_makes_no_cache_smaller_than_the_default_that_fits() {
 #[test]
 fn mariadb_has_smaller_pages_only_where_they_hold_many_records_and_never_larger_ones() {
     let page = |value_bytes: u64, range_bytes: u64| {
-        let mut workload = Workload::preset("ycsb-c").unwrap();
+        let mut workload = workload::preset("ycsb-c").unwrap();
         (workload.memory_bytes, workload.records.count) = (256 << 20, 10_000_000);
         workload.records.value_bytes = value_bytes;
         if range_bytes > 0 {
@@ -182,7 +182,7 @@ fn mariadb_has_smaller_pages_only_where_they_hold_many_records_and_never_larger_
 
 #[test]
 fn a_profile_without_writes_gives_wider_intervals_and_says_so() {
-    let workload = Workload::preset("ycsb-a").unwrap();
+    let workload = workload::preset("ycsb-a").unwrap();
     let mut without: serde_json::Value = serde_json::from_str(FULL).unwrap();
     for model in ["dam", "pdam", "affine", "mqssd"] {
         without["models"][model]["costs"]["writes"] = serde_json::Value::Null;
@@ -208,7 +208,7 @@ fn a_profile_that_knows_nothing_gives_advice_too() {
     profile.models = None;
     profile.comparison = None;
     profile.measurements.flush.clear();
-    let advice = Advice::new(&Workload::preset("ycsb-a").unwrap(), &profile, &EngineName::ALL);
+    let advice = Advice::new(&workload::preset("ycsb-a").unwrap(), &profile, &EngineName::ALL);
     assert!(advice.notes.iter().any(|note| note.contains("nothing was measured")), "{:?}", advice.notes);
     assert!(advice.notes.iter().any(|note| note.contains("flush was not run")), "{:?}", advice.notes);
     let rate = advice.ranking.rows[0].rate_per_second;
@@ -218,12 +218,12 @@ fn a_profile_that_knows_nothing_gives_advice_too() {
 #[test]
 fn more_memory_clients_and_less_to_write_never_lower_a_rate() {
     let profile = profile(FULL);
-    let base = Workload::preset("ycsb-a").unwrap();
+    let base = workload::preset("ycsb-a").unwrap();
     let rate =
         |workload: &Workload| Advice::new(workload, &profile, &[]).ranking.rows[0].rate_per_second.value;
     let more_memory = Workload { memory_bytes: base.memory_bytes * 4, ..base.clone() };
     let more_clients = Workload { clients: base.clients * 2, ..base.clone() };
-    let reads = Workload::preset("ycsb-b").unwrap();
+    let reads = workload::preset("ycsb-b").unwrap();
     for better in [more_memory, more_clients, reads] {
         assert!(rate(&better) >= rate(&base) * 0.999, "{better:?}");
     }
@@ -231,9 +231,10 @@ fn more_memory_clients_and_less_to_write_never_lower_a_rate() {
 
 #[test]
 fn a_lifetime_budget_limits_the_rate_to_what_it_allows() {
-    let mut workload = Workload::preset("ycsb-a").unwrap();
-    let text = workload.to_toml() + "[lifetime]\ndrive_writes_per_day = 0.3\ndrive_bytes = \"500GB\"\n";
-    workload = Workload::parse(&text).unwrap();
+    let mut workload = workload::preset("ycsb-a").unwrap();
+    let text =
+        workload::print(&workload) + "[lifetime]\ndrive_writes_per_day = 0.3\ndrive_bytes = \"500GB\"\n";
+    workload = workload::parse(&text).unwrap();
     let advice = Advice::new(&workload, &profile(FULL), &[]);
     let row = &advice.ranking.rows[0];
     let allowed = 0.3 * 500e9;
@@ -245,7 +246,7 @@ fn a_lifetime_budget_limits_the_rate_to_what_it_allows() {
 fn durability_is_weakened_only_where_the_workload_allows_it() {
     let profile = profile(FULL);
     let file_of = |durability| {
-        let workload = Workload { durability, ..Workload::preset("ycsb-a").unwrap() };
+        let workload = Workload { durability, ..workload::preset("ycsb-a").unwrap() };
         let advice = Advice::new(&workload, &profile, &EngineName::ALL);
         advice.engines.iter().map(|engine| engine.file.clone()).collect::<Vec<_>>().join("\n")
     };
@@ -268,7 +269,7 @@ fn durability_is_weakened_only_where_the_workload_allows_it() {
 
 #[test]
 fn the_rotational_flag_is_not_consulted() {
-    let workload = Workload::preset("ycsb-a").unwrap();
+    let workload = workload::preset("ycsb-a").unwrap();
     let texts = [Some(true), Some(false), None].map(|rotational| {
         let mut profile = profile(FULL);
         profile.provenance.identity.rotational = rotational;

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use flashgrain_advisor::engine::{EngineAdvice, EngineName};
 use flashgrain_advisor::workload::{Durability, PRESETS};
-use flashgrain_advisor::{Advice, Workload};
+use flashgrain_advisor::{Advice, Workload, workload};
 use flashgrain_profile::file;
 
 const PROFILE: &str = include_str!("fixtures/960evo.json");
@@ -20,9 +20,9 @@ fn workloads() -> Vec<Workload> {
         durability,
         records: flashgrain_advisor::workload::Records {
             count: 1_000_000,
-            ..Workload::preset(name).unwrap().records
+            ..workload::preset(name).unwrap().records
         },
-        ..Workload::preset(name).unwrap()
+        ..workload::preset(name).unwrap()
     };
     let lazy = [Durability::None, Durability::Group { window_us: 2_000_000 }];
     let all = PRESETS.into_iter().map(|(name, _)| preset(name, Durability::Sync));

@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use flashgrain_advisor::engine::EngineName;
 use flashgrain_advisor::workload::Durability;
-use flashgrain_advisor::{Advice, Workload};
+use flashgrain_advisor::{Advice, Workload, workload};
 use flashgrain_profile::file;
 
 const PROFILE: &str = include_str!("fixtures/960evo.json");
@@ -30,16 +30,16 @@ fn check(name: &str, text: &str) {
 fn files_are_as_they_were() {
     let profile = file::parse("profile.json".as_ref(), PROFILE.as_bytes()).unwrap();
     for preset in ["ycsb-a", "ycsb-e"] {
-        let advice = Advice::new(&Workload::preset(preset).unwrap(), &profile, &EngineName::ALL);
+        let advice = Advice::new(&workload::preset(preset).unwrap(), &profile, &EngineName::ALL);
         for engine in &advice.engines {
             let name = engine.engine.describe().to_lowercase();
             check(&format!("{preset}-{name}.txt"), &engine.file);
         }
-        check(&format!("{preset}-workload.toml"), &advice.workload.to_toml());
+        check(&format!("{preset}-workload.toml"), &workload::print(&advice.workload));
     }
     // Small records that are updated without waiting: an LSM-tree.
     let mut updates =
-        Workload { durability: Durability::None, skew: 0.0, ..Workload::preset("ycsb-a").unwrap() };
+        Workload { durability: Durability::None, skew: 0.0, ..workload::preset("ycsb-a").unwrap() };
     (updates.operations.point_hits, updates.operations.updates) = (0.0, 1.0);
     updates.records.value_bytes = 100;
     let advice = Advice::new(&updates, &profile, &[EngineName::Flashgrain]);

@@ -2,13 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use flashgrain_advisor::rank::{Family, Row};
-use flashgrain_advisor::{Advice, Workload};
+use flashgrain_advisor::{Advice, Workload, workload};
 use flashgrain_profile::file;
 
 fn advice(workload: &Workload) -> Advice {
     let profile = include_str!("fixtures/960evo.json");
     let profile = file::parse("profile.json".as_ref(), profile.as_bytes()).unwrap();
-    Advice::new(&workload.clone().checked().unwrap(), &profile, &[])
+    Advice::new(&workload::checked(workload.clone()).unwrap(), &profile, &[])
 }
 
 fn row(advice: &Advice, family: Family) -> &Row {
@@ -17,7 +17,7 @@ fn row(advice: &Advice, family: Family) -> &Row {
 
 /// Look-ups of records of 100 bytes, uniformly.
 fn look_ups() -> Workload {
-    let mut workload = Workload { skew: 0.0, ..Workload::preset("ycsb-c").unwrap() };
+    let mut workload = Workload { skew: 0.0, ..workload::preset("ycsb-c").unwrap() };
     workload.records.value_bytes = 100;
     workload
 }
@@ -63,7 +63,7 @@ fn full_scans_are_read_ahead_in_every_design() {
 
 #[test]
 fn few_records_take_little_space() {
-    let mut workload = Workload::preset("ycsb-a").unwrap();
+    let mut workload = workload::preset("ycsb-a").unwrap();
     workload.records.count = 4000;
     for row in advice(&workload).ranking.rows {
         assert!(row.space_amplification < 4.0, "{row:?}");
@@ -72,7 +72,7 @@ fn few_records_take_little_space() {
 
 #[test]
 fn a_tree_that_only_grows_keeps_no_older_versions() {
-    let mut workload = Workload::preset("ycsb-a").unwrap();
+    let mut workload = workload::preset("ycsb-a").unwrap();
     let operations = &mut workload.operations;
     (operations.updates, operations.inserts) = (0.0, operations.updates);
     let space = |workload: &Workload| row(&advice(workload), Family::LsmTiered).space_amplification;
@@ -94,9 +94,9 @@ fn rates_without_a_number_of_cores_say_so() {
 fn there_are_no_more_records_than_keys_and_nothing_is_not_negative() {
     let mut workload = look_ups();
     (workload.records.key_bytes, workload.records.count) = (1, 1_000_000_000);
-    assert!(workload.clone().checked().unwrap_err().to_string().contains("records.count"));
+    assert!(workload::checked(workload.clone()).unwrap_err().to_string().contains("records.count"));
     workload.records.count = 256;
-    workload.clone().checked().unwrap();
+    workload::checked(workload.clone()).unwrap();
     let mut workload = look_ups();
     (workload.skew, workload.operations.ranges) = (-0.0, -0.0);
     let json = serde_json::to_string(&advice(&workload)).unwrap();

@@ -3,6 +3,7 @@
 //! Pure arithmetic: no files, no clock, no random numbers, no linear algebra. A [`Workload`] describes I/O,
 //! an [`IoModel`] says how much device time it takes. [`dictionary`] says which I/O the operations of B-trees
 //! and Bε-trees make, [`lsm`] says the same of LSM-trees, and [`dictionary::price`] puts it on a drive.
+//! [`ranking`] puts all of them beside each other for a program's workload.
 //!
 //! ```
 //! use flashgrain_cost::AffineCosts;
@@ -20,12 +21,15 @@
 
 mod affine_costs;
 pub mod dictionary;
+mod interval;
 mod io_model;
 pub mod lsm;
+pub mod ranking;
 #[cfg(test)]
 mod test_support;
 mod workload;
 
 pub use affine_costs::AffineCosts;
+pub use interval::{End, Interval};
 pub use io_model::IoModel;
 pub use workload::{Access, Workload, WorkloadKey};

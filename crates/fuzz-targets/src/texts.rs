@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use flashgrain_advisor::Workload;
 use flashgrain_advisor::observe::observe;
+use flashgrain_advisor::workload;
 use flashgrain_model::{read_csv, write_csv};
 use flashgrain_profile::file;
 use flashgrain_ssdsim::SimConfig;
@@ -74,8 +74,8 @@ pub fn mqsim_trace(bytes: &[u8]) {
 
 pub fn workload_toml(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
-    if let Ok(workload) = Workload::parse(text) {
-        let again = Workload::parse(&workload.to_toml()).unwrap_or_else(|error| panic!("{error}"));
+    if let Ok(workload) = workload::parse(text) {
+        let again = workload::parse(&workload::print(&workload)).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(again, workload, "a workload comes back");
     }
 }
@@ -84,7 +84,7 @@ pub fn workload_toml(bytes: &[u8]) {
 pub fn observed(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Ok(workload) = observe(text, None) {
-        assert!(workload.clone().checked().is_ok(), "{workload:?}");
+        assert!(workload::checked(workload.clone()).is_ok(), "{workload:?}");
     }
 }
 

@@ -5,12 +5,10 @@
 //! on held-out points. A kind that no model knows is bracketed from the other kind, and if that is unknown,
 //! too, from the drives that the papers measured.
 
-use flashgrain_model::{Access, FittedModel, ModelName, Models, Parameter};
+use flashgrain_cost::Interval;
+use flashgrain_cost::ranking::CostsOfKind;
+use flashgrain_model::{Access, Estimate, FittedModel, ModelName, Models, Parameter};
 use flashgrain_profile::schema::DeviceProfile;
-use serde::{Deserialize, Serialize};
-
-use super::Requests;
-use crate::interval::{End, Interval};
 
 /// A cost whose own interval is undetermined lies within this factor.
 const DOUBT_FACTOR: f64 = 4.0;
@@ -27,93 +25,30 @@ const ANY_PARALLELISM: f64 = 4.0;
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Costs {
-    /// Seconds per access at rising concurrency.
-    setup: Vec<(f64, Interval)>,
-    /// Seconds per byte.
-    transfer: Vec<(f64, Interval)>,
-    source: String,
-    is_measured: bool,
+    pub numbers: CostsOfKind,
+    pub source: String,
+    pub is_measured: bool,
     /// Costs whose own intervals are undetermined, in words.
     doubts: Vec<String>,
 }
 
-/// Costs of one kind of access without where they come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CostsOfKind {
-    /// Seconds per access at rising concurrency.
-    pub setup: Vec<(f64, Interval)>,
-    /// Seconds per byte at rising concurrency.
-    pub transfer: Vec<(f64, Interval)>,
-}
-
-impl CostsOfKind {
-    pub(crate) fn scaled(&self, setup: f64, transfer: f64) -> Self {
-        let scaled = |costs: &[(f64, Interval)], factor: f64| {
-            costs.iter().map(|(k, cost)| (*k, cost.scaled(factor))).collect()
-        };
-        Self { setup: scaled(&self.setup, setup), transfer: scaled(&self.transfer, transfer) }
-    }
-}
-
 impl Costs {
-    pub fn numbers(&self) -> CostsOfKind {
-        CostsOfKind { setup: self.setup.clone(), transfer: self.transfer.clone() }
-    }
-
-    pub fn of_numbers(numbers: &CostsOfKind) -> Self {
-        Self {
-            setup: numbers.setup.clone(),
-            transfer: numbers.transfer.clone(),
-            source: "costs that a reader chose".into(),
-            is_measured: false,
-            doubts: Vec::new(),
-        }
-    }
-
-    pub fn seconds(&self, requests: &Requests, end: End) -> f64 {
-        let setup = if requests.random { self.setup(requests.concurrency).at(end) } else { 0.0 };
-        setup + self.transfer(requests.concurrency).at(end) * requests.bytes
-    }
-
-    pub fn setup(&self, concurrency: f64) -> Interval {
-        between(&self.setup, concurrency)
-    }
-
-    pub fn transfer(&self, concurrency: f64) -> Interval {
-        between(&self.transfer, concurrency)
-    }
-
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    pub fn is_measured(&self) -> bool {
-        self.is_measured
-    }
-
-    fn widened(mut self, error: Option<f64>) -> Self {
+    fn widened(self, error: Option<f64>) -> Self {
         let factor = 1.0 + error.unwrap_or(0.0);
-        for (_, cost) in self.setup.iter_mut().chain(&mut self.transfer) {
-            let spread = |ratio: f64| (ratio.ln().powi(2) + factor.ln().powi(2)).sqrt().exp();
-            *cost = Interval {
-                low: cost.value / spread(cost.value / cost.low),
-                value: cost.value,
-                high: cost.value * spread(cost.high / cost.value),
-            };
-        }
-        self
+        let spread = |ratio: f64| (ratio.ln().powi(2) + factor.ln().powi(2)).sqrt().exp();
+        let wide = |cost: Interval| Interval {
+            low: cost.value / spread(cost.value / cost.low),
+            value: cost.value,
+            high: cost.value * spread(cost.high / cost.value),
+        };
+        Self { numbers: self.numbers.map(wide, wide), ..self }
     }
 
     /// The same costs for the other kind, which was not measured.
     fn as_other_kind(&self, name: &str) -> Self {
-        let widen = |costs: &[(f64, Interval)]| {
-            let doubtful =
-                |(k, cost): &(f64, Interval)| (*k, Interval::within_factor(cost.value, OTHER_KIND_FACTOR));
-            costs.iter().map(doubtful).collect()
-        };
+        let doubtful = |cost: Interval| Interval::within_factor(cost.value, OTHER_KIND_FACTOR);
         Self {
-            setup: widen(&self.setup),
-            transfer: widen(&self.transfer),
+            numbers: self.numbers.map(doubtful, doubtful),
             source: format!("{name} were not measured: within {OTHER_KIND_FACTOR} times the other kind"),
             is_measured: false,
             doubts: Vec::new(),
@@ -123,34 +58,14 @@ impl Costs {
     fn of_any_drive() -> Self {
         let parallel = |k: f64| (k, ANY_SETUP.scaled(1.0 / k));
         Self {
-            setup: [1.0, ANY_PARALLELISM].map(parallel).to_vec(),
-            transfer: vec![(1.0, ANY_TRANSFER)],
+            numbers: CostsOfKind {
+                setup: [1.0, ANY_PARALLELISM].map(parallel).to_vec(),
+                transfer: vec![(1.0, ANY_TRANSFER)],
+            },
             source: "nothing was measured: any drive of the papers".into(),
             is_measured: false,
             doubts: Vec::new(),
         }
-    }
-}
-
-/// Costs between measured concurrencies follow a power of k; beyond them they stay.
-fn between(costs: &[(f64, Interval)], concurrency: f64) -> Interval {
-    let above = costs.iter().position(|(k, _)| *k >= concurrency);
-    let pair = match above {
-        None => costs.last().map(|last| (last, last)),
-        Some(0) => costs.first().map(|first| (first, first)),
-        Some(place) => costs.get(place - 1).zip(costs.get(place)),
-    };
-    // Every source has at least one concurrency.
-    let Some(((low_k, low), (high_k, high))) = pair else { return ANY_SETUP };
-    if low_k == high_k {
-        return *low;
-    }
-    let share = (concurrency / low_k).ln() / (high_k / low_k).ln();
-    let mix = |a: f64, b: f64| (a.ln() * (1.0 - share) + b.ln() * share).exp();
-    Interval {
-        low: mix(low.low, high.low),
-        value: mix(low.value, high.value),
-        high: mix(low.high, high.high),
     }
 }
 
@@ -216,7 +131,8 @@ fn of_mqssd(models: &Models, access: Access) -> Option<Costs> {
     let transfer = of_part(transfer_symbol, &|k| mqssd.transfer_seconds_per_byte(access, k));
     let is_whole = !setup.is_empty() && !transfer.is_empty();
     let source = "MQSSD's fitted costs".into();
-    is_whole.then_some(Costs { setup, transfer, source, is_measured: true, doubts })
+    let numbers = CostsOfKind { setup, transfer };
+    is_whole.then_some(Costs { numbers, source, is_measured: true, doubts })
 }
 
 fn fitted_at<'a>(
@@ -232,9 +148,17 @@ fn fitted_at<'a>(
     })
 }
 
+/// The value of an estimate, if it is determined.
+pub(super) fn interval_of(estimate: &Estimate) -> Option<Interval> {
+    match *estimate {
+        Estimate::Determined { value, low, high } => Some(Interval { low, value, high }),
+        Estimate::Undetermined { .. } => None,
+    }
+}
+
 /// A cost with the relative interval of its parameter.
 fn around(value: f64, parameter: Option<&Parameter>) -> Interval {
-    match parameter.and_then(|parameter| Interval::of(&parameter.estimate)) {
+    match parameter.and_then(|parameter| interval_of(&parameter.estimate)) {
         Some(own) if own.value > 0.0 && own.low > 0.0 => own.scaled(value / own.value),
         _ => Interval::within_factor(value, DOUBT_FACTOR),
     }
@@ -261,6 +185,7 @@ fn of_affine(models: &Models, access: Access) -> Option<Costs> {
         setups.push((parallelism, setup.scaled(1.0 / parallelism)));
     }
     let transfer = vec![(1.0, around(transfer, of_symbol("β")))];
+    let numbers = CostsOfKind { setup: setups, transfer };
     let source = "the affine model's costs".into();
-    Some(Costs { setup: setups, transfer, source, is_measured: true, doubts: Vec::new() })
+    Some(Costs { numbers, source, is_measured: true, doubts: Vec::new() })
 }

@@ -1,9 +1,8 @@
 //! The time that makes a write of a log durable.
 
+use flashgrain_cost::Interval;
 use flashgrain_profile::schema::{DeviceProfile, FlushPoint};
 use flashgrain_settings::SyncMethod;
-
-use crate::interval::Interval;
 
 /// Without measurements: from drives that keep their cache through a power cut (20 µs) to disks (20 ms).
 const ANY_FLUSH: Interval = Interval { low: 2e-5, value: 1e-3, high: 2e-2 };
@@ -40,10 +39,6 @@ impl Flushes {
         Self { by_method, growing_file: growing.map(seconds) }
     }
 
-    pub fn of_any_method(seconds: Interval) -> Self {
-        Self { by_method: vec![(SyncMethod::Fdatasync, seconds)], growing_file: None }
-    }
-
     pub fn of_method(&self, method: SyncMethod) -> Interval {
         let exactly = self.by_method.iter().find(|(own, _)| *own == method);
         exactly.or(self.by_method.first()).map_or(ANY_FLUSH, |(_, seconds)| *seconds)
@@ -75,7 +70,8 @@ mod tests {
     use super::*;
 
     fn flushes(growing_file: Option<Interval>) -> Flushes {
-        Flushes { growing_file, ..Flushes::of_any_method(Interval::within_factor(1e-3, 2.0)) }
+        let by_method = vec![(SyncMethod::Fdatasync, Interval::within_factor(1e-3, 2.0))];
+        Flushes { by_method, growing_file }
     }
 
     #[test]

@@ -10,82 +10,42 @@
 mod costs;
 mod flush;
 
+use flashgrain_cost::Interval;
+use flashgrain_cost::ranking::DriveCosts;
 use flashgrain_model::{Access, Estimate};
 use flashgrain_profile::schema::{DeviceProfile, LearnedValue};
 use flashgrain_settings::{Bytes, SyncMethod, drive as decided};
 
-use crate::interval::{End, Interval};
-use crate::what_if::DriveCosts;
-use costs::Costs;
-pub use costs::CostsOfKind;
+use costs::{Costs, interval_of};
 use flush::Flushes;
-
-/// Writes that background work keeps outstanding where the profile does not say how many the drive rewards.
-const WRITE_CONCURRENCY: f64 = 4.0;
 
 /// A drive as the advisor sees it.
 #[derive(Clone, Debug)]
 pub struct Drive {
     name: String,
     date_utc: String,
-    reads: Costs,
-    writes: Costs,
+    costs: DriveCosts,
+    reads: Source,
+    writes: Source,
     flushes: Flushes,
-    numbers: Vec<(Number, LearnedNumber)>,
+    depth_90: LearnedNumber,
+    half_bandwidth_bytes: LearnedNumber,
     decisions: Vec<decided::Decision>,
     notes: Vec<String>,
 }
 
-/// A learned number that settings follow from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Number {
-    DesirableWrite,
-    Stripe,
-    FlashPage,
-    BestPage,
-    Depth90,
-    Parallelism,
-    HalfBandwidth,
-}
-
-/// Its value, or the reason why there is none.
+/// A learned number that settings follow from, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LearnedNumber {
     Known(Interval),
     Unknown(String),
 }
 
-/// Requests of one kind, as predictions describe them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Requests {
-    pub access: Access,
-    /// Bytes of each.
-    pub bytes: f64,
-    /// Whether each begins at a place of its own, rather than where the one before it ended.
-    pub random: bool,
-    /// In flight at a time.
-    pub concurrency: f64,
-}
-
-/// The ends of intervals at which a prediction is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ends {
-    pub reads: End,
-    pub writes: End,
-    pub flushes: End,
-}
-
-impl Ends {
-    pub const VALUE: Self = Self { reads: End::Value, writes: End::Value, flushes: End::Value };
-
-    /// All combinations of the ends.
-    pub fn corners() -> impl Iterator<Item = Self> {
-        const ENDS: [End; 2] = [End::Low, End::High];
-        ENDS.into_iter().flat_map(|reads| {
-            ENDS.into_iter()
-                .flat_map(move |writes| ENDS.into_iter().map(move |flushes| Self { reads, writes, flushes }))
-        })
-    }
+/// Where the costs of a kind of access come from.
+#[derive(Clone, Debug)]
+struct Source {
+    name: String,
+    is_measured: bool,
 }
 
 impl Drive {
@@ -99,56 +59,29 @@ impl Drive {
             notes.push(format!("{} before the drive limits all predictions", cap.describe()));
         }
         let learned = &profile.learned;
-        let numbers = [
-            (Number::DesirableWrite, &learned.desirable_write_bytes),
-            (Number::Stripe, &learned.stripe_bytes),
-            (Number::FlashPage, &learned.flash_page_bytes),
-            (Number::BestPage, &learned.best_page_iops_bytes),
-            (Number::Depth90, &learned.depth_90),
-            (Number::Parallelism, &learned.parallelism),
-            (Number::HalfBandwidth, &learned.half_bandwidth_bytes),
-        ]
-        .map(|(number, value)| (number, LearnedNumber::of(value)))
-        .to_vec();
+        let source = |costs: &Costs| Source { name: costs.source.clone(), is_measured: costs.is_measured };
         Self {
             name: profile.provenance.identity.target.clone(),
             date_utc: profile.provenance.date_utc.clone(),
-            reads,
-            writes,
+            reads: source(&reads),
+            writes: source(&writes),
+            costs: DriveCosts {
+                reads: reads.numbers,
+                writes: writes.numbers,
+                flush_seconds: flushes.of_method(SyncMethod::Fdatasync),
+                parallelism: interval_of(&learned.parallelism.estimate),
+            },
             flushes,
-            numbers,
+            depth_90: LearnedNumber::of(&learned.depth_90),
+            half_bandwidth_bytes: LearnedNumber::of(&learned.half_bandwidth_bytes),
             decisions: profile.decisions.clone(),
             notes,
         }
     }
 
-    /// What a ranking takes of the drive.
-    pub(crate) fn what_if_costs(&self) -> DriveCosts {
-        let parallelism = match self.number(Number::Parallelism) {
-            LearnedNumber::Known(parallelism) => Some(*parallelism),
-            LearnedNumber::Unknown(_) => None,
-        };
-        DriveCosts {
-            reads: self.reads.numbers(),
-            writes: self.writes.numbers(),
-            flush_seconds: self.flush(SyncMethod::Fdatasync),
-            parallelism,
-        }
-    }
-
-    /// A drive that has these costs and is otherwise unknown.
-    pub(crate) fn of_what_if_costs(costs: &DriveCosts) -> Self {
-        let parallelism = costs.parallelism.map(|own| (Number::Parallelism, LearnedNumber::Known(own)));
-        Self {
-            name: "what if".into(),
-            date_utc: String::new(),
-            reads: Costs::of_numbers(&costs.reads),
-            writes: Costs::of_numbers(&costs.writes),
-            flushes: Flushes::of_any_method(costs.flush_seconds),
-            numbers: parallelism.into_iter().collect(),
-            decisions: Vec::new(),
-            notes: Vec::new(),
-        }
+    /// All that a ranking takes of the drive.
+    pub fn costs(&self) -> &DriveCosts {
+        &self.costs
     }
 
     /// The target that was profiled, and when.
@@ -171,43 +104,17 @@ impl Drive {
         decided::decided(&self.decisions, setting)
     }
 
-    pub(crate) fn number(&self, number: Number) -> &LearnedNumber {
-        static NOT_ASKED: LearnedNumber = LearnedNumber::Unknown(String::new());
-        self.numbers.iter().find(|(own, _)| *own == number).map_or(&NOT_ASKED, |(_, value)| value)
+    /// Requests in flight for 90 % of the drive's rate.
+    pub(crate) fn depth_90(&self) -> &LearnedNumber {
+        &self.depth_90
     }
 
-    /// Device time of one request when so many are in flight: the inverse of their rate.
-    pub(crate) fn seconds(&self, requests: &Requests, end: End) -> f64 {
-        self.costs(requests.access).seconds(requests, end)
+    /// Bytes of reads that reach half of the drive's bandwidth.
+    pub(crate) fn half_bandwidth_bytes(&self) -> &LearnedNumber {
+        &self.half_bandwidth_bytes
     }
 
-    /// Setup cost of one access.
-    pub(crate) fn setup(&self, access: Access, concurrency: f64) -> Interval {
-        self.costs(access).setup(concurrency)
-    }
-
-    /// Writes that background work keeps outstanding: as many as the drive serves at a time.
-    pub(crate) fn write_concurrency(&self) -> f64 {
-        match self.number(Number::Parallelism) {
-            LearnedNumber::Known(parallelism) => parallelism.value.max(1.0).ceil(),
-            LearnedNumber::Unknown(_) => WRITE_CONCURRENCY,
-        }
-    }
-
-    /// Random reads that the drive serves in the time of one: PDAM's P, or what its setup costs say.
-    pub(crate) fn parallelism(&self) -> f64 {
-        const DEEP: f64 = 64.0;
-        let of_costs = || self.setup(Access::Read, 1.0).value / self.setup(Access::Read, DEEP).value;
-        self.number(Number::Parallelism).value().unwrap_or_else(of_costs).clamp(1.0, DEEP).round()
-    }
-
-    /// Bytes of a request whose transfer takes as long as its setup.
-    pub(crate) fn half_bandwidth_bytes(&self, access: Access, concurrency: f64) -> f64 {
-        let costs = self.costs(access);
-        costs.setup(concurrency).value / costs.transfer(concurrency).value
-    }
-
-    fn costs(&self, access: Access) -> &Costs {
+    fn source_of(&self, access: Access) -> &Source {
         match access {
             Access::Read => &self.reads,
             Access::Write => &self.writes,
@@ -216,12 +123,12 @@ impl Drive {
 
     /// Whether costs of this kind come from measurements.
     pub(crate) fn is_measured(&self, access: Access) -> bool {
-        self.costs(access).is_measured()
+        self.source_of(access).is_measured
     }
 
     /// Where the costs of this kind come from.
     pub(crate) fn source(&self, access: Access) -> &str {
-        self.costs(access).source()
+        &self.source_of(access).name
     }
 
     /// Seconds of a durable write of a log by this method.
@@ -237,7 +144,7 @@ impl Drive {
 
 impl LearnedNumber {
     fn of(value: &LearnedValue) -> Self {
-        match (&value.estimate, Interval::of(&value.estimate)) {
+        match (&value.estimate, interval_of(&value.estimate)) {
             (_, Some(interval)) => Self::Known(interval),
             (Estimate::Undetermined { why }, None) => Self::Unknown(why.clone()),
             (Estimate::Determined { .. }, None) => Self::Unknown(String::new()),

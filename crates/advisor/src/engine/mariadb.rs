@@ -5,15 +5,14 @@
 //! buffer pool is all the memory that caches data.
 
 use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
+use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, Requests, asked};
+use flashgrain_cost::{End, Interval};
 use flashgrain_model::Access;
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned, is_gain};
 use super::{EngineAdvice, EngineName, Setting, explained};
-use crate::drive::{Drive, LearnedNumber, Number, Requests};
-use crate::interval::End;
-use crate::interval::Interval;
-use crate::price::{Asked, Engine, ProcessorTimes, asked};
+use crate::drive::{Drive, LearnedNumber};
 use crate::workload::{Durability, Workload};
 
 /// A statement goes to the server and its answer back, which takes client and server together tens of
@@ -89,9 +88,7 @@ impl Design for Tree {
 impl Configuration for InnoDb {
     fn engine(&self, workload: &Workload) -> Engine {
         Engine {
-            sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: if self.syncs { 1.0 } else { 0.0 },
-            log_grows: false,
             group_commit: true,
             checkpoint_log_bytes: Some(self.log_bytes * LOG_USED_FRACTION),
             cache_fraction: self.buffer_pool_bytes / workload.memory_bytes as f64,
@@ -112,7 +109,7 @@ impl Configuration for InnoDb {
 fn page_writes_per_s(drive: &Drive, page_bytes: f64, concurrency: f64) -> f64 {
     let write = |random| {
         let requests = Requests { access: Access::Write, bytes: page_bytes, random, concurrency };
-        drive.seconds(&requests, End::Value)
+        drive.costs().seconds(&requests, End::Value)
     };
     // Each page is written to its place and, in sequence, to the doublewrite buffer.
     (write(true) + write(false)).recip()
@@ -120,7 +117,7 @@ fn page_writes_per_s(drive: &Drive, page_bytes: f64, concurrency: f64) -> f64 {
 
 fn threads(drive: &Drive) -> Option<f64> {
     // Enough for 90 % of the drive's rate, with a quarter of it as InnoDB's threads have several in flight.
-    let depth = drive.number(Number::Depth90).value()?;
+    let depth = drive.depth_90().value()?;
     Some((depth / 4.0).ceil().clamp(4.0, THREADS_MAX))
 }
 
@@ -201,7 +198,7 @@ fn mebibytes(bytes: f64) -> String {
 
 fn pool(tuned: &Innodb<'_>) -> Setting {
     let bytes = tuned.advised.buffer_pool_bytes;
-    let read = tuned.drive.setup(Access::Read, f64::from(tuned.workload.clients));
+    let read = tuned.drive.costs().setup(Access::Read, f64::from(tuned.workload.clients));
     Setting {
         name: "innodb_buffer_pool_size",
         value: Some(mebibytes(bytes)),
@@ -232,7 +229,7 @@ fn page(tuned: &Innodb<'_>) -> Setting {
         },
         number: format!(
             "random reads at depth 1 reach half the bandwidth with {}",
-            tuned.drive.number(Number::HalfBandwidth).bytes_text()
+            tuned.drive.half_bandwidth_bytes().bytes_text()
         ),
         gain: (!is_default).then_some(gain),
         cost: if is_default { String::new() } else { "a new data directory".into() },
@@ -322,7 +319,7 @@ fn neighbours(tuned: &Innodb<'_>) -> Setting {
             random,
             concurrency: tuned.advised.write_threads,
         };
-        tuned.drive.seconds(&requests, End::Value)
+        tuned.drive.costs().seconds(&requests, End::Value)
     };
     let ratio = write(true) / write(false);
     let is_measured = tuned.drive.is_measured(Access::Write);
@@ -348,7 +345,7 @@ fn io_threads(
     use_of: &str,
     gain: Option<crate::Interval>,
 ) -> Setting {
-    let depth = tuned.drive.number(Number::Depth90);
+    let depth = tuned.drive.depth_90();
     let known = threads(tuned.drive).filter(|threads| *threads != DEFAULT.write_threads);
     Setting {
         name,

@@ -17,11 +17,12 @@ mod sqlite;
 mod tuned;
 mod wiredtiger;
 
+use flashgrain_cost::Interval;
+use flashgrain_cost::ranking::Bound;
+
 use serde::Serialize;
 
 use crate::drive::Drive;
-use crate::interval::Interval;
-use crate::price::Bound;
 use crate::workload::Workload;
 
 pub use flashgrain::{PredictedTree, TreeStructure, predicted_store_rate, predicted_tree};

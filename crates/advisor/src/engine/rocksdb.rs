@@ -7,14 +7,14 @@
 
 use flashgrain_cost::dictionary::Design;
 use flashgrain_cost::lsm::{Layout, LsmTree};
+use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, Requests, asked, situation};
+use flashgrain_cost::{End, Interval};
 use flashgrain_model::Access;
-use flashgrain_settings::{Bytes, SyncMethod};
+use flashgrain_settings::Bytes;
 
 use super::tuned::{Configuration, Tuned};
 use super::{EngineAdvice, EngineName, Setting, explained};
-use crate::drive::{Drive, Requests};
-use crate::interval::{End, Interval};
-use crate::price::{Asked, Engine, ProcessorTimes, asked, situation};
+use crate::drive::Drive;
 use crate::workload::Workload;
 
 const MEBI: f64 = 1_048_576.0;
@@ -96,14 +96,16 @@ impl RocksDb {
 impl Configuration for RocksDb {
     fn engine(&self, _workload: &Workload) -> Engine {
         Engine {
-            sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: 1.0,
-            log_grows: true,
             group_commit: true,
             checkpoint_log_bytes: None,
             cache_fraction: 1.0,
             processor: PROCESSOR,
         }
+    }
+
+    fn flush_seconds(&self, drive: &Drive) -> Interval {
+        drive.flush_of_growing_file()
     }
 
     fn asked(&self, workload: &Workload) -> Asked {
@@ -228,7 +230,7 @@ fn choose(tuned: &mut Rocks<'_>) {
 fn jobs_max(drive: &Drive) -> Option<f64> {
     drive
         .is_measured(Access::Write)
-        .then(|| (drive.write_concurrency() * 4.0 / 3.0).ceil().clamp(2.0, JOBS_MAX))
+        .then(|| (drive.costs().write_concurrency() * 4.0 / 3.0).ceil().clamp(2.0, JOBS_MAX))
 }
 
 fn settings(tuned: &Rocks<'_>) -> Vec<(Section, Setting)> {
@@ -285,7 +287,7 @@ fn changed(value: f64, default: f64) -> Option<String> {
 fn transfer_number(drive: &Drive, access: Access) -> String {
     let rate = |concurrency| {
         let requests = Requests { access, bytes: MEBI, random: true, concurrency };
-        MEBI / drive.seconds(&requests, End::Value) / 1e6
+        MEBI / drive.costs().seconds(&requests, End::Value) / 1e6
     };
     let kind = if access == Access::Read { "read" } else { "write" };
     format!("1 MiB {kind}s: {:.0} MB/s by one stream, {:.0} MB/s by 4", rate(1.0), rate(4.0))
@@ -295,7 +297,7 @@ fn random_read_number(tuned: &Rocks<'_>) -> String {
     let clients = f64::from(tuned.workload.clients);
     let read = |bytes| {
         let requests = Requests { access: Access::Read, bytes, random: true, concurrency: clients };
-        tuned.drive.seconds(&requests, End::Value) * 1e6
+        tuned.drive.costs().seconds(&requests, End::Value) * 1e6
     };
     format!(
         "a random read takes {:.1} µs of the drive's time with 4 KiB, {:.1} µs with 16 KiB, at {clients} in flight",
@@ -344,7 +346,7 @@ fn subcompactions(tuned: &Rocks<'_>) -> Setting {
 
 /// The size of one stream's requests that reach nine tenths of the bandwidth.
 fn good_request_bytes(drive: &Drive, access: Access, min: f64, max: f64) -> f64 {
-    let half = drive.half_bandwidth_bytes(access, 1.0);
+    let half = drive.costs().half_bandwidth_bytes(access, 1.0);
     ((NINE_TENTHS * half).max(1.0).log2().round().exp2()).clamp(min, max)
 }
 
@@ -361,7 +363,7 @@ fn bytes_per_sync(tuned: &Rocks<'_>) -> Setting {
         },
         number: format!(
             "writes of one stream have half of the bandwidth with {}",
-            Bytes(tuned.drive.half_bandwidth_bytes(Access::Write, 1.0) as u64)
+            Bytes(tuned.drive.costs().half_bandwidth_bytes(Access::Write, 1.0) as u64)
         ),
         gain: None,
         cost: String::new(),
@@ -383,7 +385,7 @@ fn read_ahead(tuned: &Rocks<'_>) -> Setting {
         },
         number: format!(
             "reads of one stream have half of the bandwidth with {}",
-            Bytes(tuned.drive.half_bandwidth_bytes(Access::Read, 1.0) as u64)
+            Bytes(tuned.drive.costs().half_bandwidth_bytes(Access::Read, 1.0) as u64)
         ),
         gain: None,
         cost: if is_known {
@@ -404,7 +406,7 @@ fn delayed_rate(tuned: &Rocks<'_>) -> Setting {
         random: true,
         concurrency: tuned.advised.tree().compaction_threads,
     };
-    let drive_rate = MEBI / tuned.drive.seconds(&stream, End::Value);
+    let drive_rate = MEBI / tuned.drive.costs().seconds(&stream, End::Value);
     let rate = amplification.map(|amplification| drive_rate / amplification / 2.0);
     let value = rate.filter(|rate| tuned.drive.is_measured(Access::Write) && *rate > 16.0 * MEBI);
     Setting {

@@ -5,15 +5,15 @@
 //! the database, and writes each page twice; with a write-ahead log it flushes the log once, and pages go to
 //! the database at checkpoints.
 
+use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
+use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, asked};
 use flashgrain_model::Access;
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned, is_gain};
 use super::{EngineAdvice, EngineName, Setting, explained};
-use crate::drive::{Drive, Number};
-use crate::interval::Interval;
-use crate::price::{Asked, Engine, ProcessorTimes, asked};
+use crate::drive::Drive;
 use crate::workload::{Durability, Workload};
 
 /// A statement that is prepared takes a few microseconds, one that is parsed anew up to 20.
@@ -86,9 +86,7 @@ impl Configuration for Sqlite {
         let flushes = if self.write_ahead { 1.0 } else { JOURNAL_FLUSHES };
         let record = workload.records.record_bytes() as f64;
         Engine {
-            sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: if self.syncs { flushes } else { 0.0 },
-            log_grows: false,
             group_commit: false,
             // One page of the log for each change of a record.
             checkpoint_log_bytes: Some(self.checkpoint_pages * record),
@@ -172,7 +170,7 @@ fn page(tuned: &Tuned<'_, Sqlite>) -> Setting {
         },
         number: format!(
             "random reads at depth 1 reach half the bandwidth with {}",
-            tuned.drive.number(Number::HalfBandwidth).bytes_text()
+            tuned.drive.half_bandwidth_bytes().bytes_text()
         ),
         gain: (!is_default).then_some(gain),
         cost: if is_default { String::new() } else { "a new database, or a VACUUM of the old one".into() },
@@ -230,7 +228,7 @@ fn checkpoint(tuned: &Tuned<'_, Sqlite>) -> Setting {
     let pages = tuned.advised.checkpoint_pages;
     let gain = tuned.gain_of(|sqlite, default| sqlite.checkpoint_pages = default.checkpoint_pages);
     let gains = tuned.advised.write_ahead && pages != DEFAULT.checkpoint_pages && is_gain(gain);
-    let write = tuned.drive.setup(Access::Write, 1.0);
+    let write = tuned.drive.costs().setup(Access::Write, 1.0);
     Setting {
         name: "wal_autocheckpoint",
         value: gains.then(|| format!("{pages:.0}")),

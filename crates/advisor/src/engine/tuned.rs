@@ -1,8 +1,9 @@
 //! An engine's default and advised configuration, and what the model says of both.
 
-use crate::drive::{Drive, Ends};
-use crate::interval::Interval;
-use crate::price::{Asked, Bound, Engine, Priced, price};
+use flashgrain_cost::Interval;
+use flashgrain_cost::ranking::{Asked, Bound, DriveCosts, Ends, Engine, Priced, price};
+
+use crate::drive::Drive;
 use crate::workload::Workload;
 
 /// A configuration gains something from here on; less is within what the model cannot know.
@@ -15,6 +16,11 @@ const LOSS_MAX: f64 = 1.01;
 pub(super) trait Configuration: Clone {
     /// What surrounds its data structure.
     fn engine(&self, workload: &Workload) -> Engine;
+
+    /// Seconds until a write of its log is durable: to a file that does not grow, by `fdatasync`.
+    fn flush_seconds(&self, drive: &Drive) -> Interval {
+        drive.costs().flush_seconds
+    }
 
     /// The requests of the average operation.
     fn asked(&self, workload: &Workload) -> Asked;
@@ -29,11 +35,17 @@ pub(super) struct Tuned<'a, C> {
 }
 
 impl<C: Configuration> Tuned<'_, C> {
+    /// The drive's costs as a configuration meets them.
+    fn costs(&self, configuration: &C) -> DriveCosts {
+        let flush_seconds = configuration.flush_seconds(self.drive);
+        DriveCosts { flush_seconds, ..self.drive.costs().clone() }
+    }
+
     /// Predicted rates of a configuration at the values and at all corners.
     fn rates(&self, configuration: &C) -> Vec<f64> {
         let (asked, engine) = (configuration.asked(self.workload), configuration.engine(self.workload));
-        let all = std::iter::once(Ends::VALUE).chain(Ends::corners());
-        all.map(|ends| price(&asked, self.workload, &engine, self.drive, ends).rate).collect()
+        let (costs, all) = (self.costs(configuration), std::iter::once(Ends::VALUE).chain(Ends::corners()));
+        all.map(|ends| price(&asked, self.workload, &engine, &costs, ends).rate).collect()
     }
 
     /// Predicted rate.
@@ -44,7 +56,7 @@ impl<C: Configuration> Tuned<'_, C> {
     /// The price of a configuration at the values.
     pub fn priced(&self, configuration: &C) -> Priced {
         let (asked, engine) = (configuration.asked(self.workload), configuration.engine(self.workload));
-        price(&asked, self.workload, &engine, self.drive, Ends::VALUE)
+        price(&asked, self.workload, &engine, &self.costs(configuration), Ends::VALUE)
     }
 
     /// What limits the rate of a configuration at the values.

@@ -5,14 +5,15 @@
 //! dirty. The engine has no log by default; for comparing, the default has the log that the workload's
 //! durability needs.
 
+use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, WriteBack};
+use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, asked};
 use flashgrain_model::Access;
-use flashgrain_settings::{Bytes, SyncMethod};
+use flashgrain_settings::Bytes;
 
 use super::tuned::{Configuration, Tuned};
 use super::{EngineAdvice, EngineName, Setting, commented, explained};
-use crate::drive::{Drive, Number};
-use crate::price::{Asked, Engine, ProcessorTimes, asked};
+use crate::drive::Drive;
 use crate::workload::{Durability, Workload};
 
 const MEBI: f64 = 1_048_576.0;
@@ -72,14 +73,16 @@ impl Design for Tree {
 impl Configuration for WiredTiger {
     fn engine(&self, workload: &Workload) -> Engine {
         Engine {
-            sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: 1.0,
-            log_grows: true,
             group_commit: true,
             checkpoint_log_bytes: Some(log_bytes(workload)),
             cache_fraction: 1.0,
             processor: ProcessorTimes::OF_GOOD_STORE,
         }
+    }
+
+    fn flush_seconds(&self, drive: &Drive) -> Interval {
+        drive.flush_of_growing_file()
     }
 
     fn asked(&self, workload: &Workload) -> Asked {
@@ -156,7 +159,7 @@ fn mebibytes(bytes: f64) -> String {
 fn cache(tuned: &Tiger<'_>) -> Setting {
     let bytes = tuned.advised.cache_bytes;
     let is_default = bytes == DEFAULT.cache_bytes;
-    let write = tuned.drive.setup(Access::Write, EVICTION_THREADS);
+    let write = tuned.drive.costs().setup(Access::Write, EVICTION_THREADS);
     Setting {
         name: "cache_size",
         value: (!is_default).then(|| mebibytes(bytes)),
@@ -217,7 +220,7 @@ fn sync(tuned: &Tiger<'_>) -> Setting {
 fn checkpoint(tuned: &Tiger<'_>) -> Setting {
     let on = writes(tuned);
     let bytes = log_bytes(tuned.workload);
-    let write = tuned.drive.setup(Access::Write, EVICTION_THREADS);
+    let write = tuned.drive.costs().setup(Access::Write, EVICTION_THREADS);
     Setting {
         name: "checkpoint",
         value: on.then(|| format!("(log_size={})", mebibytes(bytes))),
@@ -248,7 +251,7 @@ fn leaf(tuned: &Tiger<'_>) -> Setting {
         },
         number: format!(
             "random reads at depth 1 reach half the bandwidth with {}",
-            tuned.drive.number(Number::HalfBandwidth).bytes_text()
+            tuned.drive.half_bandwidth_bytes().bytes_text()
         ),
         gain: (!is_default).then_some(gain),
         cost: if is_default { String::new() } else { "new tables only".into() },

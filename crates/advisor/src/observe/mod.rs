@@ -14,7 +14,7 @@ mod mariadb;
 mod rocksdb_log;
 
 use crate::Error;
-use crate::workload::{Durability, Operations, Records, Workload};
+use crate::workload::{Durability, Operations, Records, Workload, checked};
 
 /// Kinds of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl Seen {
             assumed.0.push("durability not known: every commit must survive a power cut".into());
         }
         let share = |count: f64| count / all;
-        Workload {
+        checked(Workload {
             name: format!("observed {}", kind.describe()),
             operations: Operations {
                 point_hits: share(self.point_hits),
@@ -172,8 +172,7 @@ impl Seen {
             durability: self.durability.unwrap_or(Durability::Sync),
             lifetime: None,
             assumptions: assumed.0,
-        }
-        .checked()
+        })
     }
 }
 

@@ -23,8 +23,28 @@ const WINDOW_US_MAX: u64 = 60_000_000;
 const DRIVE_WRITES_MAX: f64 = 1000.0;
 const RATE_MAX: f64 = 1e9;
 
-/// Refuses what cannot be.
-pub(super) fn check(workload: &Workload) -> Result<(), Error> {
+/// The same workload, after making sure that it can be.
+///
+/// # Errors
+/// [`Error::Field`] with the field and its range.
+pub fn checked(mut workload: Workload) -> Result<Workload, Error> {
+    check(&workload)?;
+    let operations = &mut workload.operations;
+    let shares = [
+        &mut operations.point_hits,
+        &mut operations.point_misses,
+        &mut operations.inserts,
+        &mut operations.updates,
+        &mut operations.deletes,
+        &mut operations.ranges,
+        &mut workload.skew,
+    ];
+    // Minus nothing is nothing.
+    shares.into_iter().for_each(|share| *share += 0.0);
+    Ok(workload)
+}
+
+fn check(workload: &Workload) -> Result<(), Error> {
     name(workload)?;
     shares(workload)?;
     whole("memory_bytes", workload.memory_bytes, MEMORY_BYTES_MIN, MEMORY_BYTES_MAX)?;

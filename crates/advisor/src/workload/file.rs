@@ -3,7 +3,7 @@
 use flashgrain_settings::parse_bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Durability, Lifetime, Operations, Records, Workload};
+use super::{Durability, Lifetime, Operations, Records, Workload, checked};
 use crate::Error;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,8 +108,12 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     }
 }
 
-/// See [`Workload::parse`].
-pub(super) fn parse(text: &str) -> Result<Workload, Error> {
+/// A workload from the TOML text of its file.
+///
+/// # Errors
+/// [`Error::Syntax`] if it is no TOML or has an unknown field, [`Error::Field`] if a value is out of its
+/// range or contradicts another one.
+pub fn parse(text: &str) -> Result<Workload, Error> {
     let file: File = toml::from_str(text).map_err(|error| Error::Syntax(error.to_string()))?;
     let durability = match (file.durability.promise, file.durability.window_us) {
         (Promise::Group, Some(window_us)) => Durability::Group { window_us },
@@ -135,7 +139,7 @@ pub(super) fn parse(text: &str) -> Result<Workload, Error> {
         ranges: file.operations.ranges,
         range_bytes: file.operations.range_bytes,
     };
-    Workload {
+    checked(Workload {
         name: file.name.unwrap_or_else(|| "workload".to_owned()),
         operations,
         records: Records {
@@ -154,12 +158,11 @@ pub(super) fn parse(text: &str) -> Result<Workload, Error> {
             drive_bytes: lifetime.drive_bytes,
         }),
         assumptions: Vec::new(),
-    }
-    .checked()
+    })
 }
 
-/// See [`Workload::to_toml`].
-pub(super) fn print(workload: &Workload) -> String {
+/// The workload as the text of a file that [`parse`] reads.
+pub fn print(workload: &Workload) -> String {
     let (promise, window_us) = match workload.durability {
         Durability::Sync => (Promise::Sync, None),
         Durability::Group { window_us } => (Promise::Group, Some(window_us)),

@@ -3,7 +3,7 @@
 //! YCSB fixes the mix and the distribution of keys. It leaves the size open; here it is 100 million records,
 //! about 95 GiB, with 8 GiB of memory and 32 clients, every commit durable: data well beyond memory.
 
-use super::{Durability, Operations, Records, Workload};
+use super::{Durability, Operations, Records, Workload, checked};
 use crate::Error;
 
 /// Names of the presets, with their mixes in words.
@@ -25,7 +25,11 @@ const RANGE_RECORDS: u64 = 50;
 /// YCSB's constant of the Zipf distribution.
 const SKEW: f64 = 0.99;
 
-pub(super) fn preset(name: &str) -> Result<Workload, Error> {
+/// The preset of this name.
+///
+/// # Errors
+/// [`Error::Preset`] with all names.
+pub fn preset(name: &str) -> Result<Workload, Error> {
     let none = Operations::default();
     let operations = match name {
         "ycsb-a" => Operations { point_hits: 0.5, updates: 0.5, ..none },
@@ -45,7 +49,7 @@ pub(super) fn preset(name: &str) -> Result<Workload, Error> {
             return Err(Error::Preset { got: name.to_owned(), allowed });
         }
     };
-    Workload {
+    checked(Workload {
         name: name.to_owned(),
         operations,
         records: Records { count: 100_000_000, key_bytes: KEY_BYTES, value_bytes: VALUE_BYTES },
@@ -57,6 +61,5 @@ pub(super) fn preset(name: &str) -> Result<Workload, Error> {
         durability: Durability::Sync,
         lifetime: None,
         assumptions: Vec::new(),
-    }
-    .checked()
+    })
 }

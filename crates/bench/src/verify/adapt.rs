@@ -126,11 +126,13 @@ pub(super) fn records_per_range(workload: &Workload) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use flashgrain_advisor::workload;
+
     use super::*;
 
     #[test]
     fn each_change_is_said_and_shares_stay_whole() {
-        let mut workload = Workload::preset("ycsb-d").unwrap();
+        let mut workload = workload::preset("ycsb-d").unwrap();
         workload.rate_per_second = Some(1e3);
         let mut adapted = Adapted::new(&workload);
         adapted.uniform("sh");
@@ -143,12 +145,12 @@ mod tests {
             assert!(said.contains(text), "{text}: {said}");
         }
         assert!(!said.contains("deletes"), "{said}");
-        adapted.workload.checked().unwrap();
+        workload::checked(adapted.workload).unwrap();
     }
 
     #[test]
     fn a_workload_that_can_run_stays_as_it_is() {
-        let mut workload = Workload::preset("ycsb-a").unwrap();
+        let mut workload = workload::preset("ycsb-a").unwrap();
         (workload.skew, workload.cores) = (0.0, Some(2));
         let mut adapted = Adapted::new(&workload);
         adapted.uniform("sh");

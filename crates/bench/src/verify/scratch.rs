@@ -81,6 +81,8 @@ fn shortage(workload: &Workload, free_bytes: u64, space_factor: f64) -> Option<S
 
 #[cfg(test)]
 mod tests {
+    use flashgrain_advisor::workload;
+
     use super::*;
 
     #[test]
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_workload_without_room_is_refused_with_one_that_has() {
-        let mut workload = Workload::preset("ycsb-a").unwrap();
+        let mut workload = workload::preset("ycsb-a").unwrap();
         let said = shortage(&workload, 30 << 30, 3.0).unwrap();
         assert!(said.contains("--records 4000000 --memory 328MiB"), "{said}");
         workload.records.count = 4_000_000;

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use flashgrain_advisor::engine::EngineName;
 use flashgrain_advisor::observe::{Kind, observe};
-use flashgrain_advisor::{Advice, Workload};
+use flashgrain_advisor::{Advice, Workload, workload};
 use flashgrain_bench::verify::{Options, verify};
 use flashgrain_profile::{DeviceProfile, file};
 
@@ -138,7 +138,7 @@ impl Engine {
 pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()> {
     let workload = workload(arguments)?;
     if arguments.print_workload {
-        return Ok(print(&workload.to_toml())?);
+        return Ok(print(&workload::print(&workload))?);
     }
     let profile = results::read_profile(&arguments.profile)?;
     if let Some(why) = &profile.distrust {
@@ -196,12 +196,12 @@ fn workload(arguments: &AdviseArguments) -> anyhow::Result<Workload> {
         observe(&String::from_utf8_lossy(&text), kind).map_err(|error| Usage(format!("{named}: {error}")))?
     } else if path.exists() || given.contains(['/', '.']) {
         let text = fs::read_to_string(&path).with_context(|| format!("read {given}"))?;
-        Workload::parse(&text).map_err(|error| Usage(format!("{given}: {error}")))?
+        workload::parse(&text).map_err(|error| Usage(format!("{given}: {error}")))?
     } else {
-        Workload::preset(given).map_err(|error| Usage(error.to_string()))?
+        workload::preset(given).map_err(|error| Usage(error.to_string()))?
     };
     workload.memory_bytes = arguments.memory.unwrap_or(workload.memory_bytes);
     workload.records.count = arguments.records.unwrap_or(workload.records.count);
     workload.clients = arguments.clients.unwrap_or(workload.clients);
-    Ok(workload.checked().map_err(|error| Usage(error.to_string()))?)
+    Ok(workload::checked(workload).map_err(|error| Usage(error.to_string()))?)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashgrain_advisor::engine::EngineName;
-use flashgrain_advisor::{Advice, Workload};
+use flashgrain_advisor::{Advice, workload};
 use flashgrain_bench::exploit::{Exploit, Kept};
 use flashgrain_profile::{Config, DeviceProfile, Error};
 use flashgrain_report::unit;
@@ -89,7 +89,7 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
     }
     let mut text = summary::profile(&profiled.profile);
     if profiled.profile.distrust.is_none() {
-        let workload = Workload::preset(DEFAULT_MIX)?;
+        let workload = workload::preset(DEFAULT_MIX)?;
         let advice = Advice::new(&workload, &profiled.profile, &EngineName::ALL);
         text += &format!("\n{}", summary::brief_advice(&advice));
     }

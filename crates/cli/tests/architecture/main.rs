@@ -31,7 +31,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "flashgrain_report",
-        &["flashgrain_advisor", "flashgrain_profile", "flashgrain_model", "flashgrain_trace"],
+        &[
+            "flashgrain_advisor",
+            "flashgrain_cost",
+            "flashgrain_model",
+            "flashgrain_profile",
+            "flashgrain_trace",
+        ],
     ),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile", "flashgrain_settings"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),

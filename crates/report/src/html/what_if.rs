@@ -1,14 +1,13 @@
 //! The section in which a reader varies workload and drive, and the ranking of designs follows.
 //!
 //! The table of the default mix is there without scripts. The scripts rank anew, offline: `what_if_model.js`
-//! says what `flashgrain_advisor::what_if` says, `what_if.js` has the controls.
+//! says what `flashgrain_cost::ranking` says, `what_if.js` has the controls.
 
 use std::collections::BTreeMap;
 
 use askama::Template;
-use flashgrain_advisor::rank::{Family, Row};
-use flashgrain_advisor::what_if::Question;
-use flashgrain_advisor::{Drive, Workload};
+use flashgrain_advisor::{Drive, workload};
+use flashgrain_cost::ranking::{Factors, Family, Question, Row};
 use flashgrain_profile::DeviceProfile;
 
 use super::{Block, Captioned, Section};
@@ -42,9 +41,10 @@ pub(super) fn section(profile: &DeviceProfile) -> Section {
 }
 
 fn blocks(profile: &DeviceProfile) -> Result<Vec<Block>, Box<dyn std::error::Error>> {
-    let workload = Workload::preset(DEFAULT_MIX)?;
-    let question = Question::new(&workload, &Drive::of(profile));
-    let rows = question.rank()?;
+    let workload = workload::preset(DEFAULT_MIX)?;
+    let drive = Drive::of(profile).costs().clone();
+    let question = Question { workload, drive, factors: Factors::ONE };
+    let rows = question.answer().rows;
     let families: BTreeMap<String, &str> = Family::ALL
         .iter()
         .map(|family| Ok((key(*family)?, family.describe())))

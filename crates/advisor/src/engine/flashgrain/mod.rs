@@ -12,10 +12,11 @@ mod model;
 mod settings;
 mod trees;
 
+use flashgrain_cost::Interval;
+
 use super::tuned::Tuned;
 use super::{EngineAdvice, EngineName, Setting, commented, explained};
 use crate::drive::Drive;
-use crate::interval::Interval;
 use crate::workload::Workload;
 use model::{DEFAULT, Store};
 use trees::{Ours, Trees};

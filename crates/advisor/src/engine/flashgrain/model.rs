@@ -2,14 +2,15 @@
 //! the profile's, with nodes that are read whole or in blocks; the Bε-tree; and the LSM-tree that the store
 //! makes for a declared workload.
 
+use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks};
 use flashgrain_cost::lsm::{Layout, LsmTree};
+use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, asked, situation};
 use flashgrain_settings::lsm_usual::{self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
 use flashgrain_settings::{Bytes, Count, LsmDesign, LsmLayout, LsmWorkload, SyncMethod, drive as decided};
 
 use super::super::tuned::Configuration;
 use crate::drive::Drive;
-use crate::price::{Asked, Engine, ProcessorTimes, asked, situation};
 use crate::workload::{Durability, Workload};
 
 pub(super) const KIBI: f64 = 1024.0;
@@ -189,14 +190,16 @@ pub(super) fn declared(workload: &Workload) -> LsmWorkload {
 impl Configuration for Store {
     fn engine(&self, workload: &Workload) -> Engine {
         Engine {
-            sync_method: self.sync_method,
             flushes_per_commit: if self.syncs { 1.0 } else { 0.0 },
-            log_grows: false,
             group_commit: true,
             checkpoint_log_bytes: Some(LOG_BYTES),
             cache_fraction: self.cache_bytes / workload.memory_bytes as f64,
             processor: ProcessorTimes::OF_GOOD_STORE,
         }
+    }
+
+    fn flush_seconds(&self, drive: &Drive) -> Interval {
+        drive.flush(self.sync_method)
     }
 
     fn asked(&self, workload: &Workload) -> Asked {

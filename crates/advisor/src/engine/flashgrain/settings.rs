@@ -1,13 +1,13 @@
 //! The settings of a store and of its tree, each with its reason.
 
+use flashgrain_cost::End;
+use flashgrain_cost::ranking::Requests;
 use flashgrain_model::Access;
 use flashgrain_settings::{BeTreeDesign, Bytes, LsmWorkload, drive as decided};
 
 use super::super::Setting;
 use super::model::{DEFAULT, KIBI, TreeStructure};
 use super::{Ours, Trees};
-use crate::drive::Requests;
-use crate::interval::End;
 
 pub(super) fn profile(tuned: &Ours<'_>) -> Setting {
     let unit = tuned.drive.decided(decided::Setting::write_unit);
@@ -55,7 +55,7 @@ pub(super) fn node(tuned: &Ours<'_>) -> Setting {
 
 pub(super) fn cache(tuned: &Ours<'_>) -> Setting {
     let bytes = tuned.advised.cache_bytes;
-    let read = tuned.drive.setup(Access::Read, f64::from(tuned.workload.clients));
+    let read = tuned.drive.costs().setup(Access::Read, f64::from(tuned.workload.clients));
     Setting {
         name: "cache_bytes",
         value: Some(format!("{bytes:.0}")),
@@ -169,7 +169,7 @@ fn node_blocks(tuned: &Ours<'_>, blocks: u32) -> Setting {
 /// B and F.
 fn be_tree(tuned: &Ours<'_>, node_bytes: u64, fanout: u32) -> Vec<Setting> {
     let clients = f64::from(tuned.workload.clients);
-    let half = tuned.drive.half_bandwidth_bytes(Access::Read, clients);
+    let half = tuned.drive.costs().half_bandwidth_bytes(Access::Read, clients);
     let number = format!(
         "reading {} takes twice the time of the shortest read with {clients} clients (1/α)",
         Bytes(half as u64)
@@ -211,7 +211,7 @@ fn be_tree(tuned: &Ours<'_>, node_bytes: u64, fanout: u32) -> Vec<Setting> {
 /// What the drive asks for a page that is read alone, and for one that is written in a table.
 fn page_number(tuned: &Ours<'_>) -> String {
     let (pages, concurrency) = (tuned.advised.table_bytes() as f64 / (4.0 * KIBI), 1.0);
-    let micros = |requests: Requests| tuned.drive.seconds(&requests, End::Value) * 1e6;
+    let micros = |requests: Requests| tuned.drive.costs().seconds(&requests, End::Value) * 1e6;
     let clients = f64::from(tuned.workload.clients);
     let alone = Requests { access: Access::Read, bytes: 4.0 * KIBI, random: true, concurrency: clients };
     let table = Requests { access: Access::Write, bytes: pages * 4.0 * KIBI, random: true, concurrency };

@@ -1,13 +1,13 @@
 //! The trees that a store may have, each with its best parameters, and which of them is advised.
 
+use flashgrain_cost::Interval;
+use flashgrain_cost::ranking::Bound;
 use flashgrain_settings::{BeTreeDesign, BeTreeSurroundings, drive as decided};
 use serde::Serialize;
 
 use super::super::tuned::{Tuned, is_safe_gain};
 use super::model::{DEFAULT, KIBI, Store, TreeStructure, declared};
 use crate::drive::Drive;
-use crate::interval::Interval;
-use crate::price::Bound;
 use crate::workload::Workload;
 
 pub(super) type Ours<'a> = Tuned<'a, Store>;
@@ -199,7 +199,7 @@ mod tests {
 
     use super::super::predicted_tree;
     use super::*;
-    use crate::workload::Durability;
+    use crate::workload::{self, Durability};
 
     /// What a store chooses without this crate, for as many writes as look-ups, beside the best of all that
     /// it could have chosen.
@@ -212,7 +212,7 @@ mod tests {
             skew: 0.0,
             clients: 64,
             memory_bytes: 256 << 20,
-            ..Workload::preset("ycsb-a").unwrap()
+            ..workload::preset("ycsb-a").unwrap()
         };
         let prediction = BeTreeDesign::usual_workload();
         let records = &mut workload.records;
@@ -223,7 +223,7 @@ mod tests {
             predicted_tree(&workload, &drive, structure, 4096.0).rate_per_second.value
         };
         let room = BeTreeSurroundings {
-            half_bandwidth_bytes: drive.half_bandwidth_bytes(Access::Read, 64.0),
+            half_bandwidth_bytes: drive.costs().half_bandwidth_bytes(Access::Read, 64.0),
             cache_bytes: workload.memory_bytes,
             unit_bytes: Store::advised(&workload, &drive).write_unit_bytes as u64,
             basement_bytes: 4096,

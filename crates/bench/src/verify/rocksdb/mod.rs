@@ -167,17 +167,19 @@ impl Client for RocksDb<'_> {
 
 #[cfg(test)]
 mod tests {
+    use flashgrain_advisor::workload;
+
     use super::*;
 
     #[test]
     fn shares_are_made_whole_per_cents() {
-        let mut workload = Workload::preset("ycsb-b").unwrap();
+        let mut workload = workload::preset("ycsb-b").unwrap();
         assert!(!adapted(&workload).changes.join("\n").contains("per cents"));
         workload.operations.point_hits = 0.123;
         workload.operations.updates = 0.877;
         let adapted = adapted(&workload);
         assert_eq!(adapted.workload.operations.point_hits, 0.12);
         assert!(adapted.changes.join("\n").contains("12 % of the operations read"));
-        adapted.workload.checked().unwrap();
+        workload::checked(adapted.workload).unwrap();
     }
 }

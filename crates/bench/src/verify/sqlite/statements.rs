@@ -88,6 +88,8 @@ pub(super) fn popularity(workload: &Workload) -> Popularity {
 
 #[cfg(test)]
 mod tests {
+    use flashgrain_advisor::workload;
+
     use super::*;
 
     fn records() -> Records {
@@ -111,7 +113,7 @@ mod tests {
     }
 
     fn mixed() -> Workload {
-        let mut workload = Workload::preset("ycsb-a").unwrap();
+        let mut workload = workload::preset("ycsb-a").unwrap();
         workload.records = records();
         workload.operations = Operations {
             point_hits: 0.3,

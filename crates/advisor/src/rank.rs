@@ -1,11 +1,34 @@
-//! What would change the ranking: the nearest value of each lever for which another family is first.
+//! The ranking of designs, and what would change it: the nearest value of each lever for which another family
+//! is first.
 
+use flashgrain_cost::Interval;
+use flashgrain_cost::ranking::{Designs, DriveCosts, Standing};
 use serde::Serialize;
 
-use super::best_of_families;
-use super::designs::{Candidate, Family};
-use crate::drive::Drive;
-use crate::workload::Workload;
+use crate::workload::{Workload, checked};
+
+pub use flashgrain_cost::ranking::{Family, Row, WARRANTY_YEARS};
+
+/// Designs, best first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ranking {
+    /// One row per family.
+    pub rows: Vec<Row>,
+    /// Families that memory has no room for.
+    pub left_out: Vec<Family>,
+    /// Rate of the first over that of the second, at the same ends; `None` with one family.
+    pub lead: Option<Interval>,
+    /// The nearest workloads for which another family is first.
+    pub changes: Vec<Change>,
+}
+
+/// Ranks all designs.
+pub fn rank(workload: &Workload, drive: &DriveCosts) -> Ranking {
+    let designs = Designs::of(drive);
+    let Standing { rows, left_out, lead } = designs.standing(workload, drive);
+    let changes = changes(&designs, workload, drive);
+    Ranking { rows, left_out, lead, changes }
+}
 
 /// A part of the workload that is varied alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -42,10 +65,8 @@ const STEPS: i32 = 12;
 /// Memory and clients go up and down by this factor in all.
 const SPAN: f64 = 64.0;
 
-pub(super) fn changes(candidates: &[Candidate], workload: &Workload, drive: &Drive) -> Vec<Change> {
-    let first = |workload: &Workload| {
-        best_of_families(candidates, workload, drive).first().map(|judged| judged.candidate.family)
-    };
+fn changes(designs: &Designs, workload: &Workload, drive: &DriveCosts) -> Vec<Change> {
+    let first = |workload: &Workload| designs.first(workload, drive);
     let Some(now_first) = first(workload) else { return Vec::new() };
     let changed = |lever: Lever, down: bool| {
         (1..=STEPS).find_map(|step| {
@@ -115,5 +136,5 @@ fn vary(workload: &Workload, lever: Lever, at: f64) -> Option<Workload> {
             }
         }
     }
-    varied.checked().ok()
+    checked(varied).ok()
 }

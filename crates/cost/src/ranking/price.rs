@@ -2,7 +2,7 @@
 //!
 //! 1. The design says which requests each operation makes ([`Demand`]), without a log; [`log_write`] adds the
 //!    log's.
-//! 2. Each request costs what the drive asks for at the concurrency that it is made at ([`Drive`]).
+//! 2. Each request costs what the drive asks for at the concurrency that it is made at ([`DriveCosts`]).
 //! 3. The lowest of these limits is the rate: what the clients wait for one after the other, background work
 //!    at its own concurrency, the drive's time at the sum of concurrencies, the processor, the bytes that the
 //!    lifetime budget allows, and the rate that the workload asks for.
@@ -10,20 +10,18 @@
 //! Commits wait for the flush that is under way and for their own; those that arrive meanwhile share the
 //! next.
 
-use flashgrain_cost::Access;
-use flashgrain_cost::dictionary::{
-    Demand, Design, Durability as Log, Operation, Processor, Records, Situation, Skew, Transfer, log_write,
-};
-use flashgrain_settings::SyncMethod;
 use serde::Serialize;
 
-use crate::drive::{Drive, Ends, Requests};
-use crate::interval::Interval;
-use crate::workload::{Durability, Workload};
+use super::drive::{DriveCosts, Ends, Requests};
+use super::workload::{Durability, Workload};
+use crate::dictionary::{
+    Demand, Design, Durability as Log, Operation, Processor, Records, Situation, Skew, Transfer, log_write,
+};
+use crate::{Access, Interval};
 
 /// Processor time of an engine, in seconds, without I/O.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ProcessorTimes {
+pub struct ProcessorTimes {
     /// Of an operation.
     pub operation: Interval,
     /// Of each record that a range query yields, beside that.
@@ -45,13 +43,9 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 
 /// What surrounds a design on its way to the drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Engine {
-    /// How it makes its log durable.
-    pub sync_method: SyncMethod,
+pub struct Engine {
     /// Flushes that a commit takes, one after the other.
     pub flushes_per_commit: f64,
-    /// Whether its log is a file that grows with it, rather than one that is written over.
-    pub log_grows: bool,
     /// Whether commits of several clients share a flush.
     pub group_commit: bool,
     /// Bytes that changes may take in the log between two checkpoints; `None`: the design knows none.
@@ -66,9 +60,7 @@ impl Engine {
     /// A good engine around any design: for comparing designs.
     pub fn ideal(workload: &Workload) -> Self {
         Self {
-            sync_method: SyncMethod::Fdatasync,
             flushes_per_commit: 1.0,
-            log_grows: false,
             group_commit: true,
             checkpoint_log_bytes: Some((workload.memory_bytes as f64 / 4.0).max(64e6)),
             cache_fraction: 1.0,
@@ -102,6 +94,19 @@ pub enum Bound {
 }
 
 impl Bound {
+    /// All.
+    pub const ALL: [Self; 9] = [
+        Self::DeviceReads,
+        Self::DeviceWrites,
+        Self::ReadLatency,
+        Self::WriteLatency,
+        Self::Flushes,
+        Self::Background,
+        Self::Processor,
+        Self::Lifetime,
+        Self::Target,
+    ];
+
     /// In words.
     pub fn describe(self) -> &'static str {
         match self {
@@ -120,26 +125,34 @@ impl Bound {
 
 /// A design's price at one combination of ends.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Priced {
+pub struct Priced {
+    /// Operations per second of all clients.
     pub rate: f64,
+    /// Mean latency.
     pub latency_s: f64,
+    /// What limits the rate.
     pub bound: Bound,
     /// Requests to read, of an operation.
     pub reads: f64,
+    /// Bytes read, of an operation.
     pub read_bytes: f64,
+    /// Bytes written, of an operation, log included.
     pub written_bytes: f64,
+    /// Bytes of records that an operation changes.
     pub changed_bytes: f64,
+    /// Bytes of records that an operation returns.
     pub returned_bytes: f64,
 }
 
 impl Priced {
+    /// Bytes written per day at that rate.
     pub fn written_per_day(&self) -> f64 {
         self.written_bytes * self.rate * SECONDS_PER_DAY
     }
 }
 
 /// The surroundings of a workload's operations.
-pub(crate) fn situation(workload: &Workload, engine: &Engine) -> Situation {
+pub fn situation(workload: &Workload, engine: &Engine) -> Situation {
     let records = Records {
         count: workload.records.count as f64,
         key_bytes: workload.records.key_bytes as f64,
@@ -177,7 +190,7 @@ fn operations(workload: &Workload) -> [(Operation, f64); 6] {
 }
 
 /// What a design asks of the drive for the average operation of a workload; without the log, and the log's.
-pub(crate) struct Asked {
+pub struct Asked {
     data: Demand,
     log: Demand,
 }
@@ -196,7 +209,7 @@ impl Asked {
 }
 
 /// Requests of the average operation.
-pub(crate) fn asked(design: &dyn Design, workload: &Workload, engine: &Engine) -> Asked {
+pub fn asked(design: &dyn Design, workload: &Workload, engine: &Engine) -> Asked {
     let situation = situation(workload, engine);
     let asked = || operations(workload).into_iter().filter(|(_, share)| *share > 0.0);
     let data = Demand::mix(asked().map(|(operation, share)| (share, design.demand(operation, &situation))));
@@ -235,7 +248,7 @@ impl Seconds {
 
 fn seconds<'a>(
     transfers: impl Iterator<Item = &'a Transfer>,
-    drive: &Drive,
+    drive: &DriveCosts,
     ends: Ends,
     concurrency: impl Fn(&Transfer) -> f64,
 ) -> Seconds {
@@ -267,13 +280,7 @@ fn outstanding(demand: &Demand, awaited: bool) -> f64 {
 }
 
 /// Prices what a design asks for.
-pub(crate) fn price(
-    asked: &Asked,
-    workload: &Workload,
-    engine: &Engine,
-    drive: &Drive,
-    ends: Ends,
-) -> Priced {
+pub fn price(asked: &Asked, workload: &Workload, engine: &Engine, drive: &DriveCosts, ends: Ends) -> Priced {
     let clients = f64::from(workload.clients);
     let data = &asked.data;
     let of_group = |awaited: bool| {
@@ -348,13 +355,12 @@ struct FlushSeconds {
     serial: f64,
 }
 
-fn flush_seconds(workload: &Workload, engine: &Engine, drive: &Drive, ends: Ends) -> FlushSeconds {
+fn flush_seconds(workload: &Workload, engine: &Engine, drive: &DriveCosts, ends: Ends) -> FlushSeconds {
     if workload.durability != Durability::Sync {
         return FlushSeconds { waited: 0.0, serial: 0.0 };
     }
     let writes = workload.operations.writes();
-    let one = if engine.log_grows { drive.flush_of_growing_file() } else { drive.flush(engine.sync_method) };
-    let flush = one.at(ends.flushes) * engine.flushes_per_commit;
+    let flush = drive.flush_seconds.at(ends.flushes) * engine.flushes_per_commit;
     if !engine.group_commit {
         return FlushSeconds { waited: writes * flush, serial: writes * flush };
     }

@@ -1,6 +1,5 @@
 //! A number with the interval that it lies in.
 
-use flashgrain_model::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// A value with its interval: of a number that was learned, its 95 % interval; of one that follows from
@@ -22,20 +21,12 @@ impl Interval {
     }
 
     /// The value that lies within a factor of the truth.
-    pub(crate) fn within_factor(value: f64, factor: f64) -> Self {
+    pub fn within_factor(value: f64, factor: f64) -> Self {
         Self { low: value / factor, value, high: value * factor }
     }
 
-    /// The value of an estimate, if it is determined.
-    pub(crate) fn of(estimate: &Estimate) -> Option<Self> {
-        match *estimate {
-            Estimate::Determined { value, low, high } => Some(Self { low, value, high }),
-            Estimate::Undetermined { .. } => None,
-        }
-    }
-
     /// From the results of the same calculation at all ends of what it depends on.
-    pub(crate) fn spanning(value: f64, others: impl IntoIterator<Item = f64>) -> Self {
+    pub fn spanning(value: f64, others: impl IntoIterator<Item = f64>) -> Self {
         others.into_iter().fold(Self::exact(value), |found, other| Self {
             low: found.low.min(other),
             high: found.high.max(other),
@@ -43,7 +34,8 @@ impl Interval {
         })
     }
 
-    pub(crate) fn at(&self, end: End) -> f64 {
+    /// The number at one end.
+    pub fn at(&self, end: End) -> f64 {
         match end {
             End::Low => self.low,
             End::Value => self.value,
@@ -64,8 +56,11 @@ impl Interval {
 
 /// The number of an interval that a calculation uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
+    /// Its lower end.
     Low,
+    /// Its value.
     Value,
+    /// Its upper end.
     High,
 }

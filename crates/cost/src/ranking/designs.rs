@@ -1,10 +1,9 @@
 //! The designs that are ranked, each with the parameters that are tried.
 
-use flashgrain_cost::dictionary::{
-    BEpsilonTree, BTree, Design, OutOfPlaceBTree, PdamBTree, WriteBack, powers_of_two,
-};
-use flashgrain_cost::lsm::{Layout, LsmTree};
 use serde::Serialize;
+
+use crate::dictionary::{BEpsilonTree, BTree, Design, OutOfPlaceBTree, PdamBTree, WriteBack, powers_of_two};
+use crate::lsm::{Layout, LsmTree};
 
 /// A kind of design; its best parameters stand for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -96,7 +95,7 @@ const LSM_FILTER_BITS: [f64; 2] = [0.0, 10.0];
 const MEBI: f64 = 1_048_576.0;
 
 /// A design with parameters.
-pub(crate) struct Candidate {
+pub(super) struct Candidate {
     pub family: Family,
     /// The design with its parameters, for people.
     pub name: String,
@@ -107,7 +106,7 @@ pub(crate) struct Candidate {
 
 /// All that are tried. `write_concurrency` are the writes that background work keeps outstanding,
 /// `parallelism` are the requests that the drive serves in the time of one.
-pub(crate) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candidate> {
+pub(super) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candidate> {
     let mut all = Vec::new();
     let mut add = |family: Family, design: Box<dyn Design>| {
         all.push(Candidate { family, name: design.name(), design, is_tried: |_, _| true });

@@ -1,24 +1,12 @@
-//! The designs of storage engines beside each other for one workload on one drive.
-//!
-//! 1. `designs` lists families of designs with the parameters that are tried.
-//! 2. The best of each family by predicted rate stands for it; it is priced at all ends of the drive's
-//!    intervals.
-//! 3. `change` looks for the nearest workloads for which another family is first.
-
-mod change;
-mod designs;
+//! The best design of each family for one workload on one drive, best first.
 
 use serde::Serialize;
 
-use crate::drive::{Drive, Ends};
-use crate::interval::Interval;
-use crate::price::{Asked, Bound, Engine, Priced, asked, price, situation};
-use crate::workload::Workload;
-
-pub use change::{Change, Lever};
-pub use designs::Family;
-
-use designs::{Candidate, candidates};
+use super::designs::{Candidate, Family, candidates};
+use super::drive::{DriveCosts, Ends};
+use super::price::{Asked, Bound, Engine, Priced, asked, price, situation};
+use super::workload::Workload;
+use crate::Interval;
 
 /// Years that a lifetime budget assumes.
 pub const WARRANTY_YEARS: f64 = 5.0;
@@ -31,15 +19,13 @@ const MEMORY_FRACTION: f64 = 0.75;
 
 /// Designs, best first.
 #[derive(Clone, Debug, Serialize)]
-pub struct Ranking {
+pub struct Standing {
     /// One row per family.
     pub rows: Vec<Row>,
     /// Families that memory has no room for.
     pub left_out: Vec<Family>,
     /// Rate of the first over that of the second, at the same ends; `None` with one family.
     pub lead: Option<Interval>,
-    /// The nearest workloads for which another family is first.
-    pub changes: Vec<Change>,
 }
 
 /// The best design of a family.
@@ -75,38 +61,44 @@ struct Judged<'a> {
     priced: Priced,
 }
 
-/// Ranks all designs.
-pub fn rank(workload: &Workload, drive: &Drive) -> Ranking {
-    let candidates = candidates(drive.write_concurrency(), drive.parallelism());
-    let best = best_of_families(&candidates, workload, drive);
-    let engine = Engine::ideal(workload);
-    let rows = described(&best, workload, drive);
-    let lead = best.first().zip(best.get(1)).map(|(first, second)| {
-        let ratio = |ends| {
-            let rate = |judged: &Judged<'_>| price(&judged.asked, workload, &engine, drive, ends).rate;
-            rate(first) / rate(second)
-        };
-        Interval::spanning(ratio(Ends::VALUE), Ends::corners().map(ratio))
-    });
-    let changes = change::changes(&candidates, workload, drive);
-    let is_ranked = |family: &Family| best.iter().any(|judged| judged.candidate.family == *family);
-    let left_out = Family::ALL.into_iter().filter(|family| !is_ranked(family)).collect();
-    Ranking { rows, left_out, lead, changes }
-}
+/// The designs with their parameters that a drive's costs ask for.
+pub struct Designs(Vec<Candidate>);
 
-/// The rows of [`rank`] alone: a small part of its work.
-pub fn rows(workload: &Workload, drive: &Drive) -> Vec<Row> {
-    let candidates = candidates(drive.write_concurrency(), drive.parallelism());
-    described(&best_of_families(&candidates, workload, drive), workload, drive)
-}
+impl Designs {
+    /// For a drive.
+    pub fn of(drive: &DriveCosts) -> Self {
+        Self(candidates(drive.write_concurrency(), drive.read_parallelism()))
+    }
 
-fn described(best: &[Judged<'_>], workload: &Workload, drive: &Drive) -> Vec<Row> {
-    let engine = Engine::ideal(workload);
-    best.iter().map(|judged| row(judged, workload, &engine, drive)).collect()
+    /// The family that is first; `None` if memory has room for none.
+    pub fn first(&self, workload: &Workload, drive: &DriveCosts) -> Option<Family> {
+        best_of_families(&self.0, workload, drive).first().map(|judged| judged.candidate.family)
+    }
+
+    /// All families, each priced at all ends of the drive's intervals.
+    pub fn standing(&self, workload: &Workload, drive: &DriveCosts) -> Standing {
+        let best = best_of_families(&self.0, workload, drive);
+        let engine = Engine::ideal(workload);
+        let rows = best.iter().map(|judged| row(judged, workload, &engine, drive)).collect();
+        let lead = best.first().zip(best.get(1)).map(|(first, second)| {
+            let ratio = |ends| {
+                let rate = |judged: &Judged<'_>| price(&judged.asked, workload, &engine, drive, ends).rate;
+                rate(first) / rate(second)
+            };
+            Interval::spanning(ratio(Ends::VALUE), Ends::corners().map(ratio))
+        });
+        let is_ranked = |family: &Family| best.iter().any(|judged| judged.candidate.family == *family);
+        let left_out = Family::ALL.into_iter().filter(|family| !is_ranked(family)).collect();
+        Standing { rows, left_out, lead }
+    }
 }
 
 /// The best design of each family by predicted rate, best first.
-fn best_of_families<'a>(candidates: &'a [Candidate], workload: &Workload, drive: &Drive) -> Vec<Judged<'a>> {
+fn best_of_families<'a>(
+    candidates: &'a [Candidate],
+    workload: &Workload,
+    drive: &DriveCosts,
+) -> Vec<Judged<'a>> {
     let engine = Engine::ideal(workload);
     let mut best: Vec<Judged<'a>> = Vec::new();
     let surroundings = situation(workload, &engine);
@@ -129,7 +121,7 @@ fn best_of_families<'a>(candidates: &'a [Candidate], workload: &Workload, drive:
     best
 }
 
-fn row(judged: &Judged<'_>, workload: &Workload, engine: &Engine, drive: &Drive) -> Row {
+fn row(judged: &Judged<'_>, workload: &Workload, engine: &Engine, drive: &DriveCosts) -> Row {
     let Judged { candidate, asked, priced } = judged;
     let corners: Vec<Priced> =
         Ends::corners().map(|ends| price(asked, workload, engine, drive, ends)).collect();

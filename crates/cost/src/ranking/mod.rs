@@ -1,0 +1,25 @@
+//! The designs of storage engines beside each other for one workload on one drive.
+//!
+//! 1. A [`Workload`] and the [`DriveCosts`] are what is asked.
+//! 2. [`Designs`] are families of designs with the parameters that are tried.
+//! 3. [`price`] puts the requests of a design on the drive and says what limits its rate.
+//! 4. The best of each family by predicted rate stands for it; it is priced at all ends of the drive's
+//!    intervals: the [`Standing`].
+//! 5. A [`Question`] is a workload on a drive that differs from the profiled one by [`Factors`].
+//!
+//! Reports ask the same code, as WebAssembly. Its fields are therefore texts, and it is compiled without
+//! anything that a page lacks.
+
+mod designs;
+mod drive;
+mod price;
+mod standing;
+mod what_if;
+mod workload;
+
+pub use designs::Family;
+pub use drive::{CostsOfKind, DriveCosts, Ends, Requests};
+pub use price::{Asked, Bound, Engine, Priced, ProcessorTimes, asked, price, situation};
+pub use standing::{Designs, Row, Standing, WARRANTY_YEARS};
+pub use what_if::{Factors, Question};
+pub use workload::{Durability, Lifetime, Operations, Records, Workload};
