@@ -21,10 +21,14 @@ TIMEOUT_S = 60
 
 # Runs in the page; returns the list of what is wrong.
 CHECK = r"""
-(({figures, allowAbsent}) => {
+(async ({figures, allowAbsent}) => {
   const problems = [];
   const say = (words) => problems.push(words);
   const shown = (element) => { const box = element.getBoundingClientRect(); return box.width > 1 && box.height > 1; };
+  // The module of the what-if section compiles while the page is shown.
+  const live = document.getElementById("what-if-live");
+  const absent = document.getElementById("what-if-absent");
+  for (let waited = 0; live?.hidden && absent.hidden && waited < 500; waited++) { await new Promise((go) => setTimeout(go, 20)); }
   const where = (element) => element.closest("figure, section, header")?.id ?? element.tagName;
 
   if (document.scrollingElement.scrollWidth > innerWidth) {
@@ -86,7 +90,6 @@ CHECK = r"""
     if (panels.classList.contains("dimmed")) { say("the highlighting stays"); }
   }
   // The what-if section: a slider changes the ranking, and the button takes that back.
-  const live = document.getElementById("what-if-live");
   if (live) {
     const ranking = () => document.querySelector("#what-if tbody").textContent;
     const before = ranking();
@@ -257,7 +260,7 @@ def check(browser, url, window, size, scheme, arguments):
     browser.call("Page.navigate", session, url=url)
     browser.wait_for("Page.loadEventFired")
     options = json.dumps({"figures": FIGURES, "allowAbsent": arguments.allow_absent})
-    result = browser.call("Runtime.evaluate", session, expression=f"{CHECK}({options})", returnByValue=True)
+    result = browser.call("Runtime.evaluate", session, expression=f"{CHECK}({options})", returnByValue=True, awaitPromise=True)
     if "exceptionDetails" in result:
         raise RuntimeError("the check itself failed: " + json.dumps(result["exceptionDetails"])[:600])
     found = problems_of_events(browser.events, url) + result["result"]["value"]
@@ -265,6 +268,37 @@ def check(browser, url, window, size, scheme, arguments):
         screenshots(browser, session, pathlib.Path(arguments.screenshots), f"{window}-{scheme}")
     browser.call("Target.closeTarget", targetId=target)
     return [f"{window} {scheme}: {problem}" for problem in found]
+
+
+def ranking(browser, url, before):
+    """What the what-if section shows at first, if `before` runs ahead of the page's scripts: reason and designs."""
+    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    browser.call("Page.enable", session)
+    browser.call("Page.addScriptToEvaluateOnNewDocument", session, source=before)
+    browser.events.clear()
+    browser.call("Page.navigate", session, url=url)
+    browser.wait_for("Page.loadEventFired")
+    expression = """(async () => {
+        const [live, absent] = ["what-if-live", "what-if-absent"].map((id) => document.getElementById(id));
+        for (let waited = 0; live?.hidden && absent.hidden && waited < 500; waited++) { await new Promise((go) => setTimeout(go, 20)); }
+        const designs = [...document.querySelectorAll("#what-if tbody tr")].map((row) => row.cells[0].textContent);
+        return { reason: absent?.checkVisibility() ? absent.textContent : "", designs };
+    })()"""
+    shown = browser.call("Runtime.evaluate", session, expression=expression, returnByValue=True, awaitPromise=True)
+    browser.call("Target.closeTarget", targetId=target)
+    return shown["result"]["value"]
+
+
+def check_what_if(browser, url):
+    """The ranking at first is that of the table without scripts, which says so where nothing can be varied."""
+    live, table = ranking(browser, url, ""), ranking(browser, url, "delete globalThis.WebAssembly")
+    problems = []
+    if live["designs"] != table["designs"]:
+        problems.append(f"what-if: {live['designs']} at first, {table['designs']} without scripts")
+    if live["reason"] or (table["designs"] and "WebAssembly" not in table["reason"]):
+        problems.append(f"what-if: the reason why nothing can be varied is {live['reason']!r}, without WebAssembly {table['reason']!r}")
+    return problems
 
 
 def screenshots(browser, session, directory, name):
@@ -294,6 +328,7 @@ def main():
         for window, size in WINDOWS.items():
             for scheme in ("light", "dark"):
                 problems += check(browser, url, window, size, scheme, arguments)
+        problems += check_what_if(browser, url)
     finally:
         browser.close()
     for problem in problems:

@@ -1,7 +1,31 @@
 "use strict";
-// The controls of the what-if section. Without scripts it has the table of the default mix alone.
-(() => {
+// The controls of the what-if section. Without scripts it has the table of the default mix alone. All rankings are the
+// module's, which is `flashgrain advise`'s own code; crates/what-if says how it is called.
+(async () => {
   const part = document.getElementById("what-if-live");
+  async function compiled() {
+    const coded = atob(document.getElementById("what-if-module").textContent);
+    const { instance } = await WebAssembly.instantiate(Uint8Array.from(coded, (byte) => byte.charCodeAt(0)));
+    return instance.exports;
+  }
+  const module = await compiled().catch((error) => {
+    const absent = document.getElementById("what-if-absent");
+    absent.textContent = "Workload and drive cannot be varied here, because this browser does not run WebAssembly "
+      + `(${error.message}): the table ranks the default workload only.`;
+    absent.hidden = false;
+  });
+  if (!module) { return; }
+  function ranked(asked) {
+    const text = new TextEncoder().encode(JSON.stringify(asked)), to = module.question(text.length);
+    // Either call may move the module's memory.
+    new Uint8Array(module.memory.buffer, to, text.length).set(text);
+    const from = module.answer();
+    const answer = new Uint8Array(module.memory.buffer, from, module.answer_bytes());
+    const standing = JSON.parse(new TextDecoder().decode(answer));
+    if (standing.error) { throw new Error(standing.error); }
+    return standing;
+  }
+
   const base = JSON.parse(document.getElementById("what-if-data").textContent);
   const body = document.querySelector("#what-if table tbody");
   const svg = part.querySelector("svg");
@@ -41,7 +65,11 @@
     factor("read_setup", "setup of reads"), factor("read_transfer", "transfer of reads"),
     factor("write_setup", "setup of writes"), factor("write_transfer", "transfer of writes"), factor("flush", "flush"),
   ];
-  const valueOf = (knob) => knob.log ? 2 ** Number(knob.input.value) : Number(knob.input.value);
+  // Where a slider begins, its value is the default's own, which may lie between two steps.
+  function valueOf(knob) {
+    if (knob.input.value === knob.start) { return knob.from; }
+    return knob.log ? 2 ** Number(knob.input.value) : Number(knob.input.value);
+  }
   const place = (knob, value) => knob.log ? Math.log2(value) : value;
 
   const form = part.querySelector("form");
@@ -57,6 +85,7 @@
     knob.input = element("input", label, { type: "range", step: knob.step });
     Object.assign(knob.input, { min: place(knob, knob.min), max: place(knob, knob.max) });
     knob.input.value = place(knob, knob.from);
+    knob.start = knob.input.value;
   }
   const durable = element("label", form, { className: "check" });
   const durableInput = element("input", durable, { type: "checkbox", checked: workload.durability.promise === "sync" });
@@ -78,13 +107,13 @@
   const names = JSON.parse(part.dataset.names);
   function showTable() {
     for (const knob of knobs) { knob.output.textContent = knob.show(valueOf(knob)); }
-    const rows = whatIf.rank(question());
+    const { rows, lead } = ranked(question());
     body.replaceChildren(...rows.map((row, index) => {
       const line = document.createElement("tr");
       const amplified = row.write_amplification === null ? "–" : digits(row.write_amplification);
       const cells = [
         ["label", names[row.family]], ["number", interval(row.rate_per_second, count), "operations/s"],
-        ["number", interval(row.latency_us, micros), "latency"], ["label", whatIf.BOUNDS[row.bound]],
+        ["number", interval(row.latency_us, micros), "latency"], ["label", names[row.bound]],
         ["number", amplified, "written per byte"], ["number", digits(row.space_amplification), "space per byte"],
         ["prose", row.design],
       ];
@@ -96,9 +125,9 @@
       return line;
     }));
     const [first, second] = rows;
-    const lead = second ? first.rate_per_second.value / second.rate_per_second.value : 1;
-    const ahead = lead < 1.01 ? "less than 1 %" : lead < 2 ? percent(lead - 1) : `${digits(lead)} times the rate`;
-    part.querySelector(".lead").textContent = second
+    const ratio = lead?.value ?? 1;
+    const ahead = ratio < 1.01 ? "less than 1 %" : ratio < 2 ? percent(ratio - 1) : `${digits(ratio)} times the rate`;
+    part.querySelector(".lead").textContent = lead
       ? `First: ${names[first.family]}. Its lead over the second, ${names[second.family]}: ${ahead}.`
       : "Memory has room for one design at most.";
   }
@@ -124,9 +153,9 @@
     const [from, to] = [place(knob, knob.min), place(knob, knob.max)];
     const points = Array.from({ length: POINTS + 1 }, (_, step) => {
       const at = from + (to - from) * step / POINTS;
-      return { at, best: whatIf.best(question(knob, knob.log ? 2 ** at : at)) };
+      return { at, rows: ranked(question(knob, knob.log ? 2 ** at : at)).rows };
     });
-    const rates = points.flatMap(({ best }) => best.map(({ priced }) => priced.rate));
+    const rates = points.flatMap(({ rows }) => rows.map((row) => row.rate_per_second.value));
     const [low, high] = [Math.min(...rates) / 1.15, Math.max(...rates) * 1.15];
     const width = Math.min(Math.max(svg.parentNode.clientWidth, 260), 760);
     const x = (at) => LEFT + (width - LEFT - RIGHT) * (at - from) / (to - from);
@@ -151,9 +180,9 @@
     for (const key of part.querySelectorAll(".legend [data-s]")) {
       const family = key.dataset.s;
       let path = "", pen = "M";
-      for (const { at, best } of points) {
-        const own = best.find(({ design }) => design.family === family);
-        if (own) { path += `${pen}${x(at).toFixed(1)} ${y(own.priced.rate).toFixed(1)}`; }
+      for (const { at, rows } of points) {
+        const own = rows.find((row) => row.family === family);
+        if (own) { path += `${pen}${x(at).toFixed(1)} ${y(own.rate_per_second.value).toFixed(1)}`; }
         pen = own ? "L" : "M";
       }
       const colour = key.querySelector("i").style.color;

@@ -20,6 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("flashgrain_ssdsim", &["flashgrain_device"]),
     ("flashgrain_layout", &[]),
     ("flashgrain_cost", &[]),
+    ("flashgrain_what_if", &["flashgrain_cost"]),
     ("flashgrain_model", &["flashgrain_cost"]),
     ("flashgrain_settings", &["flashgrain_cost", "flashgrain_device"]),
     ("flashgrain_profile", &["flashgrain_device", "flashgrain_model", "flashgrain_settings"]),

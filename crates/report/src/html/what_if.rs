@@ -1,20 +1,25 @@
 //! The section in which a reader varies workload and drive, and the ranking of designs follows.
 //!
-//! The table of the default mix is there without scripts. The scripts rank anew, offline: `what_if_model.js`
-//! says what `flashgrain_cost::ranking` says, `what_if.js` has the controls.
+//! The table of the default mix is there without scripts. `what_if.js` has the controls and ranks anew,
+//! offline: it asks `flashgrain_cost::ranking`, which the page holds as a WebAssembly module
+//! (`what_if.wasm`).
 
 use std::collections::BTreeMap;
 
 use askama::Template;
 use flashgrain_advisor::{Drive, workload};
-use flashgrain_cost::ranking::{Factors, Family, Question, Row};
+use flashgrain_cost::ranking::{Bound, Factors, Family, Question, Row};
 use flashgrain_profile::DeviceProfile;
+use serde_json::{Value, to_value};
 
 use super::{Block, Captioned, Section};
 use crate::figure::Key;
 use crate::svg::colour;
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit::Unit;
+
+/// Built by `scripts/build-what-if.sh`.
+const MODULE: &[u8] = include_bytes!("../../templates/what_if.wasm");
 
 /// The mix that the sliders begin with.
 const DEFAULT_MIX: &str = "ycsb-a";
@@ -27,7 +32,8 @@ pub struct WhatIf {
     legend: Vec<Key>,
     table: Captioned,
     question: String,
-    model: &'static str,
+    /// In base64.
+    module: String,
     script: &'static str,
 }
 
@@ -45,23 +51,22 @@ fn blocks(profile: &DeviceProfile) -> Result<Vec<Block>, Box<dyn std::error::Err
     let drive = Drive::of(profile).costs().clone();
     let question = Question { workload, drive, factors: Factors::ONE };
     let rows = question.answer().rows;
-    let families: BTreeMap<String, &str> = Family::ALL
-        .iter()
-        .map(|family| Ok((key(*family)?, family.describe())))
-        .collect::<Result<_, Error>>()?;
+    let families = Family::ALL.into_iter().map(|family| Ok((key(to_value(family))?, family.describe())));
+    let bounds = Bound::ALL.into_iter().map(|bound| Ok((key(to_value(bound))?, bound.describe())));
+    let names: BTreeMap<String, &str> = families.chain(bounds).collect::<Result<_, Error>>()?;
     let legend = Family::ALL.iter().enumerate().map(|(place, family)| {
         let colour = colour::ramp_of(place, Family::ALL.len());
-        Ok(Key { series: key(*family)?, label: family.describe().into(), colour, shape: "line" })
+        Ok(Key { series: key(to_value(family))?, label: family.describe().into(), colour, shape: "line" })
     });
     let caption = "Predicted; intervals from the ends of the profile's. Begins with YCSB's mix A: 100 million \
                    records with keys of 24 bytes, half look-ups, half updates";
     let page = WhatIf {
-        names: serde_json::to_string(&families)?,
+        names: serde_json::to_string(&names)?,
         legend: legend.collect::<Result<_, Error>>()?,
         table: Captioned { caption: caption.into(), table: table(&rows) },
         // Nothing in a script element may look like its end.
         question: serde_json::to_string(&question)?.replace('<', "\\u003c"),
-        model: include_str!("../../templates/what_if_model.js"),
+        module: base64(MODULE),
         script: include_str!("../../templates/what_if.js"),
     };
     Ok(vec![Block::Text(COMPARED.into()), Block::WhatIf(Box::new(page))])
@@ -74,9 +79,23 @@ const COMPARED: &str = "Compared are B-trees in place and out of place, PDAM B-t
                         the best of the parameters that flashgrain advise tries. Factors are on the costs of this \
                         drive; a slider at × 1 is the drive as profiled.";
 
-/// The family as the script names it.
-fn key(family: Family) -> Result<String, Error> {
-    Ok(serde_json::to_value(family)?.as_str().unwrap_or_default().to_owned())
+/// A family or a bound as answers name it.
+fn key(word: Result<Value, Error>) -> Result<String, Error> {
+    Ok(word?.as_str().unwrap_or_default().to_owned())
+}
+
+/// The text that a script's `atob` decodes.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize % 64];
+            text.push(if place <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
 }
 
 fn table(rows: &[Row]) -> Table {
@@ -104,4 +123,17 @@ fn table(rows: &[Row]) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_ends_as_the_standard_says() {
+        // RFC 4648, section 10.
+        let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
+        assert_eq!(texts, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+        assert_eq!(base64(&[0xfb, 0xff, 0x00]), "+/8A");
+    }
 }
