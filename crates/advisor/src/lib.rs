@@ -20,4 +20,5 @@ pub use advice::Advice;
 pub use drive::Drive;
 pub use error::Error;
 pub use flashgrain_cost::Interval;
+pub use flashgrain_cost::ranking::ProcessorTimes;
 pub use workload::Workload;

@@ -66,7 +66,7 @@ fn few_records_take_little_space() {
     let mut workload = workload::preset("ycsb-a").unwrap();
     workload.records.count = 4000;
     for row in advice(&workload).ranking.rows {
-        assert!(row.space_amplification < 4.0, "{row:?}");
+        assert!(row.space_amplification < 5.0, "{row:?}");
     }
 }
 

@@ -26,12 +26,14 @@ mod placement;
 mod stored;
 mod sync_method;
 mod typed;
+pub mod unit;
 mod value;
 
 pub use amount::Amount;
 pub use be_tree_design::{BeTreeDesign, BeTreeSurroundings};
 pub use error::Error;
-pub use lsm::{FilterBits, LsmLayout};
+pub use flashgrain_cost::lsm::Layout as LsmLayout;
+pub use lsm::FilterBits;
 pub use lsm_workload::{LsmDesign, LsmWorkload};
 pub use placement::{PagePlacement, Placement, SegmentShape};
 pub use stored::Unknown;

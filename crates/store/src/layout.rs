@@ -4,7 +4,7 @@ mod decide;
 mod node_blocks;
 pub(crate) mod sizes;
 
-pub(crate) use decide::{Ground, NODE_BYTES, Overrides, UNIT_BYTES, check_node_bytes, decide};
+pub(crate) use decide::{Ground, NODE_BYTES, Overrides, check_node_bytes, decide};
 pub(crate) use flashgrain_settings::{Placement, SyncMethod};
 pub use node_blocks::NodeBlocks;
 

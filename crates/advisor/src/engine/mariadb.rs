@@ -20,6 +20,7 @@ use crate::workload::{Durability, Workload};
 const PROCESSOR: ProcessorTimes = ProcessorTimes {
     operation: Interval { low: 30e-6, value: 70e-6, high: 150e-6 },
     scanned_record: Interval { low: 0.5e-6, value: 1e-6, high: 3e-6 },
+    request: ProcessorTimes::REQUEST,
 };
 
 /// The parts of InnoDB's configuration that the model knows.

@@ -25,7 +25,8 @@ use serde::Serialize;
 use crate::drive::Drive;
 use crate::workload::Workload;
 
-pub use flashgrain::{PredictedTree, TreeStructure, predicted_store_rate, predicted_tree};
+pub use flashgrain::{PredictedTree, StoreFacts, TreeStructure, predicted_tree};
+pub use flashgrain_settings::LsmDesign;
 pub use rocksdb::{RestingTree, predicted_rocksdb_rate};
 
 /// An engine that settings are written for.

@@ -24,6 +24,7 @@ const MEBI: f64 = 1_048_576.0;
 const PROCESSOR: ProcessorTimes = ProcessorTimes {
     operation: Interval { low: 3e-6, value: 10e-6, high: 20e-6 },
     scanned_record: Interval { low: 0.3e-6, value: 0.7e-6, high: 1.5e-6 },
+    request: ProcessorTimes::REQUEST,
 };
 
 /// The parts of RocksDB's configuration that the model knows.

@@ -20,6 +20,7 @@ use crate::workload::{Durability, Workload};
 const PROCESSOR: ProcessorTimes = ProcessorTimes {
     operation: Interval { low: 3e-6, value: 8e-6, high: 20e-6 },
     scanned_record: Interval { low: 0.2e-6, value: 0.5e-6, high: 1.5e-6 },
+    request: ProcessorTimes::REQUEST,
 };
 
 /// The parts of SQLite's configuration that the model knows.

@@ -8,6 +8,7 @@
 mod commit;
 mod nodes;
 mod placement;
+mod prediction;
 mod processor;
 mod raw;
 mod recover;
@@ -43,6 +44,7 @@ use crate::processor::ProcessorCosts;
 use crate::records::Records;
 use crate::store::{Options, Store, StoreLocation};
 use crate::workload::{Mix, OnRecords, Workload};
+use prediction::Prediction;
 use raw::Raw;
 
 /// The tree that describes the content of the tree of records.
@@ -177,12 +179,11 @@ impl Experiment<'_> {
         Ok(costs)
     }
 
-    /// What predictions need to know: the drive as its profile has it, and the skew of keys. All that is
-    /// measured beside them has the same processor costs.
+    /// What predictions need to know. Simulated workers are charged the same processor costs.
     ///
     /// # Errors
     /// [`Error::Argument`] without a profile, or for a distribution that predictions do not know.
-    fn prepare_predictions(&mut self) -> anyhow::Result<(Drive, f64)> {
+    fn prepare_predictions(&mut self) -> anyhow::Result<Prediction> {
         let Some(profile) = &self.options.store.profile else {
             let wanted = "predictions need the drive's profile: name it with --profile";
             return Err(Error::Argument(wanted.into()).into());
@@ -196,10 +197,9 @@ impl Experiment<'_> {
                 return Err(Error::Argument(wanted.into()).into());
             }
         };
-        if self.options.simulated().is_some() {
-            self.options.processor = Some(self.processor_costs()?);
-        }
-        Ok((drive, skew))
+        let costs = self.processor_costs()?;
+        self.options.processor = Some(costs);
+        Ok(Prediction { drive, skew, costs })
     }
 
     /// Measures `work` in a place that is there, after so many operations that bring it into its steady

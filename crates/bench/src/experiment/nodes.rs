@@ -3,9 +3,9 @@
 
 use std::sync::atomic::Ordering;
 
-use flashgrain_advisor::engine::predicted_store_rate;
-use flashgrain_advisor::workload::{Durability, Operations, Records as AdvisedRecords};
-use flashgrain_advisor::{Interval, Workload};
+use flashgrain::Stats;
+use flashgrain_advisor::Interval;
+use flashgrain_advisor::engine::TreeStructure;
 use flashgrain_report::unit;
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub fn nodes(
     sizes_bytes: &[u64],
     range_bytes: u64,
 ) -> anyhow::Result<NodesResult> {
-    let (drive, skew) = experiment.prepare_predictions()?;
+    let prediction = experiment.prepare_predictions()?;
     let record_bytes = experiment.options.records.record_bytes();
     let range_records = u32::try_from(range_bytes / record_bytes.max(1)).unwrap_or(u32::MAX).max(1);
     let asked = [Operation::Lookup, Operation::Range(range_records)];
@@ -74,11 +74,12 @@ pub fn nodes(
         let measured = measure(&experiment, &place, asked);
         place.remove()?;
         let Some(rates) = measured? else { break };
-        for ((curve, operation), (operations_per_s, reads_per_operation)) in
-            curves.iter_mut().zip(asked).zip(rates)
+        for ((curve, operation), (operations_per_s, reads_per_operation, stats)) in
+            curves.iter_mut().zip(asked).zip(&rates)
         {
-            let workload = workload(&experiment.options, operation, skew);
-            let predicted = predicted_store_rate(&workload, &drive, node_bytes as f64);
+            let tree = (TreeStructure::BTree, node_bytes);
+            let predicted = prediction.of(&experiment.options, operation, tree, stats).rate_per_second;
+            let (operations_per_s, reads_per_operation) = (*operations_per_s, *reads_per_operation);
             curve.push(Point { node_bytes, operations_per_s, reads_per_operation, predicted });
         }
     }
@@ -98,16 +99,16 @@ pub fn nodes(
     })
 }
 
-/// Operations per second, and reads of each, of the operations on one store, one after the other; `None` if
-/// the user ended it.
+/// Operations per second, reads of each, and the state after them, of the operations on one store, one after
+/// the other; `None` if the user ended it.
 fn measure(
     experiment: &Experiment<'_>,
     place: &StoreLocation,
     asked: [Operation; 2],
-) -> anyhow::Result<Option<[(f64, f64); 2]>> {
+) -> anyhow::Result<Option<Vec<(f64, f64, Stats)>>> {
     let mut store = experiment.filled(place)?;
-    let mut rates = [(0.0, 0.0); 2];
-    for (rate, operation) in rates.iter_mut().zip(asked) {
+    let mut rates = Vec::new();
+    for operation in asked {
         let driven = operate(&mut store, operation, &experiment.options, experiment.interrupt)?;
         if driven.is_interrupted || experiment.interrupt.load(Ordering::Relaxed) {
             store.close()?;
@@ -115,40 +116,14 @@ fn measure(
         }
         let operations = driven.tally.operations() as f64;
         let reads = driven.after.device.reads - driven.before.device.reads;
-        *rate = (operations / driven.elapsed.as_secs_f64(), reads as f64 / operations.max(1.0));
+        rates.push((
+            operations / driven.elapsed.as_secs_f64(),
+            reads as f64 / operations.max(1.0),
+            driven.after,
+        ));
     }
     store.close()?;
     Ok(Some(rates))
-}
-
-/// The same operations, as the advisor knows them.
-pub(super) fn workload(options: &Options, operation: Operation, skew: f64) -> Workload {
-    let operations = match operation {
-        Operation::Range(records) => Operations {
-            ranges: 1.0,
-            range_bytes: u64::from(records) * options.records.record_bytes(),
-            ..Operations::default()
-        },
-        Operation::Update => Operations { updates: 1.0, ..Operations::default() },
-        _ => Operations { point_hits: 1.0, ..Operations::default() },
-    };
-    Workload {
-        name: "one operation".into(),
-        operations,
-        records: AdvisedRecords {
-            count: options.records.count,
-            key_bytes: options.records.key_bytes as u64,
-            value_bytes: options.records.value_bytes as u64,
-        },
-        memory_bytes: options.store.cache_bytes,
-        skew,
-        clients: options.store.tasks,
-        rate_per_second: None,
-        cores: Some(options.store.workers),
-        durability: Durability::None,
-        lifetime: None,
-        assumptions: Vec::new(),
-    }
 }
 
 impl Curve {

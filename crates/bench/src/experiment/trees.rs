@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
 use flashgrain::{
-    BeTreeOptions, Decision, IndexKind, LsmOptions, LsmWorkload, NodeBlocks, Setting, TreeOptions,
+    BeTreeOptions, Decision, IndexKind, LsmLayout, LsmOptions, LsmWorkload, NodeBlocks, Setting, TreeOptions,
 };
-use flashgrain_advisor::engine::{PredictedTree, TreeStructure, predicted_tree};
-use flashgrain_advisor::{Drive, Interval};
+use flashgrain_advisor::Interval;
+use flashgrain_advisor::engine::{LsmDesign, PredictedTree, TreeStructure};
 use flashgrain_profile::Error;
 use flashgrain_report::unit;
 use serde::Serialize;
 
-use super::nodes::workload;
+use super::prediction::{Prediction, utilisation};
 use super::{Experiment, Operation, operate};
 use crate::store::{Store, StoreLocation, TREE};
 
@@ -70,8 +70,8 @@ struct MeasuredTree {
     /// of requests and bytes, and of rates.
     median_error_of_counts: f64,
     median_error_of_rates: f64,
-    /// Bytes of the store's images for each byte of the records, and what was predicted. Free space of
-    /// segments is not in them.
+    /// Bytes of the store's images and tables for each byte of the records, and what was predicted. Free
+    /// space of segments is not in them.
     space: Pair,
 }
 
@@ -96,20 +96,17 @@ struct Pair {
 /// Fewer requests, or bytes, than these of an operation are nothing that is compared.
 const READS_MIN: f64 = 0.01;
 const BYTES_MIN: f64 = 16.0;
-/// The share of a store's space that its images take by the prediction.
-const UTILISATION: f64 = 0.55;
-
 /// Fills a store with a tree of each structure, and measures look-ups, range queries and updates.
 ///
 /// # Errors
 /// [`Error::Argument`] without a profile, otherwise errors of the target and the stores.
 pub fn trees(mut experiment: Experiment<'_>, asked: &TreesOptions) -> anyhow::Result<TreesResult> {
-    let (drive, skew) = experiment.prepare_predictions()?;
+    let prediction = experiment.prepare_predictions()?;
     let mut measured = Vec::new();
     for structure in &asked.structures {
         experiment.listener.note(&format!("{structure:?}"));
         let place = experiment.place()?;
-        let tree = experiment.measure_tree(*structure, asked, &place, (&drive, skew));
+        let tree = experiment.measure_tree(*structure, asked, &place, &prediction);
         place.remove()?;
         let Some(tree) = tree? else { break };
         measured.push(tree);
@@ -134,20 +131,18 @@ impl Experiment<'_> {
         structure: Structure,
         asked: &TreesOptions,
         place: &StoreLocation,
-        (drive, skew): (&Drive, f64),
+        prediction: &Prediction,
     ) -> anyhow::Result<Option<MeasuredTree>> {
         let (mut store, layout) = self.filled_tree(structure, asked, place)?;
-        let space = store.stats().space;
         let record_bytes = self.options.records.record_bytes();
         let mut operations = vec![Operation::Lookup];
         operations.extend(asked.range_bytes.map(|bytes| {
             Operation::Range(u32::try_from(bytes / record_bytes.max(1)).unwrap_or(u32::MAX).max(1))
         }));
         operations.push(Operation::Update);
-        let predicted_structure = structure.predicted(&layout, self.declared());
-        let node_bytes = node_bytes(structure, &layout);
+        let tree = (structure.predicted(&layout), node_bytes(structure, &layout));
         let mut rows = Vec::new();
-        let mut space_amplification = 0.0;
+        let mut space = Pair { measured: 0.0, predicted: 0.0 };
         for operation in operations {
             if operation == Operation::Update {
                 self.settle(&mut store, operation, asked.settling)?;
@@ -160,9 +155,12 @@ impl Experiment<'_> {
             let done = driven.tally.operations().max(1) as f64;
             let device =
                 |of: fn(&flashgrain::Stats) -> u64| (of(&driven.after) - of(&driven.before)) as f64 / done;
-            let asked = workload(&self.options, operation, skew);
-            let predicted = predicted_tree(&asked, drive, predicted_structure, node_bytes as f64);
-            space_amplification = predicted.space_amplification;
+            let predicted = prediction.of(&self.options, operation, tree, &driven.after);
+            let taken = &driven.after.space;
+            space = Pair {
+                measured: (taken.live_bytes + taken.owned_bytes) as f64 / self.options.records.bytes() as f64,
+                predicted: predicted.space_amplification * utilisation(&driven.after).unwrap_or(1.0),
+            };
             rows.push(Row::of(
                 operation,
                 &predicted,
@@ -175,10 +173,6 @@ impl Experiment<'_> {
             ));
         }
         store.close()?;
-        let measured = space.live_bytes as f64 / self.options.records.bytes() as f64;
-        // Tables of an LSM-tree leave no room between them.
-        let share = if structure == Structure::Lsm { 1.0 } else { UTILISATION };
-        let space = Pair { measured, predicted: space_amplification * share };
         Ok(Some(MeasuredTree::of(structure, layout, rows, space)))
     }
 
@@ -230,7 +224,7 @@ impl Structure {
     }
 
     /// The tree with this layout, as the advisor knows it.
-    fn predicted(self, layout: &[Decision], declared: LsmWorkload) -> TreeStructure {
+    fn predicted(self, layout: &[Decision]) -> TreeStructure {
         let count = |of: fn(&Setting) -> Option<flashgrain::Count>| {
             let found = layout.iter().find_map(|decision| of(&decision.setting));
             found.map_or(0, |count| count.0 as u32)
@@ -242,9 +236,20 @@ impl Structure {
                 node_bytes: bytes(layout, Setting::node),
                 fanout: count(Setting::fanout),
             },
-            Self::Lsm => TreeStructure::LsmTree(declared),
+            Self::Lsm => TreeStructure::LsmTree {
+                design: LsmDesign {
+                    layout: runs(layout).unwrap_or(LsmDesign::USUAL.layout),
+                    fanout: count(Setting::fanout),
+                    level_zero_runs: count(Setting::level_zero_runs),
+                },
+                table_bytes: bytes(layout, Setting::table),
+            },
         }
     }
+}
+
+fn runs(layout: &[Decision]) -> Option<LsmLayout> {
+    layout.iter().find_map(|decision| decision.setting.lsm_layout())
 }
 
 fn bytes(layout: &[Decision], of: fn(&Setting) -> Option<flashgrain::Bytes>) -> u64 {

@@ -173,7 +173,7 @@ fn a_tree_is_converted_and_keeps_its_records() {
     let explained: Value = serde_json::from_str(&db(&folder, "explain store fruit --json")).unwrap();
     assert_eq!(
         (&explained[0]["setting"], &explained[0]["value"]),
-        (&"layout of runs".into(), &"tiered".into())
+        (&"layout of runs".into(), &"lazy leveled".into())
     );
     assert!(explained[0]["because"].as_str().unwrap().starts_with("100 % writes"), "{explained}");
     assert_eq!(db(&folder, "scan store --tree fruit"), before);
@@ -240,12 +240,12 @@ fn a_tree_is_converted_to_what_was_observed() {
     assert!(stats.contains("  100 writes, 2000 look-ups, 900 scans so far\n"), "{stats}");
     let explained = db(&folder, "explain store orders --observed");
     assert!(explained.starts_with("100 writes, 2000 look-ups, 900 scans so far\n"), "{explained}");
-    assert!(explained.contains("tiered, would be single level"), "{explained}");
+    assert!(explained.contains("lazy leveled, would be leveled"), "{explained}");
     assert!(explained.contains("3.3 % writes, 66.7 % look-ups, 30 % scans"), "{explained}");
     let both: Value = serde_json::from_str(&db(&folder, "explain store orders --observed --json")).unwrap();
     assert_eq!(
         (&both["operations"]["look_ups"], &both["layout"][0]["value"]),
-        (&2000.into(), &"tiered".into())
+        (&2000.into(), &"lazy leveled".into())
     );
     db(&folder, "convert store orders --kind lsm --workload observed");
     let now: Value = serde_json::from_str(&db(&folder, "explain store orders --json")).unwrap();

@@ -50,11 +50,23 @@ pub(super) fn further_reads_in_place(further: f64, read_ahead: f64) -> (f64, f64
 /// Leaves that are read one by one before others are asked for ahead.
 const LEAVES_ALONE: f64 = 16.0;
 
+/// Bytes of a unit that an image takes where none crosses a border unless it is longer than the distance of
+/// these; it then begins at one.
+pub(super) fn packed_bytes(image_bytes: f64, border_bytes: f64) -> f64 {
+    let image_bytes = image_bytes.max(1.0);
+    match image_bytes <= border_bytes {
+        true => border_bytes / (border_bytes / image_bytes).floor(),
+        false => border_bytes * (image_bytes / border_bytes).ceil(),
+    }
+}
+
 /// How new images of pages get to the drive: in units, and some of them again by the cleaner.
 pub(super) struct Writes {
     pub image_bytes: f64,
     pub records_per_page: f64,
     pub write_unit_bytes: f64,
+    /// See [`packed_bytes`].
+    pub border_bytes: f64,
     pub utilisation: f64,
     /// Units that are written at the same time.
     pub concurrency: f64,
@@ -76,7 +88,8 @@ impl Writes {
     /// The units that new images and what the cleaner moves fill, and what the cleaner reads.
     pub fn add(&self, demand: &mut Demand, images: f64, situation: &Situation) {
         let amplification = self.amplification(situation);
-        let written = images * amplification * (self.image_bytes + MAP_ENTRY_BYTES);
+        let packed_bytes = packed_bytes(self.image_bytes, self.border_bytes);
+        let written = images * amplification * (packed_bytes + MAP_ENTRY_BYTES);
         demand.add(Transfer {
             access: Access::Write,
             requests: written / self.write_unit_bytes,
@@ -119,6 +132,30 @@ fn cleaner_read(image_bytes: f64, live: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Beside images of drawn lengths that are put into units one after the other.
+    #[test]
+    fn borders_cost_what_a_packed_unit_leaves_free() {
+        const UNIT: f64 = 262_144.0;
+        for (image, border) in [(2868.0, 4096.0), (2868.0, UNIT), (5700.0, 4096.0), (1000.0, 16384.0)] {
+            let (mut at, mut units, mut images) = (0.0, 0.0, 0.0);
+            while units < 10.0 {
+                let next: f64 = (at + 1.0_f64).div_euclid(border) * border;
+                let end = if next > at { next + border } else { at.div_euclid(border) * border + border };
+                let crosses = at + image > end;
+                if crosses && (image <= border || at % border != 0.0) {
+                    at = end;
+                }
+                if at + image > UNIT {
+                    (at, units) = (0.0, units + 1.0);
+                }
+                (at, images) = (at + image, images + 1.0);
+            }
+            let got = packed_bytes(image, border);
+            let drawn = units * UNIT / images;
+            assert!((got / drawn - 1.0).abs() < 0.05, "{image} {border}: {got}, drawn {drawn}");
+        }
+    }
 
     #[test]
     fn a_cleaner_reads_dense_segments_at_once_and_sparse_ones_image_by_image() {

@@ -1,5 +1,6 @@
 //! The levels of a search tree, and which of them are in memory.
 
+use super::uses::{Kind, time_to_fill};
 use super::{Situation, Uses};
 
 /// What decides how many levels a search tree has, and how large they are.
@@ -74,10 +75,10 @@ impl Level {
 pub struct Levels(Vec<Level>);
 
 impl Levels {
-    /// The levels of a tree of this shape. `cache_bytes` hold them from the root down, and of the first level
-    /// that does not fit the parts that were used last (dictionaries paper, Lemma 2: the top log(M/B) levels
-    /// are cached).
+    /// The levels of a tree of this shape, in a cache that holds what was used last.
     ///
+    /// A node of a level with few is used more often than one of a level with many, so that the upper levels
+    /// are in memory (dictionaries paper, Lemma 2), but for the time that a large leaf pushes them out.
     /// Summed over the levels and with uniform accesses, the misses are the paper's log_fanout(N/M) up to the
     /// rounding of one level.
     pub fn new(situation: &Situation, cache_bytes: f64, shape: &Shape) -> Self {
@@ -91,22 +92,36 @@ impl Levels {
         mut levels: Vec<Level>,
         parts_of_node: f64,
     ) -> Self {
-        let mut left = cache_bytes.max(0.0);
-        for level in levels.iter_mut().rev() {
-            let bytes = level.nodes * level.node_bytes;
+        for level in &mut levels {
             level.places = level.nodes * parts_of_node.max(1.0);
+        }
+        let visits: Vec<f64> = levels.iter().map(|level| level.visits).collect();
+        Self(levels).used(situation, cache_bytes, &visits)
+    }
+
+    /// The same levels in a cache where an operation uses so many nodes of each, leaves first.
+    pub(super) fn used(mut self, situation: &Situation, cache_bytes: f64, nodes_used: &[f64]) -> Self {
+        let kinds = self.0.iter().zip(nodes_used).flat_map(|(level, used)| {
+            let place_bytes = level.nodes * level.node_bytes / level.places;
+            let of_kind = move |kind: Kind| (kind.places * place_bytes, used * kind.share / kind.places);
+            level.uses(situation).0.into_iter().map(of_kind)
+        });
+        let kinds: Vec<(f64, f64)> = kinds.collect();
+        let holds_all = cache_bytes >= self.total_bytes();
+        let operations = match holds_all {
+            true => f64::INFINITY,
+            false => time_to_fill(kinds.iter().copied(), cache_bytes.max(0.0)),
+        };
+        for (level, used) in self.0.iter_mut().zip(nodes_used) {
             let uses = level.uses(situation);
-            if left < bytes {
-                level.uses_until_full = uses.reaching(level.places * left / bytes);
-            }
+            level.uses_until_full = if holds_all { f64::INFINITY } else { operations * used };
             level.steady_miss_share = uses.misses(level.uses_until_full).clamp(0.0, 1.0);
             level.miss_share =
                 situation.operations_since_empty.map_or(level.steady_miss_share, |operations| {
-                    uses.misses_from_empty((operations * level.visits).max(1.0), level.uses_until_full)
+                    uses.misses_from_empty((operations * used).max(1.0), level.uses_until_full)
                 });
-            left = (left - bytes).max(0.0);
         }
-        Self(levels)
+        self
     }
 
     /// Levels of which nothing is in memory.
@@ -189,18 +204,44 @@ mod tests {
         }
     }
 
+    /// Paths to drawn leaves of a root, 100 inner nodes and 10,000 leaves, beside a memory that holds the
+    /// nodes that were used last.
     #[test]
-    fn the_root_is_cached_first_and_of_the_leaves_a_share() {
-        // A root, 100 inner nodes, 10,000 leaves.
-        let misses = |nodes: f64| -> Vec<f64> {
-            let levels = Levels::new(&situation(1e6), nodes * 10_000.0, &SHAPE);
-            levels.iter().map(|level| (1e9 * level.miss_share).round() / 1e9).collect()
-        };
-        assert_eq!(misses(0.0), [1.0, 1.0, 1.0]);
-        assert_eq!(misses(1.0), [1.0, 1.0, 0.0]);
-        assert_eq!(misses(51.0), [1.0, 0.5, 0.0]);
-        assert_eq!(misses(5101.0), [0.5, 0.0, 0.0]);
-        assert_eq!(misses(1e9), [0.0, 0.0, 0.0]);
+    fn memory_holds_what_a_simulated_one_does() {
+        use std::collections::VecDeque;
+
+        use rand::RngExt;
+        const LEAVES: usize = 10_000;
+        for nodes in [30usize, 101, 1000, 5000] {
+            let mut rng = crate::test_support::generator(3);
+            // The times of the last uses, and the queue of all uses.
+            let (mut last, mut queue) = (vec![0u64; LEAVES + 101], VecDeque::new());
+            let (mut held, mut misses, mut now) = (0, [0u32; 3], 0);
+            let operations = 100_000;
+            for operation in 0..2 * operations {
+                let leaf = rng.random_range(0..LEAVES);
+                for (level, place) in [(0, leaf), (1, LEAVES + leaf / 100), (2, LEAVES + 100)] {
+                    now += 1;
+                    if last[place] == 0 {
+                        held += 1;
+                        misses[level] += u32::from(operation >= operations);
+                    }
+                    last[place] = now;
+                    queue.push_back((now, place));
+                    while held > nodes {
+                        let (at, oldest) = queue.pop_front().unwrap();
+                        if last[oldest] == at {
+                            (last[oldest], held) = (0, held - 1);
+                        }
+                    }
+                }
+            }
+            let levels = Levels::new(&situation(1e6), nodes as f64 * 10_000.0, &SHAPE);
+            for (level, drawn) in levels.iter().zip(misses) {
+                let drawn = f64::from(drawn) / operations as f64;
+                assert!((level.miss_share - drawn).abs() < 0.02, "{nodes}: {level:?}, drawn {drawn}");
+            }
+        }
     }
 
     /// The share of first visits beside a drawn run from an empty memory that holds half of the leaves.

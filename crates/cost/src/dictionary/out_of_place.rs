@@ -19,6 +19,8 @@ pub struct OutOfPlaceBTree {
     pub fill: f64,
     /// Bytes of a write unit, which one request writes.
     pub write_unit_bytes: f64,
+    /// Bytes between borders that images keep within; a unit has no others of its own.
+    pub border_bytes: f64,
     /// Share of the space that live images take: the fuller, the more the cleaner moves.
     pub utilisation: f64,
     /// Write units that are written at the same time.
@@ -44,6 +46,7 @@ impl OutOfPlaceBTree {
             node_bytes,
             fill: RANDOM_FILL,
             write_unit_bytes,
+            border_bytes: write_unit_bytes,
             utilisation: 0.55,
             write_concurrency: 4.0,
             cleaners: 8.0,
@@ -105,6 +108,7 @@ impl OutOfPlaceBTree {
             image_bytes: self.image_bytes(),
             records_per_page: self.records_per_leaf(situation),
             write_unit_bytes: self.write_unit_bytes,
+            border_bytes: self.border_bytes,
             utilisation: self.utilisation,
             concurrency: self.write_concurrency,
             cleaners: self.cleaners,

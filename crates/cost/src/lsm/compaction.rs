@@ -62,7 +62,7 @@ impl LsmTree {
     }
 
     /// Changes that a memtable takes.
-    fn memtable(&self, situation: &Situation) -> f64 {
+    pub(super) fn memtable(&self, situation: &Situation) -> f64 {
         (self.file_bytes / situation.records.record_bytes()).max(1.0)
     }
 

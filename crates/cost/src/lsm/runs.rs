@@ -53,7 +53,7 @@ impl LsmTree {
     }
 
     /// The files of level 0: none of a tree at rest.
-    fn level_zero(&self, situation: &Situation) -> Runs {
+    pub(super) fn level_zero(&self, situation: &Situation) -> Runs {
         let files_max = situation.records.total_bytes() / self.file_bytes;
         let count =
             if situation.replaced_share.is_some() { self.level_zero_files.min(files_max) } else { 0.0 };

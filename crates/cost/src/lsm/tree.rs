@@ -178,7 +178,9 @@ impl LsmTree {
                 let levels = if layout == Layout::Tiered { levels + 1 } else { levels - 1 };
                 let keys = situation.changed_keys(Operation::Update);
                 let newer: f64 = windows.take(levels).map(|changes| keys.distinct(changes)).sum();
-                runs_mean(self.fanout.max(FANOUT_MIN)) * newer / situation.records.count
+                let files = self.level_zero(situation).count;
+                let of_level_zero = files * keys.distinct(self.memtable(situation));
+                (runs_mean(self.fanout.max(FANOUT_MIN)) * newer + of_level_zero) / situation.records.count
             }
         }
     }

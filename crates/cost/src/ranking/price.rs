@@ -19,13 +19,15 @@ use crate::dictionary::{
 };
 use crate::{Access, Interval};
 
-/// Processor time of an engine, in seconds, without I/O.
+/// Processor time of an engine, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProcessorTimes {
-    /// Of an operation.
+    /// Of an operation, without its requests.
     pub operation: Interval,
     /// Of each record that a range query yields, beside that.
     pub scanned_record: Interval,
+    /// Of each request to the drive: the system call, the completion, and waking who waits for it.
+    pub request: Interval,
 }
 
 impl ProcessorTimes {
@@ -33,11 +35,12 @@ impl ProcessorTimes {
     pub const OF_GOOD_STORE: Self = Self {
         operation: Interval { low: 1e-6, value: 2e-6, high: 8e-6 },
         scanned_record: Interval { low: 0.0, value: 0.0, high: 0.2e-6 },
+        request: Self::REQUEST,
     };
-}
 
-/// Processor time of each request to the drive: the system call, the completion, and waking who waits for it.
-const REQUEST: Interval = Interval { low: 2e-6, value: 6e-6, high: 12e-6 };
+    /// A request's time where it was not measured.
+    pub const REQUEST: Interval = Interval { low: 2e-6, value: 6e-6, high: 12e-6 };
+}
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -293,10 +296,10 @@ pub fn price(asked: &Asked, workload: &Workload, engine: &Engine, drive: &DriveC
     let device = seconds(all(), drive, ends, |_| together);
     let flush_s = flush_seconds(workload, engine, drive, ends);
     let requests: f64 = all().map(|transfer| transfer.requests).sum();
-    let ProcessorTimes { operation, scanned_record } = engine.processor;
+    let ProcessorTimes { operation, scanned_record, request } = engine.processor;
     let processor_s = operation.at(ends.flushes)
         + scanned_records(workload) * scanned_record.at(ends.flushes)
-        + requests * REQUEST.at(ends.flushes);
+        + requests * request.at(ends.flushes);
 
     // A client's own requests are served beside those of the other clients.
     let (wait_reads, wait_writes) = (clients * awaited.reads, clients * awaited.writes);

@@ -73,6 +73,30 @@ fn a_growing_tree_has_the_runs_and_merges_of_a_simulated_one() {
     }
 }
 
+/// Trees whose level 0 has a good part of all records.
+#[test]
+fn level_zero_of_a_small_tree_takes_the_space_of_a_simulated_one() {
+    for layout in [Layout::Leveled, Layout::Tiered, Layout::LazyLeveled] {
+        const FILES: usize = 40;
+        let count = FILES * FILE_KEYS;
+        let mut tree = simulated(layout, 4);
+        Draws::permutation(count, 3).for_each(|key| tree.change(key));
+        let mut draws = Draws::new(count, 0.0, 4);
+        (0..20 * count).for_each(|_| tree.change(draws.draw()));
+        let (mut kept, mut samples) = (0.0, 0.0);
+        for change in 0..20 * count {
+            tree.change(draws.draw());
+            if change % (FILE_KEYS / 2) == 0 {
+                kept += tree.keys() as f64 / count as f64;
+                samples += 1.0;
+            }
+        }
+        let space = modelled(layout, 4).space_amplification(&situation(count, 0.0));
+        println!("{layout}: space {space:.2}, simulated {:.2}", kept / samples);
+        assert!((space * samples / kept - 1.0).abs() < 0.2, "{layout}: {space}");
+    }
+}
+
 /// Trees whose records are changed again and again.
 #[test]
 fn changes_by_zipfs_law_are_written_as_often_as_in_a_simulated_tree() {

@@ -3,6 +3,7 @@
 
 use flashgrain_device::{Geometry, bytes_text};
 use flashgrain_settings::layout::{Decision, Setting};
+use flashgrain_settings::unit::{self, DEFAULT_UNIT_BYTES, UNIT_BYTES};
 use flashgrain_settings::{Bytes, Count, drive};
 
 use super::{Layout, LogExtent, Placement, SyncMethod};
@@ -48,10 +49,6 @@ pub(crate) struct Ground<'a> {
 /// Smallest and largest node.
 pub(crate) const NODE_BYTES: (u32, u32) = (4 << 10, 64 << 10);
 
-/// Smallest and largest unit: one holds the largest node; beyond the upper end it gains nothing and costs
-/// buffers.
-pub(crate) const UNIT_BYTES: (u32, u32) = (64 << 10, 4 << 20);
-const DEFAULT_UNIT_BYTES: u32 = 256 << 10;
 const DEFAULT_SEGMENT_BYTES: u64 = 4 << 20;
 
 /// The first segments of a store that grows, unless its units are larger: some must be free at any time, so
@@ -271,9 +268,8 @@ impl Draft<'_> {
     ) -> (u32, String) {
         match self.learned(setting) {
             Ok((Bytes(bytes), because)) => {
-                let fitting =
-                    bytes.clamp(1, 1 << 30).next_power_of_two().clamp(u64::from(least), u64::from(most));
-                let because = if fitting == bytes {
+                let fitting = unit::fitting(bytes, (least, most));
+                let because = if u64::from(fitting) == bytes {
                     because
                 } else {
                     format!(
@@ -283,7 +279,7 @@ impl Draft<'_> {
                         bytes_text(u64::from(most))
                     )
                 };
-                (fitting as u32, because)
+                (fitting, because)
             }
             Err(because) => (default, because),
         }
@@ -349,9 +345,7 @@ impl Draft<'_> {
             }
             // Images are in one unit each anyway, so that this is no further rule. One for a flash page that
             // is only supposed would cost room for nothing.
-            None => {
-                self.learned_power(drive::Setting::log_block, (4096, unit_bytes.min(64 << 10)), unit_bytes)
-            }
+            None => self.learned_power(drive::Setting::log_block, unit::border_bytes(unit_bytes), unit_bytes),
         };
         self.note(Setting::ImageBorder(Bytes(bytes.into())), because);
         Ok(bytes)

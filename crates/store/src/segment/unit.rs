@@ -15,12 +15,12 @@ use crate::sync::{Mutex, PoisonError};
 use std::ops::Range;
 
 use flashgrain_device::{Arena, Error as DeviceError};
+use flashgrain_settings::unit::UNIT_BYTES;
 
 use super::blocks::{self, Divided};
 use super::{Location, UnitSequence};
 use crate::class::class_bytes;
 use crate::header::Header;
-use crate::layout::UNIT_BYTES;
 
 /// Memory for units: as much as a drive writes in some milliseconds.
 const MEMORY_BYTES: u64 = 16 << 20;

@@ -12,8 +12,6 @@ mod model;
 mod settings;
 mod trees;
 
-use flashgrain_cost::Interval;
-
 use super::tuned::Tuned;
 use super::{EngineAdvice, EngineName, Setting, commented, explained};
 use crate::drive::Drive;
@@ -21,7 +19,7 @@ use crate::workload::Workload;
 use model::{DEFAULT, Store};
 use trees::{Ours, Trees};
 
-pub use model::TreeStructure;
+pub use model::{StoreFacts, TreeStructure};
 pub use trees::PredictedTree;
 
 /// What is predicted of a tree, with nodes of `node_bytes`, in a store with the layout that the drive's
@@ -31,16 +29,12 @@ pub fn predicted_tree(
     drive: &Drive,
     structure: TreeStructure,
     node_bytes: f64,
+    facts: &StoreFacts,
 ) -> PredictedTree {
     let advised = Store::advised(workload, drive);
-    let store = Store { cache_bytes: workload.memory_bytes as f64, node_bytes, structure, ..advised.clone() };
+    let cache_bytes = workload.memory_bytes as f64;
+    let store = Store { cache_bytes, node_bytes, structure, facts: *facts, ..advised.clone() };
     PredictedTree::of(&Tuned { default: DEFAULT, advised, workload, drive }, &store)
-}
-
-/// Predicted operations per second of a store with B+-trees of nodes of `node_bytes` and the layout that the
-/// drive's profile decides, whose cache takes all the memory of the workload.
-pub fn predicted_store_rate(workload: &Workload, drive: &Drive, node_bytes: f64) -> Interval {
-    predicted_tree(workload, drive, TreeStructure::BTree, node_bytes).rate_per_second
 }
 
 pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {

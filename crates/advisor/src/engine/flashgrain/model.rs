@@ -4,10 +4,11 @@
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks};
-use flashgrain_cost::lsm::{Layout, LsmTree};
+use flashgrain_cost::lsm::LsmTree;
 use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, asked, situation};
 use flashgrain_settings::lsm_usual::{self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
-use flashgrain_settings::{Bytes, Count, LsmDesign, LsmLayout, LsmWorkload, SyncMethod, drive as decided};
+use flashgrain_settings::unit::{self, DEFAULT_UNIT_BYTES, UNIT_BYTES};
+use flashgrain_settings::{Bytes, Count, LsmDesign, LsmWorkload, SyncMethod, drive as decided};
 
 use super::super::tuned::Configuration;
 use crate::drive::Drive;
@@ -25,8 +26,13 @@ pub enum TreeStructure {
         /// Blocks of a node.
         blocks: u32,
     },
-    /// The LSM-tree that the store makes for what is declared.
-    LsmTree(LsmWorkload),
+    /// An LSM-tree.
+    LsmTree {
+        /// Layout, F and C.
+        design: LsmDesign,
+        /// T: bytes of a table, and of a memtable.
+        table_bytes: u64,
+    },
     /// A Bε-tree.
     BeTree {
         /// B: bytes of a node with all its parts, and of a leaf.
@@ -44,6 +50,8 @@ pub(super) struct Store {
     /// basement nodes.
     pub node_bytes: f64,
     pub write_unit_bytes: f64,
+    /// Bytes between borders that images of pages keep within.
+    pub border_bytes: f64,
     /// Tables take whole segments.
     pub segment_bytes: u64,
     pub sync_method: SyncMethod,
@@ -52,17 +60,35 @@ pub(super) struct Store {
     pub in_flight: u32,
     /// How the tree is kept.
     pub structure: TreeStructure,
+    /// What is known of it.
+    pub facts: StoreFacts,
+}
+
+/// What is known of a store that is there.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreFacts {
+    /// Processor times of its operations.
+    pub processor: ProcessorTimes,
+    /// Share of its segments that live images take; `None`: that of a store that may grow.
+    pub utilisation: Option<f64>,
+}
+
+impl StoreFacts {
+    /// Those of a store that is only thought of.
+    pub const USUAL: Self = Self { processor: ProcessorTimes::OF_GOOD_STORE, utilisation: None };
 }
 
 pub(super) const DEFAULT: Store = Store {
     cache_bytes: 256.0 * KIBI * KIBI,
     node_bytes: 4.0 * KIBI,
-    write_unit_bytes: 64.0 * KIBI,
+    write_unit_bytes: DEFAULT_UNIT_BYTES as f64,
+    border_bytes: DEFAULT_UNIT_BYTES as f64,
     segment_bytes: 4 << 20,
     sync_method: SyncMethod::Fdatasync,
     syncs: true,
     in_flight: 64,
     structure: TreeStructure::BTree,
+    facts: StoreFacts::USUAL,
 };
 
 /// A store keeps its cache within this budget; logs and requests need a little beside it.
@@ -77,15 +103,23 @@ const LOG_BYTES: f64 = 256.0 * KIBI * KIBI;
 impl Store {
     /// What follows from workload and drive, but for kind and node size of trees.
     pub fn advised(workload: &Workload, drive: &Drive) -> Self {
-        let unit = drive.decided(decided::Setting::write_unit);
-        let unit = unit.filter(|(_, decision)| !decision.from_default);
+        let learned = |setting| {
+            let learned = drive.decided(setting).filter(|(_, decision)| !decision.from_default);
+            learned.map(|(Bytes(bytes), _)| bytes)
+        };
+        let unit = learned(decided::Setting::write_unit);
+        let unit_bytes = unit.map_or(DEFAULT_UNIT_BYTES, |bytes| unit::fitting(bytes, UNIT_BYTES));
+        let border = learned(decided::Setting::log_block);
+        let border_bytes =
+            border.map_or(unit_bytes, |bytes| unit::fitting(bytes, unit::border_bytes(unit_bytes)));
         let segment = drive.decided(decided::Setting::segment);
         let segment = segment.filter(|(_, decision)| !decision.from_default);
         let in_flight = drive.decided(decided::Setting::requests_in_flight);
         let method = drive.decided(decided::Setting::sync_method).map(|(method, _)| method);
         Self {
             cache_bytes: (workload.memory_bytes as f64 * CACHE_FRACTION).max(CACHE_BYTES_MIN),
-            write_unit_bytes: unit.map_or(DEFAULT.write_unit_bytes, |(Bytes(bytes), _)| bytes as f64),
+            write_unit_bytes: unit_bytes.into(),
+            border_bytes: border_bytes.into(),
             segment_bytes: segment.map_or(DEFAULT.segment_bytes, |(shape, _)| shape.bytes.max(1)),
             in_flight: in_flight.map_or(DEFAULT.in_flight, |(Count(count), _)| count as u32),
             sync_method: method.unwrap_or(DEFAULT.sync_method),
@@ -114,16 +148,27 @@ impl Store {
     /// The tree as a model of its I/O.
     fn design(&self) -> Box<dyn Design> {
         let (node, unit) = (self.node_bytes, self.write_unit_bytes);
+        let filled = |tree: OutOfPlaceBTree| OutOfPlaceBTree {
+            utilisation: self.facts.utilisation.unwrap_or(tree.utilisation),
+            border_bytes: self.border_bytes,
+            ..tree
+        };
         match self.structure {
-            TreeStructure::BTree => Box::new(OutOfPlaceBTree::new(node, unit)),
+            TreeStructure::BTree => Box::new(filled(OutOfPlaceBTree::new(node, unit))),
             TreeStructure::BTreeOfBlocks { blocks } => {
-                Box::new(OutOfPlaceBTreeOfBlocks::new(node, blocks.into(), unit))
+                let tree = OutOfPlaceBTreeOfBlocks::new(node, blocks.into(), unit);
+                Box::new(OutOfPlaceBTreeOfBlocks { whole: filled(tree.whole), ..tree })
             }
-            TreeStructure::LsmTree(declared) => Box::new(self.lsm_tree(declared)),
-            TreeStructure::BeTree { node_bytes, fanout } => Box::new(OutOfPlaceBEpsilonTree {
-                memtable_bytes: self.memtable_bytes(),
-                ..OutOfPlaceBEpsilonTree::new(node_bytes as f64, fanout.into(), node, unit)
-            }),
+            TreeStructure::LsmTree { design, table_bytes } => Box::new(self.lsm_tree(design, table_bytes)),
+            TreeStructure::BeTree { node_bytes, fanout } => {
+                let tree = OutOfPlaceBEpsilonTree::new(node_bytes as f64, fanout.into(), node, unit);
+                Box::new(OutOfPlaceBEpsilonTree {
+                    memtable_bytes: self.memtable_bytes(),
+                    utilisation: self.facts.utilisation.unwrap_or(tree.utilisation),
+                    border_bytes: self.border_bytes,
+                    ..tree
+                })
+            }
         }
     }
 
@@ -132,14 +177,9 @@ impl Store {
         match self.structure {
             TreeStructure::BTree => "a B+-tree".into(),
             TreeStructure::BTreeOfBlocks { blocks } => format!("a B+-tree with nodes of {blocks} blocks"),
-            TreeStructure::LsmTree(declared) => {
-                let design = declared.best(self.table_bytes()).0;
-                format!(
-                    "an LSM-tree ({}, fanout {}, level 0 of {} runs)",
-                    design.layout.name(),
-                    design.fanout,
-                    design.level_zero_runs
-                )
+            TreeStructure::LsmTree { design: LsmDesign { layout, fanout, level_zero_runs }, .. } => {
+                let runs = if level_zero_runs == 1 { "run" } else { "runs" };
+                format!("an LSM-tree ({layout}, fanout {fanout}, level 0 of {level_zero_runs} {runs})")
             }
             TreeStructure::BeTree { node_bytes, fanout } => {
                 format!("a Bε-tree (nodes of {}, fanout {fanout})", Bytes(node_bytes))
@@ -152,27 +192,20 @@ impl Store {
         format!("{}, {}", self.structure_text(), Bytes(self.node_bytes as u64))
     }
 
-    /// The LSM-tree that the store makes of what is declared.
-    fn lsm_tree(&self, declared: LsmWorkload) -> LsmTree {
-        let LsmDesign { layout, fanout, level_zero_runs } = declared.best(self.table_bytes()).0;
+    /// The LSM-tree that the store makes for a workload.
+    pub fn lsm_tree_for(&self, workload: &Workload) -> TreeStructure {
+        let table_bytes = self.table_bytes();
+        TreeStructure::LsmTree { design: declared(workload).best(table_bytes).0, table_bytes }
+    }
+
+    fn lsm_tree(&self, design: LsmDesign, table_bytes: u64) -> LsmTree {
         LsmTree {
-            fanout: fanout.into(),
-            file_bytes: self.table_bytes() as f64,
-            level_one_files: level_zero_runs.into(),
-            level_zero_files: f64::from(level_zero_runs) / 2.0,
-            level_zero_batch_files: level_zero_runs.into(),
             block_bytes: self.node_bytes,
             blocks_alone: BLOCKS_ALONE,
             read_ahead_bytes: PARTITION_BYTES,
-            filter_bits_per_key: f64::from(lsm_usual::FILTER.0) / 10.0,
             compaction_threads: lsm_usual::jobs(self.in_flight).into(),
             subcompactions: lsm_usual::parts(self.in_flight).into(),
-            ..LsmTree::new(match layout {
-                LsmLayout::Leveled => Layout::Leveled,
-                LsmLayout::Tiered => Layout::Tiered,
-                LsmLayout::LazyLeveled => Layout::LazyLeveled,
-                LsmLayout::SingleLevel => Layout::SingleLevel,
-            })
+            ..design.tree(table_bytes)
         }
     }
 }
@@ -194,7 +227,7 @@ impl Configuration for Store {
             group_commit: true,
             checkpoint_log_bytes: Some(LOG_BYTES),
             cache_fraction: self.cache_bytes / workload.memory_bytes as f64,
-            processor: ProcessorTimes::OF_GOOD_STORE,
+            processor: self.facts.processor,
         }
     }
 

@@ -3,10 +3,10 @@
 use flashgrain_cost::End;
 use flashgrain_cost::ranking::Requests;
 use flashgrain_model::Access;
-use flashgrain_settings::{BeTreeDesign, Bytes, LsmWorkload, drive as decided};
+use flashgrain_settings::{BeTreeDesign, Bytes, drive as decided};
 
 use super::super::Setting;
-use super::model::{DEFAULT, KIBI, TreeStructure};
+use super::model::{DEFAULT, KIBI, TreeStructure, declared};
 use super::{Ours, Trees};
 
 pub(super) fn profile(tuned: &Ours<'_>) -> Setting {
@@ -17,6 +17,7 @@ pub(super) fn profile(tuned: &Ours<'_>) -> Setting {
     };
     let gain = tuned.gain_of(|store, default| {
         store.write_unit_bytes = default.write_unit_bytes;
+        store.border_bytes = default.border_bytes;
         store.sync_method = default.sync_method;
     });
     Setting {
@@ -110,7 +111,7 @@ pub(super) fn kind(trees: &Trees<'_>) -> Setting {
     let advised = trees.advised();
     let value = match advised.advised.structure {
         TreeStructure::BTree | TreeStructure::BTreeOfBlocks { .. } => None,
-        TreeStructure::LsmTree(_) => Some("lsm"),
+        TreeStructure::LsmTree { .. } => Some("lsm"),
         TreeStructure::BeTree { .. } => Some("be-tree"),
     };
     let gains = value.is_some();
@@ -125,7 +126,7 @@ pub(super) fn kind(trees: &Trees<'_>) -> Setting {
         number: page_number(&trees.lsm_tree),
         gain: gains.then(|| trees.gain(advised)),
         cost: match advised.advised.structure {
-            TreeStructure::LsmTree(_) => format!(
+            TreeStructure::LsmTree { .. } => format!(
                 "up to {:.1} times the space of the records, and room for merges beside it",
                 advised.advised.space_amplification(advised.workload)
             ),
@@ -143,7 +144,7 @@ pub(super) fn of_structure(tuned: &Ours<'_>) -> Vec<Setting> {
     match tuned.advised.structure {
         TreeStructure::BTree => Vec::new(),
         TreeStructure::BTreeOfBlocks { blocks } => vec![node_blocks(tuned, blocks)],
-        TreeStructure::LsmTree(declared) => lsm_tree(tuned, &declared),
+        TreeStructure::LsmTree { table_bytes, .. } => lsm_tree(tuned, table_bytes),
         TreeStructure::BeTree { node_bytes, fanout } => be_tree(tuned, node_bytes, fanout),
     }
 }
@@ -223,7 +224,8 @@ fn page_number(tuned: &Ours<'_>) -> String {
 }
 
 /// What an LSM-tree is made with: the declared workload, from which its design follows, and its tables.
-fn lsm_tree(tuned: &Ours<'_>, declared: &LsmWorkload) -> Vec<Setting> {
+fn lsm_tree(tuned: &Ours<'_>, table_bytes: u64) -> Vec<Setting> {
+    let declared = declared(tuned.workload);
     let records = tuned.workload.records;
     let setting = |name, value: String, default, reason: &str| Setting {
         name,
@@ -242,7 +244,7 @@ fn lsm_tree(tuned: &Ours<'_>, declared: &LsmWorkload) -> Vec<Setting> {
         setting("--data-size", declared.data_size().to_string(), "64GiB", follows),
         setting(
             "--table-size",
-            tuned.advised.table_bytes().to_string(),
+            table_bytes.to_string(),
             "that of a memtable",
             "tables are as large as memtables in the cache that programs open the store with",
         ),

@@ -6,7 +6,7 @@ use flashgrain_settings::{BeTreeDesign, BeTreeSurroundings, drive as decided};
 use serde::Serialize;
 
 use super::super::tuned::{Tuned, is_safe_gain};
-use super::model::{DEFAULT, KIBI, Store, TreeStructure, declared};
+use super::model::{DEFAULT, KIBI, Store, TreeStructure};
 use crate::drive::Drive;
 use crate::workload::Workload;
 
@@ -121,7 +121,7 @@ impl<'a> Trees<'a> {
         let of_blocks = NODE_BLOCKS.into_iter().filter(|blocks| *blocks <= served);
         Self {
             b_tree: with_best_node(TreeStructure::BTree),
-            lsm_tree: with_best_node(TreeStructure::LsmTree(declared(workload))),
+            lsm_tree: with_best_node(Store::advised(workload, drive).lsm_tree_for(workload)),
             be_tree: fastest(be_trees.collect()).unwrap_or_else(|| of(be_tree(BeTreeDesign::USUAL))),
             of_blocks: fastest(of_blocks.map(|blocks| TreeStructure::BTreeOfBlocks { blocks }).collect()),
         }
@@ -197,7 +197,7 @@ mod tests {
     use flashgrain_model::Access;
     use flashgrain_profile::file;
 
-    use super::super::predicted_tree;
+    use super::super::{StoreFacts, predicted_tree};
     use super::*;
     use crate::workload::{self, Durability};
 
@@ -220,7 +220,8 @@ mod tests {
         records.count = prediction.data_size() / u64::from(prediction.record_size());
         let rate = |BeTreeDesign { node_bytes, fanout }| {
             let structure = TreeStructure::BeTree { node_bytes, fanout };
-            predicted_tree(&workload, &drive, structure, 4096.0).rate_per_second.value
+            let predicted = predicted_tree(&workload, &drive, structure, 4096.0, &StoreFacts::USUAL);
+            predicted.rate_per_second.value
         };
         let room = BeTreeSurroundings {
             half_bandwidth_bytes: drive.costs().half_bandwidth_bytes(Access::Read, 64.0),
