@@ -3,10 +3,16 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+
+use flashgrain_profile::Error as ProfileError;
+
+/// Interval at which work that knows no interrupt is left alone if the user wants an end.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Whether the user wants the command to end, and by which signal it was said.
 #[derive(Debug, Default)]
@@ -51,6 +57,33 @@ impl Interrupt {
         self.wanted.load(Ordering::Relaxed)
     }
 
+    /// Has `work` done that knows no interrupt, in a thread of its own, by a command that
+    /// [watches](Self::watch). If the user wants an end, that thread is left alone until the process ends:
+    /// nothing must depend on the end of the work.
+    ///
+    /// # Errors
+    /// That of [`ProfileError::Interrupted`]; one of the system if it has no more threads.
+    pub fn unless_wanted<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> anyhow::Result<T> {
+        let (sender, results) = mpsc::sync_channel(1);
+        let worker = std::thread::Builder::new().spawn(move || sender.send(work()))?;
+        loop {
+            if self.is_wanted() {
+                return Err(ProfileError::Interrupted.into());
+            }
+            match results.recv_timeout(TICK) {
+                Ok(result) => return Ok(result),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => match worker.join() {
+                    Err(panic) => std::panic::resume_unwind(panic),
+                    Ok(_) => anyhow::bail!("the work ended without a result"),
+                },
+            }
+        }
+    }
+
     /// The exit code that a shell expects of a command that a signal ended.
     pub fn exit_code(&self) -> u8 {
         let signal = match self.signal.load(Ordering::Relaxed) {
@@ -58,5 +91,25 @@ impl Interrupt {
             signal => signal as i32,
         };
         (128 + signal) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_knows_no_interrupt_is_left_alone_once_an_end_is_wanted() {
+        let interrupt = Interrupt::default();
+        assert_eq!(interrupt.unless_wanted(|| 7).unwrap(), 7);
+        let (ends, ended) = mpsc::channel::<()>();
+        let wanted = interrupt.flag();
+        let work = move || {
+            wanted.store(true, Ordering::Relaxed);
+            ended.recv()
+        };
+        let error = interrupt.unless_wanted(work).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(ProfileError::Interrupted)), "{error}");
+        drop(ends);
     }
 }

@@ -156,9 +156,31 @@ pub fn count(value: f64) -> String {
     Unit::Count.show(value)
 }
 
+/// The name of so many things, from its singular.
+pub fn plural(number: u64, name: &str) -> String {
+    let ending = match name {
+        _ if number == 1 => "",
+        _ if ["s", "x", "sh", "ch"].iter().any(|sound| name.ends_with(sound)) => "es",
+        _ => "s",
+    };
+    format!("{name}{ending}")
+}
+
+/// A number of things by their name in the singular: `1 record`, `12 k records`, `2 flushes`.
+pub fn things(number: u64, name: &str) -> String {
+    format!("{} {}", count(number as f64), plural(number, name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_in_the_singular() {
+        let things = [(0, "tree"), (1, "tree"), (2, "look-up"), (1, "miss"), (2, "miss"), (12_345, "flush")];
+        let shown = things.map(|(number, name)| super::things(number, name));
+        assert_eq!(shown, ["0 trees", "1 tree", "2 look-ups", "1 miss", "2 misses", "12.3 k flushes"]);
+    }
 
     #[test]
     fn sizes_take_the_largest_binary_multiple_that_fits() {

@@ -94,7 +94,7 @@ fn a_cap_is_said_first_with_the_credits_that_were_used_up() {
         "{first}"
     );
     assert!(text.contains("all sizes at one rate") && !text.contains("credits"), "{text}");
-    assert!(with(Some(credits)).contains("76 repeats on credits, up to 562 k requests/s"));
+    assert!(with(Some(credits)).contains("left out: 76 repeats on credits, up to 562 k requests/s"));
 }
 
 #[test]

@@ -26,11 +26,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// There is no store where one was to be opened.
-    #[error("{path}: not a Flashgrain store: {why}; name another place, or create a store there first")]
+    #[error("{path}: not a Flashgrain store: {why}")]
     NotAStore {
         /// The path that was to be opened.
         path: PathBuf,
-        /// The part of a store that is missing there, or the difference.
+        /// The part of a store that is missing there, or the difference, and a remedy.
         why: String,
     },
     /// There is a store, or something else, where one was to be created.

@@ -144,7 +144,7 @@ impl CommitResult {
         let write = format!("raw {} writes", unit::bytes(self.write_bytes as f64));
         self.raw.iter().for_each(|raw| row(&write, raw));
         row("1 committer", &self.one);
-        row(&format!("{} committers", self.committers), &self.many);
+        row(&unit::things(self.committers.into(), "committer"), &self.many);
         text + &format!(
             "\none committer reaches {:.2} of the raw durable writes; {} reach {:.1} times one's commits\n",
             self.one_of_raw, self.committers, self.many_of_one

@@ -163,12 +163,12 @@ impl NodesResult {
     /// The result as tables for people.
     pub fn table(&self) -> String {
         let mut text = format!(
-            "{}: {} records of {} bytes, {} of cache, {} clients, seed {}\n",
+            "{}: {} of {} bytes, {} of cache, {}, seed {}\n",
             self.target,
-            unit::count(self.records as f64),
+            unit::things(self.records, "record"),
             self.record_bytes,
             unit::bytes(self.cache_bytes as f64),
-            self.clients,
+            unit::things(self.clients.into(), "client"),
             self.seed
         );
         let ranges = format!("range queries of {}", unit::bytes(self.range_bytes as f64));

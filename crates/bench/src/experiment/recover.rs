@@ -136,14 +136,14 @@ impl RecoverResult {
     /// The result as a table for people.
     pub fn table(&self) -> String {
         format!(
-            "store   {} records in {}, {} of live pages\n\nafter SIGKILL   open in {}: the page table in {}, {} of log with {} records in {}, {} records/s\nafter a close   open in {}\n",
-            unit::count(self.records as f64),
+            "store   {} in {}, {} of live pages\n\nafter SIGKILL   open in {}: the page table in {}, {} of log with {} in {}, {} records/s\nafter a close   open in {}\n",
+            unit::things(self.records, "record"),
             self.target,
             unit::bytes(self.live_bytes as f64),
             unit::seconds(self.opened_s),
             unit::seconds(self.map_s),
             unit::bytes(self.replayed_bytes as f64),
-            unit::count(self.replayed_records as f64),
+            unit::things(self.replayed_records, "record"),
             unit::seconds(self.replay_s),
             unit::count(self.replayed_records_per_s),
             unit::seconds(self.opened_clean_s),

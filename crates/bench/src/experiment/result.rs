@@ -200,8 +200,8 @@ impl ExperimentResult {
     /// The lines that describe the measurement.
     pub(super) fn heading(&self) -> String {
         let mut text = format!(
-            "store   {} records of {} + {} bytes in {}, {} in all; cache {}\n",
-            unit::count(self.records as f64),
+            "store   {} of {} + {} bytes in {}, {} in all; cache {}\n",
+            unit::things(self.records, "record"),
             self.key_bytes,
             self.value_bytes,
             self.target,
@@ -209,9 +209,9 @@ impl ExperimentResult {
             unit::bytes(self.cache_bytes as f64),
         );
         text += &format!(
-            "run     {} by {} workers, {} under way, {}, durability {}, {}, seed {}\n",
+            "run     {} by {}, {} under way, {}, durability {}, {}, seed {}\n",
             self.operation,
-            self.workers,
+            unit::things(self.workers as u64, "worker"),
             self.tasks,
             self.distribution,
             self.durability,
@@ -250,8 +250,8 @@ impl ExperimentResult {
         }
         if device.store_bytes_per_operation > 0.0 {
             text += &format!(
-                "upkeep  {} checkpoints, {} written per operation for pages and log; it grew by {}\n",
-                device.checkpoints,
+                "upkeep  {}, {} written per operation for pages and log; it grew by {}\n",
+                unit::things(device.checkpoints, "checkpoint"),
                 unit::bytes(device.store_bytes_per_operation),
                 unit::bytes(device.grown_bytes as f64)
             );
@@ -271,8 +271,8 @@ impl ExperimentResult {
         let throttle = &self.stats.throttle;
         if throttle.delayed > 0 {
             text += &format!(
-                "waits   {} commits waited {} in all since the store was made; at the end for {:?}\n",
-                unit::count(throttle.delayed as f64),
+                "waits   {}, of {} in all since the store was made; at the end for {:?}\n",
+                unit::things(throttle.delayed, "delayed commit"),
                 unit::seconds(throttle.waited_s),
                 throttle.reason
             );

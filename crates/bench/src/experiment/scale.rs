@@ -101,14 +101,14 @@ impl ScaleResult {
     pub fn table(&self) -> String {
         let (options, rows) = (&self.options, &self.rows);
         let mut text = format!(
-            "store   {} records of {} + {} bytes, {} in all; cache {}; on drives like {}, shrunk, simulated\nrun     lookups by {} workers, {} under way, {}, seed {}\n",
-            unit::count(options.records.count as f64),
+            "store   {} of {} + {} bytes, {} in all; cache {}; on drives like {}, shrunk, simulated\nrun     lookups by {}, {} under way, {}, seed {}\n",
+            unit::things(options.records.count, "record"),
             options.records.key_bytes,
             options.records.value_bytes,
             unit::bytes(options.records.bytes() as f64),
             unit::bytes(options.store.cache_bytes as f64),
             self.drive,
-            options.store.workers,
+            unit::things(options.store.workers as u64, "worker"),
             options.store.tasks,
             options.distribution,
             options.seed

@@ -340,12 +340,12 @@ impl TreesResult {
     /// The result as tables for people.
     pub fn table(&self) -> String {
         let mut text = format!(
-            "{}: {} records of {} bytes, {} of cache, {} clients, seed {}; measured / predicted, of an operation\n",
+            "{}: {} of {} bytes, {} of cache, {}, seed {}; measured / predicted, of an operation\n",
             self.target,
-            unit::count(self.records as f64),
+            unit::things(self.records, "record"),
             self.record_bytes,
             unit::bytes(self.cache_bytes as f64),
-            self.clients,
+            unit::things(self.clients.into(), "client"),
             self.seed
         );
         for tree in &self.trees {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use flashgrain_report::unit;
 
 use crate::output::{Context, print};
 
@@ -23,7 +24,9 @@ pub fn run(arguments: &UnpackArguments, context: &Context) -> anyhow::Result<()>
     for file in &arguments.files {
         let name = file.display();
         match flashgrain_record_files::unpack(file).with_context(|| name.to_string())? {
-            Some(bytes) => print(&format!("{name}: {bytes} bytes of records, now plain\n"))?,
+            Some(bytes) => {
+                print(&format!("{name}: {bytes} {} of records, now plain\n", unit::plural(bytes, "byte")))?
+            }
             None => context.note(&format!("{name}: plain already")),
         }
     }

@@ -206,7 +206,7 @@ impl Info {
             bytes_text(self.file_bytes),
         );
         if self.missing_bytes > 0 {
-            text += &format!("cut off   {} bytes of its pages are missing\n", self.missing_bytes);
+            text += &format!("cut off   {} of its pages missing\n", bytes_text(self.missing_bytes));
         }
         for path in &self.beside {
             text += &format!("in use    {} holds a part of it\n", path.display());

@@ -44,7 +44,7 @@ fn records_go_in_come_out_and_go() {
     assert_eq!(db(&folder, "del store banana"), "");
     fails(&mut command(&folder, "get store banana"), 1, &["no key `banana`", "`default`"]);
     let check = db(&folder, "check store");
-    assert!(check.contains("sound: 1 trees, 3 records"), "{check}");
+    assert!(check.contains("sound: 1 tree, 3 records"), "{check}");
 }
 
 #[test]
@@ -61,8 +61,16 @@ fn lines_are_loaded_in_any_order_and_a_backup_is_a_store() {
     db(&folder, "load store lines --hex --tree other");
     assert_eq!(db(&folder, "scan store --tree other"), expected);
     std::fs::write(folder.path().join("lines"), "a\tb\nno tab\n").unwrap();
-    fails(&mut command(&folder, "load store lines"), 2, &["line 2", "a tab and a value"]);
+    fails(
+        &mut command(&folder, "load store lines"),
+        2,
+        &["line 2", "a tab and a value", "no record was loaded"],
+    );
 
+    for place in ["store", "./store/."] {
+        let mut command = command(&folder, &format!("backup store {place}"));
+        fails(&mut command, 2, &["is the store that is to be copied", "another place"]);
+    }
     let copied = db(&folder, "backup store copy");
     assert!(copied.starts_with("copied 2 trees, 6 records"), "{copied}");
     db(&folder, "del store fig");
@@ -165,7 +173,7 @@ fn damage_is_found_and_named() {
     fails(&mut check, 1, &["is damaged: expected", "byte"]);
     let listed = String::from_utf8(check.output().unwrap().stdout).unwrap();
     assert!(
-        listed.contains("damaged  default: ") && listed.contains("sound    other, 1 records"),
+        listed.contains("damaged  default: ") && listed.contains("sound    other, 1 record\n"),
         "{listed}"
     );
     let mut copy = command(&folder, "backup store copy");
@@ -268,7 +276,7 @@ fn records_are_counted_as_users_count_them_and_versions_apart() {
     assert_eq!(check["records"], 297);
     let (text, versions) = (db(&folder, "check store"), check["versions"].as_u64().unwrap());
     assert!(versions >= 297);
-    let said = format!("3 trees, 297 records, kept as {versions} versions and messages, in");
+    let said = format!("3 trees, 297 records, kept as {versions} versions or messages, in");
     assert!(versions == 297 || text.contains(&said), "{text}");
     for tree in db(&folder, "trees store").lines().skip(1) {
         assert!(tree.contains("  99  "), "{tree}");

@@ -42,20 +42,47 @@ fn what_is_no_store_is_said_so_and_left_alone() {
         fs::write(inside(name).join(DATA_FILE), bytes).unwrap();
     }
     let before = contents(folder.path());
-    for (name, why) in [
-        ("nowhere", "there is nothing"),
-        ("empty", "has no file data.flashgrain"),
-        ("file", "neither a directory nor a block device"),
-        ("short", "it has 1024 bytes"),
-        ("other", "does not begin with a store's superblock"),
+    for (name, why, remedy) in [
+        ("nowhere", "there is nothing", "create a store"),
+        ("empty", "has no file data.flashgrain", "create a store"),
+        ("file", "neither a directory nor a block device", "name another place"),
+        ("short", "it has 1024 bytes", "restore it from a backup"),
+        ("other", "does not begin with a store's superblock", "restore it from a backup"),
     ] {
         for verb in ["get", "del", "put"] {
             let value = if verb == "put" { " value" } else { "" };
             let mut command = command(&folder, &format!("{verb} {name} key{value}"));
-            fails(&mut command, 1, &[name, "not a Flashgrain store", why, "create a store"]);
+            fails(&mut command, 1, &[name, "not a Flashgrain store", why, remedy]);
         }
     }
     assert!(contents(folder.path()) == before, "something was changed");
+}
+
+/// One copy is enough to open a store: only a check tells of the others.
+#[test]
+fn damaged_copies_of_the_superblock_are_counted_until_none_is_left() {
+    let folder = store();
+    db(&folder, "put store key value");
+    let path = folder.path().join("store").join(DATA_FILE);
+    let places = [0, 16, 64, 80].map(|kib: u64| kib << 10);
+    let (whole, file) = (fs::read(&path).unwrap(), fs::OpenOptions::new().write(true).open(&path).unwrap());
+    for (count, place) in (1..).zip(&places[..3]) {
+        file.write_all_at(&[7; 4096], *place).unwrap();
+        let are = if count == 1 { "is" } else { "are" };
+        let told = format!("{count} of 4 copies of the superblock {are} damaged");
+        let mut check = command(&folder, "check store");
+        fails(&mut check, 1, &[&told, "nothing is lost"]);
+        assert!(stdout(&check.assert()).starts_with("sound: 1 tree, 1 record in"));
+    }
+    db(&folder, "put store other value");
+    db(&folder, "put store third value");
+    assert!(db(&folder, "check store").starts_with("sound: 1 tree, 3 records in"));
+    for all in [7, 0] {
+        fs::write(&path, &whole).unwrap();
+        places.iter().for_each(|place| file.write_all_at(&[all; 4096], *place).unwrap());
+        let said = stderr(&command(&folder, "check store").assert().code(1));
+        assert!(said.contains("restore it from a backup") && !said.contains("create"), "{said}");
+    }
 }
 
 /// Bit by bit: no part of the store is trusted to check itself.
@@ -180,7 +207,7 @@ fn a_block_device_is_made_a_store_only_with_the_flag_that_names_it() {
     db(&folder, &format!("create {path} --destroy-contents-of {path}"));
     db(&folder, &format!("put {path} key value"));
     assert_eq!(db(&folder, &format!("get {path} key")), "value\n");
-    assert!(db(&folder, &format!("check {path}")).contains("sound: 1 trees, 1 records"));
+    assert!(db(&folder, &format!("check {path}")).contains("sound: 1 tree, 1 record in"));
 }
 
 /// Puts 2 MiB under `prefix0`, `prefix1` and so on until the store is full; how many went in.
@@ -273,7 +300,7 @@ fn a_store_that_cannot_grow_any_more_refuses_writes_and_grows_when_there_is_room
         "$1" db put store more --value-file value && echo "took more after $n"; } 2>&1"#;
     let Some(mut command) = with_small_file_system(folder.path(), "320m", script) else { return };
     let said = stdout(&command.assert());
-    for text in ["the store is full", "sound: 1 trees", "took more after "] {
+    for text in ["the store is full", "sound: 1 tree, ", "took more after "] {
         assert!(said.contains(text), "{text:?} in\n{said}");
     }
     assert!(!said.contains("panicked"), "{said}");

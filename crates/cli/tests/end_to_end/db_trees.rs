@@ -56,6 +56,18 @@ fn merges_add_and_append() {
 }
 
 #[test]
+fn a_tree_of_any_kind_is_made_with_its_merge_operator() {
+    let folder = store();
+    for kind in ["btree", "lsm", "be-tree"] {
+        db(&folder, &format!("create-tree store {kind} --kind {kind} --merge-operator append"));
+        for operand in ["one", ",two"] {
+            db(&folder, &format!("merge store words {operand} --tree {kind}"));
+        }
+        assert_eq!(db(&folder, &format!("get store words --tree {kind}")), "one,two\n");
+    }
+}
+
+#[test]
 fn trees_are_listed_renamed_and_dropped() {
     let folder = store();
     for key in 0..20 {
@@ -73,7 +85,7 @@ fn trees_are_listed_renamed_and_dropped() {
     db(&folder, "drop store other");
     fails(&mut command(&folder, "get store key --tree other"), 1, &["no tree `other`"]);
     fails(&mut command(&folder, "drop store other"), 1, &["no tree `other`"]);
-    assert!(db(&folder, "check store").contains("1 trees, 20 records"));
+    assert!(db(&folder, "check store").contains("1 tree, 20 records"));
 }
 
 #[test]
@@ -83,7 +95,7 @@ fn ranges_are_removed() {
         db(&folder, &format!("put store {key} value"));
     }
     assert_eq!(db(&folder, "del store --prefix b"), "removed 2 records\n");
-    assert_eq!(db(&folder, "del store --from c --to d"), "removed 1 records\n");
+    assert_eq!(db(&folder, "del store --from c --to d"), "removed 1 record\n");
     assert_eq!(db(&folder, "scan store --keys-only"), "a\nd\n");
     fails(&mut command(&folder, "del store"), 2, &["required"]);
     fails(&mut command(&folder, "del store a --prefix b"), 2, &["cannot be used with"]);
@@ -166,7 +178,7 @@ fn a_tree_is_converted_and_keeps_its_records() {
     let stats = db(&folder, "stats store");
     assert!(stats.contains("LSM-tree  fruit") && stats.contains("level 0"), "{stats}");
     assert!(stats.contains("became tables at once: 1, of") && stats.contains("0 writes"), "{stats}");
-    assert!(db(&folder, "check store").contains("1 trees, 3000 records"));
+    assert!(db(&folder, "check store").contains("1 tree, 3000 records"));
     let explained = db(&folder, "explain store fruit");
     assert!(explained.contains("tiered") && explained.contains("set by hand"), "{explained}");
     db(&folder, "convert store fruit --kind lsm --workload 100,0,0 --compression lz4");

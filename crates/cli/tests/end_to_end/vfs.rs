@@ -88,7 +88,7 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
     fs::write(folder.path().join("cut.db"), &database()[..100_000]).unwrap();
     refused(&["import", "cut.db", "new.db", layout[0], layout[1]], 1, &["cut off", "25 pages", "backup"]);
     let text = stdout(&flashgrain().current_dir(&folder).args(["vfs", "info", "cut.db"]).assert().success());
-    assert!(text.contains("2400 bytes of its pages are missing"), "{text}");
+    assert!(text.contains("2.3 KiB of its pages missing"), "{text}");
     fs::hard_link(folder.path().join("plain.db"), folder.path().join("second.db")).unwrap();
     refused(&["import", "second.db", "new.db", layout[0], layout[1]], 1, &["2 names", "find -samefile"]);
     fs::remove_file(folder.path().join("second.db")).unwrap();

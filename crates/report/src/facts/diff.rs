@@ -80,7 +80,10 @@ pub(crate) fn rate_change_sentence(diff: &Diff) -> String {
     } else {
         String::new()
     };
-    format!("{changed} of {} workloads that both profiles have changed beyond noise{shown}.", diff.compared)
+    format!(
+        "{changed} of {} that both profiles have changed beyond noise{shown}.",
+        unit::things(diff.compared as u64, "workload")
+    )
 }
 
 /// Units are in the names of the keys.

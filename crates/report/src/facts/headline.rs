@@ -54,8 +54,8 @@ fn cap_detail(cap: &Cap) -> String {
     match &cap.credits {
         None => rest.to_owned(),
         Some(credits) => format!(
-            "{rest}; {} repeats on credits, up to {} requests/s and {}, are left out",
-            credits.repeats,
+            "{rest}; left out: {} on credits, up to {} requests/s and {}",
+            unit::things(credits.repeats as u64, "repeat"),
             unit::count(credits.requests_per_second_max),
             unit::rate(credits.bytes_per_second_max)
         ),

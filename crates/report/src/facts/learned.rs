@@ -137,8 +137,8 @@ pub(crate) fn verification_sentence(verifications: &[Verification]) -> Option<St
         })
         .collect();
     Some(format!(
-        "MQSSD missed {} fresh workloads by {} in the median ({}) and by {} at worst.",
-        verifications.len(),
+        "MQSSD missed {} by {} in the median ({}) and by {} at worst.",
+        unit::things(verifications.len() as u64, "fresh workload"),
         unit::share(median),
         by_kind.join(", "),
         unit::share(*worst)

@@ -18,13 +18,13 @@ pub(crate) fn no_store(profile: &DeviceProfile) -> String {
 /// Size of the store, and cost of its creation.
 pub(crate) fn store_sentence(store: &StoreRun) -> String {
     let sentence = format!(
-        "{} records of {} + {} bytes, {} on the drive, with a cache of {} and {} workers, made in {} with {} written.",
-        unit::count(store.records as f64),
+        "{} of {} + {} bytes, {} on the drive, with a cache of {} and {}, made in {} with {} written.",
+        unit::things(store.records, "record"),
         store.key_bytes,
         store.value_bytes,
         unit::bytes(store.stored_bytes as f64),
         unit::bytes(store.cache_bytes as f64),
-        store.workers,
+        unit::things(store.workers.into(), "worker"),
         unit::seconds(store.used_s),
         unit::bytes(store.used_write_bytes as f64)
     );

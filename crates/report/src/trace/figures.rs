@@ -33,8 +33,8 @@ pub(super) fn spread(report: &Report, file: &FileReport, number: usize) -> Figur
         format!("{}{}: {}. {}", file.kind.label(), tables::where_seen(file), file.name, said(file, &stripe));
     if left_out > 0 {
         caption += &format!(
-            " {} requests are not drawn: there are too many different ones.",
-            unit::count(left_out as f64)
+            " Not drawn: {}, as there are too many different ones.",
+            unit::things(left_out, "request")
         );
     }
     Figure {

@@ -88,8 +88,10 @@ fn sections(judged: &JudgedTrace<'_>) -> Vec<Section> {
     ));
     let further = tables::further(report, files.len());
     if further > 0 {
-        by_file
-            .push(Block::Text(format!("{further} further files, most of them only read, are in the sums.")));
+        by_file.push(Block::Text(format!(
+            "In the sums alone: {}, mostly only read.",
+            unit::things(further, "further file")
+        )));
     }
     let drawn = files.iter().filter(|file| !file.spread.is_empty()).take(FIGURES_MAX);
     let spread: Vec<_> =

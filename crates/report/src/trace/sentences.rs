@@ -10,14 +10,14 @@ use crate::unit::{self, Unit};
 pub(super) fn requests(judged: &JudgedTrace<'_>) -> Vec<String> {
     let report = judged.report;
     let mut sentences = vec![format!(
-        "{} of {} requests over {}.",
+        "{} of {} over {}.",
         judged.format,
-        unit::count(report.requests as f64),
+        unit::things(report.requests, "request"),
         without_zeros(&unit::seconds(report.seconds))
     )];
     sentences.extend(report.layers.iter().map(layer));
     if report.unplaced > 0 {
-        sentences.push(format!("{} requests have no address.", unit::count(report.unplaced as f64)));
+        sentences.push(format!("Without an address: {}.", unit::things(report.unplaced, "request")));
     }
     sentences.extend(judged.damage.as_ref().map(|damage| format!("Not read to its end: {damage}.")));
     sentences
@@ -35,17 +35,18 @@ fn without_zeros(text: &str) -> String {
 
 fn layer(group: &Group) -> String {
     let (one, to) = match group.layer {
-        Layer::Drive => ("Block requests", "files and drives"),
-        Layer::File => ("System calls", "files"),
+        Layer::Drive => ("Block requests", "file or drive"),
+        Layer::File => ("System calls", "file"),
     };
-    let moved =
-        |count: u64, bytes: u64| format!("{} ({})", unit::count(count as f64), unit::bytes(bytes as f64));
+    let moved = |count: u64, name, bytes: u64| {
+        format!("{} ({})", unit::things(count, name), unit::bytes(bytes as f64))
+    };
     format!(
-        "{one} to {} {to}: {} reads, {} writes, {} flushes.",
-        group.files,
-        moved(group.reads.requests, group.reads.bytes),
-        moved(group.writes.requests, group.writes.bytes),
-        group.flushes
+        "{one} to {}: {}, {}, {}.",
+        unit::things(group.files, to),
+        moved(group.reads.requests, "read", group.reads.bytes),
+        moved(group.writes.requests, "write", group.writes.bytes),
+        unit::things(group.flushes, "flush")
     )
 }
 
@@ -85,15 +86,15 @@ pub(super) fn wear(judged: &JudgedTrace<'_>) -> Vec<String> {
     };
     let wear = &group.wear;
     let mut sentences = vec![format!(
-        "{} were written in {} runs: writes without a gap and without a flush between them count as one, as they reach the drive \
+        "{} were written in {}: writes without a gap and without a flush between them count as one, as they reach the drive \
          through a page cache.",
         unit::bytes(wear.run_bytes as f64),
-        unit::count(wear.runs as f64)
+        unit::things(wear.runs, "run")
     )];
     match (wear.flash_pages, wear.write_amplification) {
         (Some(pages), Some(amplification)) => sentences.push(format!(
-            "They modify {} flash pages, {} of them in part; {} would do if each run began at a page. Write amplification {}.",
-            unit::count(pages.modified as f64),
+            "They modify {}, {} of them in part; {} would do if each run began at a page. Write amplification {}.",
+            unit::things(pages.modified, "flash page"),
             unit::count(pages.partial as f64),
             unit::count(pages.least as f64),
             Unit::Plain.show(amplification)

@@ -1,5 +1,6 @@
 //! The summary for a terminal.
 
+use crate::unit;
 use flashgrain_trace::Layer;
 use flashgrain_trace::check::FileReport;
 
@@ -34,7 +35,7 @@ pub fn terminal(judged: &JudgedTrace<'_>, style: impl Into<Style>) -> String {
     }
     let further = tables::further(report, files.len());
     if further > 0 {
-        out.prose(&format!("{further} further files, most of them only read: see --json."));
+        out.prose(&format!("{}, mostly only read: see --json.", unit::things(further, "further file")));
     }
     let examples = tables::examples(&files, EXAMPLES_MAX);
     if !examples.rows.is_empty() {

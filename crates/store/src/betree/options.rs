@@ -2,7 +2,6 @@
 
 use flashgrain_device::bytes_text;
 use flashgrain_settings::layout::{Decision, Setting};
-use flashgrain_settings::lsm_usual::{MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
 use flashgrain_settings::{BeTreeDesign, BeTreeSurroundings, Bytes, Count};
 
 use super::shape::Shape;
@@ -21,8 +20,6 @@ const FANOUT_MAX: u32 = 1024;
 /// A memtable has at most this part of the cache and of the log.
 const MEMTABLE_DIVISOR_MIN: u64 = 4;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
-/// A memtable has at most this part of a small device.
-const DEVICE_DIVISOR: u64 = 128;
 
 /// How a Bε-tree is kept, as far as one wants to say. Fixed when the tree is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,11 +181,13 @@ impl Decided {
                 "default: a flush moves an eighth of what it rewrites".to_owned(),
             ),
         };
-        let of_memtable = format!("an eighth of the cache of {} at most", bytes_text(room.cache_bytes));
+        let given_memtable = (self.memtable_bytes > 0).then_some(self.memtable_bytes);
+        let of_memtable = room.memtable_reason(given_memtable, false, shape.memtable_bytes);
         let settings = [
             (bit::NODE, Setting::Node(Bytes(self.node_bytes)), of_node),
             (bit::FANOUT, Setting::Fanout(Count(self.fanout.into())), of_fanout),
-            (bit::MEMTABLE, Setting::Memtable(Bytes(shape.memtable_bytes)), of_memtable),
+            // Its reason says whether it was given.
+            (0, Setting::Memtable(Bytes(shape.memtable_bytes)), of_memtable),
         ];
         let with_reason = |(bit, setting, because): (u64, Setting, String)| {
             let is_given = self.given_bits & bit != 0;
@@ -253,10 +252,7 @@ fn design(given: &BeTreeOptions, basement_bytes: u64, room: Room) -> Option<BeTr
 
 /// Bytes of a memtable whose size is not given.
 fn usual_memtable_bytes(room: Room) -> u64 {
-    (room.cache_bytes / MEMTABLE_DIVISOR)
-        .min(MEMTABLE_BYTES_MAX)
-        .min(room.device_bytes / DEVICE_DIVISOR)
-        .max(MEMTABLE_BYTES_MIN.min(room.cache_bytes / MEMTABLE_DIVISOR_MIN))
+    room.usual_memtable().0.max(MEMTABLE_BYTES_MIN.min(room.cache_bytes / MEMTABLE_DIVISOR_MIN))
 }
 
 #[cfg(test)]
@@ -269,6 +265,7 @@ mod tests {
         segment_bytes: 4 << 20,
         unit_bytes: 256 << 10,
         device_bytes: 1 << 40,
+        device_name: "a device",
         in_flight: 64,
         half_bandwidth_bytes: 0,
     };

@@ -10,6 +10,7 @@ use flashgrain_device::Nanos;
 use crate::Error;
 use crate::io_context::{Devices, now, sleep_until};
 use crate::log::Lsn;
+use crate::segment::Leave;
 use crate::task::{Executor, Waker, park, waker};
 
 /// After a checkpoint for which there was no room, the next one waits for so long.
@@ -143,13 +144,13 @@ impl Checkpointer {
         self.take_turn().run().move_log_back()
     }
 
-    /// Gives back what the device has behind the first `keep` segments, as far as it is free, and the log's
-    /// room. See [`Run::give_back`].
+    /// Gives back what the device has at its end, as far as it is free and not left, and the log's room. See
+    /// [`Run::give_back`].
     ///
     /// # Errors
     /// [`Error::Poisoned`].
-    pub fn give_back(&self, keep: usize) -> Result<(), Error> {
-        self.take_turn().run().give_back(keep)
+    pub fn give_back(&self, keep: usize, leave: Leave) -> Result<(), Error> {
+        self.take_turn().run().give_back(keep, leave)
     }
 
     /// The current superblock.

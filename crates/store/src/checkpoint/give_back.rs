@@ -12,6 +12,7 @@ use super::run::Run;
 use super::{Superblock, slots};
 use crate::Error;
 use crate::io_context::{Role, flush};
+use crate::segment::Leave;
 
 impl Run {
     /// Moves the log to where it was at first, if all that is needed of it fits there. Nothing is left of its
@@ -28,15 +29,15 @@ impl Run {
         Ok(())
     }
 
-    /// Cuts the device's free end off behind the first `keep` segments, and moves the log out of the way if
-    /// it lies behind them and there is room.
+    /// Cuts the device's free end off, and moves the log out of the way if it lies behind the first `keep`
+    /// segments and there is room.
     ///
     /// # Errors
     /// As [`Run::checkpoint`].
-    pub fn give_back(&mut self, keep: usize) -> Result<(), Error> {
+    pub fn give_back(&mut self, keep: usize, leave: Leave) -> Result<(), Error> {
         let poison = self.parts.poison.clone();
         let _others_wait_for_it = poison.guard("room was given back");
-        self.cut_behind(keep).map_err(|error| match error {
+        self.cut_behind(keep, leave).map_err(|error| match error {
             Error::Poisoned { .. } => error,
             other => poison.by(other),
         })
@@ -47,14 +48,16 @@ impl Run {
     /// checkpoint.
     pub(super) fn shorten(&mut self) -> Result<(), Error> {
         match self.parts.segments.end.worth_keeping() {
-            Some(keep) if !self.parts.segments.gatherer.close_open_behind(keep) => self.cut_behind(keep),
+            Some(keep) if !self.parts.segments.gatherer.close_open_behind(keep) => {
+                self.cut_behind(keep, Leave::ForWriting(keep))
+            }
             _ => Ok(()),
         }
     }
 
-    fn cut_behind(&mut self, keep: usize) -> Result<(), Error> {
+    fn cut_behind(&mut self, keep: usize, leave: Leave) -> Result<(), Error> {
         self.move_log_before(keep)?;
-        self.cut_tail(Some(keep))
+        self.cut_tail(leave)
     }
 
     /// Moves the log to free segments nearer to the device's beginning, if it lies behind the first `keep`
@@ -77,9 +80,9 @@ impl Run {
     }
 
     /// See `DeviceEnd::cut`.
-    pub(super) fn cut_tail(&mut self, keep: Option<usize>) -> Result<(), Error> {
+    pub(super) fn cut_tail(&mut self, leave: Leave) -> Result<(), Error> {
         let segments = Arc::clone(&self.parts.segments);
-        segments.end.cut(keep, |bytes| {
+        segments.end.cut(leave, |bytes| {
             // The device may have grown since the checkpoint: that must be durable before a superblock needs
             // it.
             flush(&self.parts.devices, Role::Data)

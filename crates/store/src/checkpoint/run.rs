@@ -37,7 +37,7 @@ use crate::log::{Durability, Log, Lsn, Timestamp};
 use crate::page::Page;
 use crate::poison::Poison;
 use crate::pool::{Moved, Pool};
-use crate::segment::{Lifetime, Location, NotAppended, Segments, Stream, UnitSequence};
+use crate::segment::{Leave, Lifetime, Location, NotAppended, Segments, Stream, UnitSequence};
 use crate::txn::Transactions;
 
 /// Largest map page.
@@ -232,7 +232,7 @@ impl Run {
             log.no_room();
         }
         match closed {
-            true if is_unfinished => self.cut_tail(None)?,
+            true if is_unfinished => self.cut_tail(Leave::Nothing)?,
             true => {}
             false => self.grow_log(log_use).and_then(|()| self.shorten())?,
         }

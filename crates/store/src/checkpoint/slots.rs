@@ -69,7 +69,9 @@ enum SlotContent {
 pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
     let capacity_bytes = devices.device(Role::Data).capacity_bytes();
     if capacity_bytes < END_BYTES {
-        let why = format!("it has {capacity_bytes} bytes, a store has at least {END_BYTES}");
+        let why = format!(
+            "it has {capacity_bytes} bytes, a store has at least {END_BYTES}; if it was a store, restore it from a backup, if not, name another place"
+        );
         return Err(Error::NotAStore { path: path(devices).into(), why });
     }
     match (slot(devices, 0)?, slot(devices, 1)?) {
@@ -90,7 +92,8 @@ pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
         | (SlotContent::Holds(only), SlotContent::Blank | SlotContent::Damaged(_)) => Ok(*only),
         (SlotContent::Blank, SlotContent::Blank) => Err(Error::NotAStore {
             path: path(devices).into(),
-            why: "it does not begin with a store's superblock".into(),
+            why: "it does not begin with a store's superblock, none of the four copies; if it was a store, restore it from a backup, if not, name another place"
+                .into(),
         }),
         (SlotContent::Damaged(offset_bytes), _) | (_, SlotContent::Damaged(offset_bytes)) => {
             Err(Error::Corrupt {
@@ -143,6 +146,26 @@ fn slot(devices: &Devices, slot: u64) -> Result<SlotContent, Error> {
         (SlotContent::Blank | SlotContent::Damaged(_), Some(error)) => Err(error),
         (found, _) => Ok(found),
     }
+}
+
+/// Copies, of both slots, that are neither whole nor a mark of a store that is being made.
+///
+/// # Errors
+/// If there is no memory to read them.
+pub(crate) fn damaged_copies(devices: &Devices) -> Result<u64, Error> {
+    let mut damaged = 0;
+    for slot in [0, 1] {
+        for offset_bytes in places(slot) {
+            let mut block = Block::new(COPY_BYTES as usize)?;
+            let is_read = block.read(devices, Role::Data, offset_bytes).is_ok();
+            let is_whole = match Superblock::decode(block.bytes()) {
+                Found::Whole(superblock) => superblock.generation % 2 == slot,
+                _ => is_mark(&block.bytes()[..SECTOR_BYTES]),
+            };
+            damaged += u64::from(!is_read || !is_whole);
+        }
+    }
+    Ok(damaged)
 }
 
 /// Whether bytes without the right magic may be those of a superblock with damage in just there.
@@ -345,6 +368,24 @@ mod tests {
         assert_eq!(load(&devices).unwrap(), generation(4));
         erase(&devices).unwrap();
         assert!(!is_taken(&devices).unwrap());
+    }
+
+    /// A copy that was not written yet is not damaged, whichever generation there is.
+    #[test]
+    fn damaged_copies_are_counted() {
+        let (_, devices) = drive();
+        erase(&devices).unwrap();
+        for number in 1..=3 {
+            save(&devices, &generation(number)).unwrap();
+            assert_eq!(damaged_copies(&devices).unwrap(), 0);
+        }
+        for (place, with, expected) in [(places(1)[1], 0, 1), (places(0)[0], 0xff, 2), (places(0)[1], 7, 3)] {
+            overwrite(&devices, place, with);
+            assert_eq!(damaged_copies(&devices).unwrap(), expected);
+        }
+        assert_eq!(load(&devices).unwrap(), generation(3));
+        (4..=5).for_each(|number| save(&devices, &generation(number)).unwrap());
+        assert_eq!(damaged_copies(&devices).unwrap(), 0);
     }
 
     #[test]

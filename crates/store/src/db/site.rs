@@ -234,15 +234,17 @@ fn check_place(path: &Path, making: bool) -> Result<(), Error> {
             path: path.to_owned(),
             why: "it is a file: a store wants a directory".into(),
         }),
-        Ok(_) => not("neither a directory nor a block device"),
+        Ok(_) => not("neither a directory nor a block device; name another place"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if making {
                 Ok(())
             } else {
-                not("there is nothing")
+                not("there is nothing; name another place, or create a store there first")
             }
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => not("it lies below a file"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            not("it lies below a file; name another place")
+        }
         Err(error) => Err(io(format!("open {}", path.display()), &error)),
     }
 }
@@ -338,10 +340,16 @@ fn file_of(path: &Path, name: &str) -> Result<PathBuf, Error> {
         return Ok(path.to_owned());
     }
     match fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => not("there is nothing".into()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            not("there is nothing; name another place, or create a store there first".into())
+        }
         Err(error) => Err(io(format!("open {}", path.display()), &error)),
-        Ok(metadata) if !metadata.is_dir() => not("neither a directory nor a block device".into()),
-        Ok(_) if !path.join(name).exists() => not(format!("the directory has no file {name}")),
+        Ok(metadata) if !metadata.is_dir() => {
+            not("neither a directory nor a block device; name another place".into())
+        }
+        Ok(_) if !path.join(name).exists() => not(format!(
+            "the directory has no file {name}; name another place, or create a store there first"
+        )),
         Ok(_) => Ok(path.join(name)),
     }
 }

@@ -209,6 +209,8 @@ pub struct RecoveryStats {
     pub log_bytes: u64,
     /// Whether the log ended with commits that were never acknowledged, cut off by a crash.
     pub torn: bool,
+    /// Copies of the superblock, of four, that were damaged. The next checkpoints write them anew.
+    pub damaged_superblocks: u64,
 }
 
 impl From<OldVersions> for HistoryStats {
@@ -300,6 +302,7 @@ impl Stats {
                 records: stats.recovery.records,
                 log_bytes: stats.recovery.log_bytes,
                 torn: stats.recovery.torn,
+                damaged_superblocks: stats.recovery.damaged_superblocks,
             },
         }
     }

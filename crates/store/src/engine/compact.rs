@@ -5,6 +5,7 @@ use flashgrain_device::Nanos;
 use super::Engine;
 use crate::Error;
 use crate::io_context::{Role, now};
+use crate::segment::Compaction;
 use crate::task::yield_now;
 
 /// Rounds after which a compaction ends that has come no further.
@@ -20,14 +21,16 @@ impl Engine {
     }
 
     /// Moves what is live to the device's beginning, in rounds, until that helps no more or `goes_on`, which
-    /// is told how many bytes the device has, says no. Then cuts the device's free end off. On a device that
-    /// keeps its size, and while another compaction is under way, it only makes room within.
+    /// is told how many bytes the device has, says no. Then cuts the device's free end off, and never leaves
+    /// the device longer than before for the sake of free room. On a device that keeps its size, and while
+    /// another compaction is under way, it only makes room within.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no room for a checkpoint; [`Error::Poisoned`].
     pub fn compact(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<(), Error> {
         // What only snapshots see stays; what nobody sees goes.
         self.transactions().settle()?;
+        let before_bytes = self.device_bytes();
         let Some(compaction) = self.parts.segments.compactor.begin() else {
             // Within a device that keeps its size, what is removed makes room.
             return self.transactions().withdraw(u64::MAX);
@@ -37,8 +40,25 @@ impl Engine {
         while self.overflow_values.is_freeing() && now(&self.parts.devices) < until {
             yield_now();
         }
+        let is_in_log_alone = self.parts.log.last() > self.superblock().state.newest;
+        if is_in_log_alone || compaction.is_worth_it() {
+            self.compact_in_rounds(&compaction, &mut goes_on)?;
+        }
+        let leave = compaction.leaves(before_bytes);
+        self.checkpointer.give_back(compaction.target(), leave)
+    }
+
+    fn compact_in_rounds(
+        &self,
+        compaction: &Compaction,
+        goes_on: &mut impl FnMut(u64) -> bool,
+    ) -> Result<(), Error> {
+        compaction.make_room_to_move();
+        // What trees have in memory keeps the log long.
+        self.transactions().withdraw(u64::MAX)?;
         let (mut least, mut futile) = (u64::MAX, 0);
         loop {
+            compaction.make_room_to_move();
             self.checkpointer.checkpoint()?;
             // The room of a long log is no reason to keep more.
             self.checkpointer.move_log_back()?;
@@ -56,7 +76,6 @@ impl Engine {
             }
         }
         // The last round leaves dirty pages and pending segments, both of which room is kept for.
-        self.checkpointer.checkpoint()?;
-        self.checkpointer.give_back(compaction.target())
+        self.checkpointer.checkpoint()
     }
 }

@@ -58,6 +58,8 @@ pub(crate) struct Recovery {
     pub log_bytes: u64,
     /// Whether the log ended with a group that was never acknowledged.
     pub torn: bool,
+    /// Copies of the superblock that were damaged.
+    pub damaged_superblocks: u64,
 }
 
 /// Segments, pool and what stops them.
@@ -95,6 +97,12 @@ impl Given {
             segment_bytes: segments.owned.segment_bytes(),
             unit_bytes: segments.gatherer.unit_bytes(),
             device_bytes: self.growth_segments.map_or_else(|| segments.usage().bytes, |_| limit_bytes),
+            device_name: match (self.growth_segments, self.options.size_bytes_max) {
+                (Some(_), Some(_)) => "the store's limit",
+                (Some(_), None) => "a file system",
+                (None, _) if self.read_only => "the store, which is only read,",
+                (None, _) => "a device",
+            },
             in_flight: layout.in_flight,
             half_bandwidth_bytes: layout.half_bandwidth_bytes,
         };
@@ -261,6 +269,8 @@ impl Engine {
         let devices = &given.devices;
         let began = now(devices);
         let superblock = slots::load(devices)?;
+        // Before any is written anew.
+        let damaged_superblocks = slots::damaged_copies(devices)?;
         if superblock.unfinished {
             let path = devices.device(Role::Data).identity().target.clone().into();
             let why = "a backup that was not completed; remove it, and back up again".into();
@@ -332,6 +342,7 @@ impl Engine {
             records: recovered.records,
             log_bytes: recovered.bytes,
             torn: recovered.torn,
+            damaged_superblocks,
         };
         let transactions = given.transactions(&log, &poison, &factory);
         let recovery_log_bytes = given.options.recovery_log_bytes;

@@ -1,10 +1,7 @@
 //! The numbers of an LSM-tree.
 
-use flashgrain_device::bytes_text;
 use flashgrain_settings::layout::{Decision, Setting};
-use flashgrain_settings::lsm_usual::{
-    self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR, REQUESTS_PER_JOB, REQUESTS_PER_PART,
-};
+use flashgrain_settings::lsm_usual::{self, REQUESTS_PER_JOB, REQUESTS_PER_PART};
 use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmWorkload};
 
 use super::compression::LsmCompression;
@@ -13,10 +10,6 @@ use super::table::{KEY_DIVISOR, TableOptions, VALUE_DIVISOR};
 use super::throttling::{Controller, LsmThrottling};
 use crate::buffered::{Memtable, Room};
 use crate::{Error, varint};
-
-/// A memtable has at most this part of a small device: a merge of level 0 needs room for itself beside
-/// what it merges, several memtables.
-const DEVICE_DIVISOR: u64 = 128;
 
 /// A memtable has at most this part of the memory and of the log, which keep several of them.
 const MEMTABLE_DIVISOR_MIN: u64 = 4;
@@ -344,14 +337,16 @@ impl Decided {
             )
         };
         let of_table = "a memtable, in whole segments, so that no table needs to be cleaned".to_owned();
-        let of_memtable = memtable_reason(room);
+        let given_memtable = (self.policy.memtable_bytes > 0).then_some(self.policy.memtable_bytes);
+        let of_memtable = room.memtable_reason(given_memtable, true, options.memtable_bytes);
         let of_filter = "default: one look-up of 512 passes that the table does not have".to_owned();
         let settings = [
             (bit::LAYOUT, Setting::LsmLayout(policy.layout), of_design.clone()),
             (bit::FANOUT, Setting::Fanout(Count(policy.fanout.into())), of_design.clone()),
             (bit::LEVEL_ZERO_RUNS, Setting::LevelZeroRuns(Count(policy.level_zero_runs.into())), of_design),
             (bit::TABLE, Setting::Table(Bytes(options.table_bytes)), of_table),
-            (bit::MEMTABLE, Setting::Memtable(Bytes(options.memtable_bytes)), of_memtable),
+            // Its reason says whether it was given.
+            (0, Setting::Memtable(Bytes(options.memtable_bytes)), of_memtable),
             (bit::FILTER, Setting::FilterBits(FilterBits(self.filter_tenths)), of_filter),
             (bit::JOBS, Setting::Jobs(Count(self.jobs.into())), requests(REQUESTS_PER_JOB)),
             (bit::PARTS, Setting::Parts(Count(self.parts.into())), requests(REQUESTS_PER_PART)),
@@ -424,22 +419,7 @@ fn record_bytes_max(block_bytes: usize) -> u64 {
 
 /// Bytes of a memtable, as many as whole segments have: what is left of the last segment of a table is lost.
 fn memtable_bytes(room: Room) -> u64 {
-    let most_bytes = MEMTABLE_BYTES_MAX.min(room.device_bytes / DEVICE_DIVISOR);
-    (room.cache_bytes / MEMTABLE_DIVISOR).min(most_bytes).max(1).next_multiple_of(room.segment_bytes)
-}
-
-/// What [`memtable_bytes`] follows from.
-fn memtable_reason(room: Room) -> String {
-    let of_cache = room.cache_bytes / MEMTABLE_DIVISOR;
-    let of_device = room.device_bytes / DEVICE_DIVISOR;
-    if of_cache <= of_device.min(MEMTABLE_BYTES_MAX) {
-        format!("an eighth of the cache of {}", bytes_text(room.cache_bytes))
-    } else if of_device < MEMTABLE_BYTES_MAX {
-        let device = bytes_text(room.device_bytes);
-        format!("a {DEVICE_DIVISOR}th of a device of {device}, so that merges of several have room")
-    } else {
-        "the most, of which an eighth of the cache would be more".to_owned()
-    }
+    room.usual_memtable().0.max(1).next_multiple_of(room.segment_bytes)
 }
 
 /// The numbers that a tree works with.
@@ -531,6 +511,7 @@ mod tests {
         segment_bytes: 1 << 20,
         unit_bytes: 256 << 10,
         device_bytes: 1 << 30,
+        device_name: "a device",
         in_flight: 64,
         half_bandwidth_bytes: 0,
     };

@@ -18,8 +18,10 @@ impl Lsm {
         let _looking = self.jobs.look();
         while self.runs_jobs() {
             let levels = || Arc::clone(&self.parts().levels);
+            let owned = &self.shared.segments.owned;
             let begun = self.jobs.begin_one(levels, |levels, busy| {
-                pick_behind(levels, busy, end_bytes, self.shared.segments.owned.room_before(end_bytes))
+                let room = (owned.room_before(end_bytes), owned.room_before(u64::MAX));
+                pick_behind(levels, busy, end_bytes, room)
             });
             let Some((job, ticket, levels)) = begun else { return Ok(()) };
             let running = self.jobs.running(ticket);

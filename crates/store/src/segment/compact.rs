@@ -8,7 +8,8 @@
 //! 4. The checkpoint makes the emptied segments free, and writes the page table anew if any of it lies
 //!    behind.
 //!
-//! In the end the device's free end is cut off: both superblocks say so before the device is shorter.
+//! In the end the device's free end is cut off: both superblocks say so before the device is shorter. It
+//! grows again when a writer asks for room, not before.
 //!
 //! Readers and writers go on meanwhile. A reader that has looked up a place behind the new end reads again
 //! where the page was moved to.
@@ -22,7 +23,7 @@ use super::device_end::DeviceEnd;
 use super::gather::Gatherer;
 use super::growth::Growth;
 use super::locator::LocatorSlot;
-use super::space::Space;
+use super::space::{Leave, Space};
 use super::survey::Surveyed;
 use crate::Error;
 use crate::poison::Poison;
@@ -44,12 +45,13 @@ pub(crate) struct Compactor {
 }
 
 /// A compaction that is under way. Until it is dropped, the store does not grow ahead of need, and no other
-/// compaction begins.
+/// compaction begins. Afterwards it rests: see [`Growth::rest`].
 pub(crate) struct Compaction(Arc<Compactor>);
 
 impl Drop for Compaction {
     fn drop(&mut self) {
         self.0.space.set_ceiling(None);
+        self.0.growth.rest(true);
         self.0.growth.hold_back(false);
         self.0.changes.segments_changed();
     }
@@ -88,6 +90,25 @@ impl Compaction {
         let keep = self.0.space.fewest().max(self.0.growth.first_segments());
         self.0.space.set_ceiling(Some(keep));
         keep
+    }
+
+    /// Whether the store may become shorter by more than a checkpoint and moves may add to it. One that was
+    /// just compacted, or is a backup, does not.
+    pub fn is_worth_it(&self) -> bool {
+        let Compactor { space, locator, .. } = &*self.0;
+        locator.dirty().bytes > 0 || space.is_worth_compacting(self.target())
+    }
+
+    /// Grows the device by what moves need, which is cut off in the end. A disk without room for it allows
+    /// fewer moves.
+    pub fn make_room_to_move(&self) {
+        self.0.growth.grow_to_write();
+    }
+
+    /// The free segments that stay, of a device that had so many bytes before.
+    pub fn leaves(&self, before_bytes: u64) -> Leave {
+        let most = self.0.space.sizes().count(before_bytes);
+        Leave::ForRemoving { first: self.0.growth.first_segments(), most }
     }
 
     /// Where so many segments end on the device.

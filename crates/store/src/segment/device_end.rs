@@ -2,7 +2,7 @@
 
 use super::changes::Changes;
 use super::growth::Growth;
-use super::space::Space;
+use super::space::{Leave, Space};
 use crate::Error;
 use crate::io_context::{Devices, Role};
 use crate::layout::{Layout, LogExtent};
@@ -53,22 +53,21 @@ impl DeviceEnd {
         place.end_bytes() > self.space.sizes().device_bytes(keep)
     }
 
-    /// Cuts the device's free end off. With `keep`, the first so many segments stay, and the free ones that
-    /// writers need; without it nothing may be written any more. `make_current` is told how long the device
-    /// will be, and makes that durable before the device is shortened.
+    /// Cuts the device's free end off. `make_current` is told how long the device will be, and makes that
+    /// durable before the device is shortened.
     ///
     /// # Errors
     /// Those of `make_current`.
     pub fn cut(
         &self,
-        keep: Option<usize>,
+        leave: Leave,
         make_current: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let changing = if self.may_shrink() { self.growth.begin_change() } else { None };
         let Some(changing) = changing else { return Ok(()) };
         // Whatever the file system does not take back is free room when the store is opened.
         let shrink = |bytes| drop(self.devices.device(Role::Data).shrink(bytes));
-        let cut = self.space.cut_tail(keep).map_or(Ok(()), |bytes| {
+        let cut = self.space.cut_tail(leave).map_or(Ok(()), |bytes| {
             if planted!(CutBeforeSuperblock) {
                 shrink(bytes);
             }

@@ -41,6 +41,8 @@ pub(crate) struct Growth {
     is_changing: AtomicBool,
     /// The store is being compacted: it grows only if nothing else helps.
     is_held_back: AtomicBool,
+    /// See [`Growth::rest`].
+    rests: AtomicBool,
     /// When the device may be asked to grow again, on its clock; 0: at any time.
     from_ns: AtomicU64,
     /// The device may grow to this.
@@ -73,6 +75,7 @@ impl Growth {
             changes: Arc::clone(changes),
             is_changing: AtomicBool::new(false),
             is_held_back: AtomicBool::new(false),
+            rests: AtomicBool::new(false),
             from_ns: AtomicU64::new(0),
             limit_bytes: AtomicU64::new(0),
             first_bytes: AtomicU64::new(0),
@@ -108,6 +111,16 @@ impl Growth {
 
     pub(super) fn is_held_back(&self) -> bool {
         self.is_held_back.load(Ordering::Acquire)
+    }
+
+    /// After a compaction nothing is done about free segments that are few. The first that asks for more than
+    /// there are calls this with `false`.
+    pub(super) fn rest(&self, rests: bool) {
+        self.rests.store(rests, Ordering::Release);
+    }
+
+    pub(super) fn rests(&self) -> bool {
+        self.rests.load(Ordering::Acquire)
     }
 
     /// Whether the latest try to grow found no room. Another try is then no reason to let more pages become
@@ -232,6 +245,16 @@ impl Growth {
         drop(changing);
         self.changes.segments_changed();
         self.changes.wake_all();
+    }
+
+    /// Grows the device until there are free segments with which no writer has to wait, unless there is no
+    /// room for them. It waits for growth that is under way.
+    pub(super) fn grow_to_write(self: &Arc<Self>) {
+        while self.space.lacks_room() && self.begin() {
+            if self.changes.wait_until(|| Ok(!self.is_changing())).is_err() {
+                return;
+            }
+        }
     }
 
     /// Has the device grown by segments side by side of so many bytes, for the log, and returns their bytes.

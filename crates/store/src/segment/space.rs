@@ -50,6 +50,7 @@ use ledger::Ledger;
 use reserve::{Claims, Reserve, cleaner_bytes_min};
 
 pub(super) use ledger::Segment;
+pub(crate) use tail::Leave;
 pub(crate) use usage::Usage;
 
 /// State of a segment.

@@ -149,6 +149,9 @@ impl Upkeep {
         let dirty = locator.dirty();
         let (dirty_bytes, need) = (dirty.bytes, self.space.need(dirty));
         self.are_few.store(need.few, Ordering::Relaxed);
+        if self.growth.rests() {
+            return;
+        }
         let out_of_room =
             need.urgent && (need.hopeless || self.space.usage().available_bytes() < dirty_bytes);
         let cleans = clean && need.cleaning;
@@ -201,7 +204,7 @@ impl Upkeep {
     /// Cleans segments until there are enough free ones, or none is worth it.
     fn clean(&self, locator: &dyn PageLocator) {
         let Ok(mut block) = Cleaner::block() else { return };
-        while !self.is_stopped() && self.poison.check().is_ok() {
+        while !self.is_stopped() && !self.growth.rests() && self.poison.check().is_ok() {
             let dirty = locator.dirty();
             let need = self.space.need(dirty);
             if !need.cleaning || !need.urgent && self.growth.begin_if_short(false, dirty.bytes) {
@@ -237,6 +240,9 @@ impl Upkeep {
         }
         let room = self.space.room(dirty_bytes);
         self.are_few.store(room.few, Ordering::Relaxed);
+        if !(room.to_grow && room.for_overflow) {
+            self.growth.rest(false);
+        }
         if room.to_grow {
             self.pressure.store(Pressure::None as u8, Ordering::Release);
         } else {
@@ -286,6 +292,9 @@ impl Upkeep {
             // The write of a single page may be all that the caller waits for.
             yield_now();
         }
+        if !self.space.can_open(stream) {
+            self.growth.rest(false);
+        }
         self.tend(true);
         self.changes.wait_until(|| {
             self.poison.check()?;
@@ -312,6 +321,7 @@ impl Upkeep {
         if is_room() {
             return self.poison.check();
         }
+        self.growth.rest(false);
         // Once: a cleaner that finds nothing wakes all waiters, and one that they began would be hope again.
         self.tend(true);
         self.changes.wait_until(|| {

@@ -220,3 +220,51 @@ fn a_store_in_memory_gives_memory_back() {
     assert!(compacted.after_bytes < compacted.before_bytes / 2, "{compacted:?}");
     check(&db, (0..40_000).step_by(10));
 }
+
+/// A store takes what a copy of it takes, but for some free segments, and a copy is never made longer. With few
+/// records no segment is long.
+#[test]
+fn a_compacted_store_is_about_as_short_as_its_backup_and_a_backup_stays_as_short() {
+    const ALL: [IndexKind; 3] = [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree];
+    for kinds in [&ALL[..1], &ALL[1..2], &ALL[2..], &ALL[..]] {
+        let (folder, copy) = (folder(), folder());
+        let open = |path: &Path| Db::builder().path(path).cache_bytes(16 * MIB).durability(Durability::None);
+        let db = open(folder.path()).create().unwrap();
+        let name = |kind: &IndexKind| format!("{kind:?}");
+        for kind in kinds {
+            let tree = db.tree_with(&name(kind), &TreeOptions::new().kind(*kind)).unwrap();
+            for first in (0..40_000_u32).step_by(1000) {
+                let mut batch = db.batch();
+                for key in (first..first + 1000).map(|number| number.wrapping_mul(2_654_435_761)) {
+                    batch.insert(&tree, key.to_be_bytes(), &value(key)[..70]).unwrap();
+                }
+                batch.commit().unwrap();
+            }
+        }
+        db.backup(open(copy.path())).unwrap();
+        let backup = bytes_of(copy.path());
+        let before = db.compact().unwrap();
+        let space = db.stats().space;
+        let most = backup / 4 * 5 + 4 * space.segment_bytes;
+        assert!(
+            before.after_bytes <= before.before_bytes.min(most),
+            "{kinds:?} {backup} {before:?} {space:?}"
+        );
+        db.close().unwrap();
+        assert_eq!(bytes_of(folder.path()), before.after_bytes, "closing makes it no longer");
+
+        let db = open(copy.path()).open().unwrap();
+        let compacted = db.compact().unwrap();
+        assert!(compacted.after_bytes <= backup, "{kinds:?} {backup} {compacted:?} {:?}", db.stats().space);
+        db.close().unwrap();
+        assert!(bytes_of(copy.path()) <= backup);
+        // It goes on to work, and grows for that.
+        let db = open(copy.path()).open().unwrap();
+        for kind in kinds {
+            let tree = db.existing_tree(&name(kind)).unwrap();
+            assert_eq!(tree.iter().unwrap().count(), 40_000);
+            (0..2000_u32).for_each(|key| tree.insert(key.to_be_bytes(), value(key)).unwrap());
+        }
+        db.check().unwrap();
+    }
+}

@@ -12,6 +12,7 @@ use flashgrain_report::unit;
 
 use super::members::{Members, parse_members};
 use super::options::StoreOptions;
+use crate::exit::Usage;
 use crate::interrupt::Interrupt;
 use crate::output::{Context, print, print_json};
 
@@ -43,6 +44,7 @@ const TICK: Duration = Duration::from_millis(20);
 pub fn backup(arguments: &BackupArguments, context: &Context) -> anyhow::Result<()> {
     context.interrupt.watch()?;
     arguments.target.announce("the copy", context);
+    arguments.check_places()?;
     let db = arguments.store.open_to_read(context)?;
     let target =
         arguments.target.0.iter().fold(Db::builder(), Builder::path).cache_bytes(arguments.store.cache);
@@ -52,13 +54,33 @@ pub fn backup(arguments: &BackupArguments, context: &Context) -> anyhow::Result<
     if arguments.json {
         return print_json(&copied);
     }
-    let count = |number: u64| unit::count(number as f64);
     Ok(print(&format!(
-        "copied {} trees, {} records, {}\n",
-        count(copied.trees),
-        count(copied.records),
+        "copied {}, {}, {}\n",
+        unit::things(copied.trees, "tree"),
+        unit::things(copied.records, "record"),
         unit::bytes(copied.bytes as f64)
     ))?)
+}
+
+impl BackupArguments {
+    /// The copy lies nowhere where the store does.
+    fn check_places(&self) -> Result<(), Usage> {
+        let places = |one: &Members, log: &Option<Members>| -> Vec<PathBuf> {
+            one.0.iter().chain(log.iter().flat_map(|log| &log.0)).cloned().collect()
+        };
+        let own: Vec<PathBuf> = places(&self.store.store, &self.store.log)
+            .iter()
+            .filter_map(|path| path.canonicalize().ok())
+            .collect();
+        let is_own = |path: &PathBuf| path.canonicalize().is_ok_and(|path| own.contains(&path));
+        match places(&self.target, &self.target_log).iter().find(|path| is_own(path)) {
+            None => Ok(()),
+            Some(path) => Err(Usage(format!(
+                "{} is the store that is to be copied: name another place for the copy",
+                path.display()
+            ))),
+        }
+    }
 }
 
 /// Copies the store, or the trees that are named, unless the user wants an end: closing the source then ends

@@ -72,8 +72,8 @@ pub fn convert(arguments: &ConvertArguments, context: &Context) -> anyhow::Resul
         .with_context(|| format!("the trees `{old_name}` and `{new_name}` have the records of `{name}`"))?;
     db.drop_tree(&old_name)?;
     db.close()?;
-    let count = unit::count(count as f64);
-    Ok(print(&format!("the tree `{name}` is {} of {count} records now\n", with_article(name_of(kind))))?)
+    let records = unit::things(count, "record");
+    Ok(print(&format!("the tree `{name}` is {} of {records} now\n", with_article(name_of(kind))))?)
 }
 
 fn with_article(name: &str) -> String {

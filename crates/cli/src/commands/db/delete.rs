@@ -34,7 +34,7 @@ pub fn delete(arguments: &DeleteArguments, context: &Context) -> anyhow::Result<
         if arguments.json {
             return print_json(&json!({ "removed": removed }));
         }
-        return Ok(print(&format!("removed {} records\n", unit::count(removed as f64)))?);
+        return Ok(print(&format!("removed {}\n", unit::things(removed, "record")))?);
     };
     tree.remove(&key)?;
     Ok(db.close()?)

@@ -1,10 +1,12 @@
 //! Output about a store.
 
+use anyhow::bail;
 use flashgrain::{BeTreeLevelStats, BeTreeStats, Db, Decision, LsmStats, Stats, Tree, TreeOperations};
 use flashgrain_report::unit;
 use serde_json::json;
 
 use super::kind::name_of;
+use crate::interrupt::Interrupt;
 use crate::output::{print, print_json};
 
 /// How the layout of a new store was decided.
@@ -52,51 +54,69 @@ pub fn observed_layout(
 }
 
 fn operations_text(operations: TreeOperations) -> String {
-    let count = |number: u64| unit::count(number as f64);
     let TreeOperations { writes, look_ups, scans, .. } = operations;
-    format!("{} writes, {} look-ups, {} scans so far", count(writes), count(look_ups), count(scans))
+    let (writes, look_ups) = (unit::things(writes, "write"), unit::things(look_ups, "look-up"));
+    format!("{writes}, {look_ups}, {} so far", unit::things(scans, "scan"))
 }
 
-pub fn check(db: &Db, reclaim: bool, as_json: bool) -> anyhow::Result<()> {
-    let check = match db.check() {
+pub fn check(db: &Db, reclaim: bool, as_json: bool, interrupt: &Interrupt) -> anyhow::Result<()> {
+    let own = db.clone();
+    let check = match interrupt.unless_wanted(move || own.check())? {
         Ok(check) => check,
-        Err(first) => return damage(db, first, as_json),
+        Err(first) => return damage(db, first, as_json, interrupt),
     };
-    let reclaimed = if reclaim { db.reclaim()?.unwrap_or(0) } else { 0 };
+    let own = db.clone();
+    let reclaim = move || if reclaim { own.reclaim() } else { Ok(None) };
+    let reclaimed = interrupt.unless_wanted(reclaim)??.unwrap_or(0);
+    let damaged = db.stats().recovery.damaged_superblocks;
     if as_json {
         let mut all = serde_json::to_value(&check)?;
         all["reclaimed_pages"] = reclaimed.into();
-        return print_json(&all);
+        all["damaged_superblocks"] = damaged.into();
+        print_json(&all)?;
+        return superblocks(damaged);
     }
-    let count = |number: u64| unit::count(number as f64);
     let used = check.used_bytes as f64 / check.node_bytes.max(1) as f64;
     let mut text = format!(
-        "sound: {} trees, {} records{} in {} nodes that are {} full",
-        count(check.trees),
-        count(check.records),
+        "sound: {}, {}{} in {}, {} full",
+        unit::things(check.trees, "tree"),
+        unit::things(check.records, "record"),
         match check.versions == check.records {
             true => String::new(),
-            false => format!(", kept as {} versions and messages,", count(check.versions)),
+            false => format!(", kept as {} or messages,", unit::things(check.versions, "version")),
         },
-        count(check.nodes),
+        unit::things(check.nodes, "node"),
         unit::share(used)
     );
     if check.overflow_values > 0 {
-        text += &format!(", {} overflow values", count(check.overflow_values));
+        text += &format!(", {}", unit::things(check.overflow_values, "overflow value"));
     }
     if reclaimed > 0 {
-        text += &format!("; freed {} pages that a crash had left behind", count(reclaimed));
+        text += &format!("; freed {} that a crash had left behind", unit::things(reclaimed, "page"));
     }
-    Ok(print(&(text + "\n"))?)
+    print(&(text + "\n"))?;
+    superblocks(damaged)
+}
+
+/// Fails if copies of the superblock are damaged, though one is enough.
+fn superblocks(damaged: u64) -> anyhow::Result<()> {
+    if damaged == 0 {
+        return Ok(());
+    }
+    let are = if damaged == 1 { "is" } else { "are" };
+    bail!(
+        "{damaged} of 4 copies of the superblock {are} damaged: nothing is lost, and the next two checkpoints write them anew; look after the drive, and keep a backup"
+    )
 }
 
 /// Which trees are sound, and what is wrong with the others. It fails with the first damage.
-fn damage(db: &Db, first: flashgrain::Error, as_json: bool) -> anyhow::Result<()> {
+fn damage(db: &Db, first: flashgrain::Error, as_json: bool, interrupt: &Interrupt) -> anyhow::Result<()> {
     let looked = |name: String| {
-        let checked = db.existing_tree(&name).and_then(|tree| tree.check());
-        (name, checked.map_err(|error| error.to_string()))
+        let tree = db.existing_tree(&name);
+        let checked = interrupt.unless_wanted(move || tree.and_then(|tree| tree.check()))?;
+        Ok::<_, anyhow::Error>((name, checked.map_err(|error| error.to_string())))
     };
-    let trees: Vec<_> = db.tree_names().into_iter().map(looked).collect();
+    let trees = db.tree_names().into_iter().map(looked).collect::<Result<Vec<_>, _>>()?;
     if as_json {
         let row = |(name, checked): &(String, Result<_, String>)| match checked {
             Ok(check) => json!({ "name": name, "check": check }),
@@ -105,7 +125,7 @@ fn damage(db: &Db, first: flashgrain::Error, as_json: bool) -> anyhow::Result<()
         print_json(&json!({ "trees": trees.iter().map(row).collect::<Vec<_>>() }))?;
     } else {
         let line = |(name, checked): &(String, Result<flashgrain::Check, String>)| match checked {
-            Ok(check) => format!("sound    {name}, {} records\n", unit::count(check.records as f64)),
+            Ok(check) => format!("sound    {name}, {}\n", unit::things(check.records, "record")),
             Err(damage) => format!("damaged  {name}: {damage}\n"),
         };
         print(&trees.iter().map(line).collect::<String>())?;
@@ -160,11 +180,11 @@ fn buffers(tree: &BeTreeStats) -> String {
         let flushed = unit::bytes(level.flushed_bytes as f64 / level.flushes.max(1) as f64);
         let amplification = level.rewritten_bytes as f64 / level.flushed_bytes.max(1) as f64;
         format!(
-            "  level {number} {} pages, {} of messages; {} flushes of {flushed}, of which each byte rewrote {amplification:.1}; {} nodes rebuilt\n",
-            unit::count(level.pages as f64),
+            "  level {number} {}, {} of messages; {} of {flushed}, of which each byte rewrote {amplification:.1}; {} rebuilt\n",
+            unit::things(level.pages, "page"),
             unit::bytes(level.buffered_bytes as f64),
-            unit::count(level.flushes as f64),
-            unit::count(level.rebuilds as f64),
+            unit::things(level.flushes, "flush"),
+            unit::things(level.rebuilds, "node"),
         )
     };
     tree.levels.iter().enumerate().rev().map(line).collect()
@@ -175,17 +195,17 @@ fn levels(lsm: &LsmStats) -> String {
     let mut text = String::new();
     for (number, level) in lsm.levels.iter().enumerate() {
         text += &format!(
-            "  level {number} {} in {} tables of {} runs, {} versions, {} of them removals\n",
+            "  level {number} {} in {} of {}, {}, with {}\n",
             unit::bytes(level.bytes as f64),
-            unit::count(level.tables as f64),
-            unit::count(level.runs as f64),
-            unit::count(level.records as f64),
-            unit::count(level.tombstones as f64),
+            unit::things(level.tables, "table"),
+            unit::things(level.runs, "run"),
+            unit::things(level.records, "version"),
+            unit::things(level.tombstones, "removal"),
         );
     }
     let ranges: u64 = lsm.levels.iter().map(|level| level.range_tombstones).sum();
     if ranges > 0 {
-        text += &format!("  {} removals of ranges\n", unit::count(ranges as f64));
+        text += &format!("  {}\n", unit::things(ranges, "range removal"));
     }
     if lsm.loads > 0 {
         let (loads, bytes) = (unit::count(lsm.loads as f64), unit::bytes(lsm.loaded_bytes as f64));
@@ -213,8 +233,8 @@ fn numbers(stats: &Stats) -> String {
         text += &format!("tables    {} of LSM-trees\n", bytes(space.owned_bytes));
     }
     if let Some(share) = cache.hit_share() {
-        let (hits, misses) = (unit::count(cache.hits as f64), unit::count(cache.misses as f64));
-        text += &format!("cache     {hits} hits, {misses} misses: {} hits\n", unit::share(share));
+        let (hits, misses) = (unit::things(cache.hits, "hit"), unit::things(cache.misses, "miss"));
+        text += &format!("cache     {hits}, {misses}: {} hits\n", unit::share(share));
         if cache.record_hits > 0 {
             let hits = unit::count(cache.record_hits as f64);
             text +=
@@ -229,9 +249,9 @@ fn numbers(stats: &Stats) -> String {
     text += &match recovery.was_closed {
         true => format!("opened    in {}, as it had been closed\n", unit::seconds(recovery.map_s)),
         false => format!(
-            "opened    in {}: {} commits were replayed from {} of log\n",
+            "opened    in {}: replayed {} from {} of log\n",
             unit::seconds(recovery.map_s + recovery.replay_s),
-            recovery.records,
+            unit::things(recovery.records, "commit"),
             bytes(recovery.log_bytes)
         ),
     };

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use flashgrain::{Error as StoreError, LoadError, Tree, VALUE_BYTES_MAX};
 use flashgrain_profile::Error as ProfileError;
+use flashgrain_report::unit;
 use serde_json::json;
 
 use super::input;
@@ -42,6 +43,11 @@ pub struct LoadArguments {
     json: bool,
 }
 
+/// A number of things, with all its digits: `--skip` takes it.
+fn things(number: u64, name: &str) -> String {
+    format!("{number} {}", unit::plural(number, name))
+}
+
 /// Bytes of records that are sorted and loaded at a time.
 const SORTED_BYTES: usize = 64 << 20;
 
@@ -64,14 +70,15 @@ pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> 
     let count = loading.reader.count - loading.skipped;
     db.close().map_err(|error| {
         anyhow::Error::new(error).context(format!(
-            "all {count} records were loaded into the tree `{}` and stay there",
+            "all of it, {}, is in the tree `{}` and stays there",
+            things(count, "record"),
             options.tree
         ))
     })?;
     if arguments.json {
         return print_json(&json!({ "lines": count }));
     }
-    Ok(print(&format!("loaded {count} lines into the tree `{}`\n", options.tree))?)
+    Ok(print(&format!("loaded {} into the tree `{}`\n", things(count, "line"), options.tree))?)
 }
 
 /// A load under way.
@@ -187,8 +194,9 @@ impl Loading<'_> {
         let is_interrupt = matches!(error.downcast_ref(), Some(ProfileError::Interrupted));
         let piece = piece.filter(|piece| !piece.keys_max.is_empty());
         let is_none = lines == self.skipped && piece.is_none();
-        if is_none && !is_interrupt {
-            return error;
+        if is_none && self.skipped == 0 && !is_interrupt {
+            return error
+                .context(format!("no record was loaded into the tree `{}`", self.arguments.tree.tree));
         }
         let mut text = self.loaded_text(lines, piece);
         if !is_none || lines > 0 {
@@ -211,12 +219,18 @@ impl Loading<'_> {
     /// Which records are in the tree.
     fn loaded_text(&self, lines: u64, piece: Option<Loaded<'_>>) -> String {
         let TreeOptions { tree, notation, .. } = &self.arguments.tree;
-        let (are, skipped) = (format!("loaded into the tree `{tree}` and stay there"), self.skipped);
+        let skipped = self.skipped;
+        let are = |records: u64| match records {
+            1 => format!("was loaded into the tree `{tree}` and stays there"),
+            _ => format!("were loaded into the tree `{tree}` and stay there"),
+        };
+        let first = things(lines, "record");
         let mut text = match (lines - skipped, skipped) {
             (0, 0) => String::new(),
-            (0, _) => format!("the first {lines} records were left out; "),
-            (_, 0) => format!("the first {lines} records were {are}"),
-            (_, _) => format!("the first {lines} records, without {skipped} that were left out, were {are}"),
+            (0, 1) => "the first record was left out; ".into(),
+            (0, _) => format!("the first {first} were left out; "),
+            (records, 0) => format!("the first {first} {}", are(records)),
+            (records, _) => format!("the first {first}, without {skipped} left out, {}", are(records)),
         };
         let Some(piece) = piece else {
             text.push_str(match lines - skipped {
@@ -231,7 +245,7 @@ impl Loading<'_> {
         let next = if lines > 0 { "next" } else { "first" };
         let last = |keys: &[Record]| keys.last().map(|(key, _)| notation.show(key)).unwrap_or_default();
         let (surely, perhaps) = (piece.keys.len(), piece.keys_max.len());
-        text.push_str(&format!("of the {next} {} records, ", piece.lines));
+        text.push_str(&format!("of the {next} {}, ", things(piece.lines, "record")));
         text.push_str(&match surely == perhaps {
             true => format!("the {surely} with the smallest keys, up to `{}`", last(piece.keys)),
             false => format!(
@@ -240,7 +254,7 @@ impl Loading<'_> {
             ),
         });
         if lines == skipped {
-            text.push_str(&format!(", were {are}"));
+            text.push_str(&format!(", {}", are(perhaps as u64)));
         }
         text.push_str(", and no others");
         text

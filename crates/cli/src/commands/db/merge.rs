@@ -9,11 +9,21 @@ use crate::output::Context;
 
 /// The merge operators that every store knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Operator {
+pub enum Operator {
     /// Adds numbers of eight bytes, little-endian: a counter. The operand is given in decimal.
     Add,
     /// Appends bytes.
     Append,
+}
+
+impl Operator {
+    /// The name by which trees know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Add => AddOperator::NAME,
+            Self::Append => AppendOperator::NAME,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -35,10 +45,8 @@ pub fn merge(arguments: &MergeArguments, context: &Context) -> anyhow::Result<()
     let MergeArguments { tree: options, key, operand, operator } = arguments;
     let key = options.notation.parse(key)?;
     let db = options.store.open(context)?;
-    let new = flashgrain::TreeOptions::new();
     let new = match operator {
-        Some(Operator::Add) => new.kind(IndexKind::Lsm).merge_operator(AddOperator::NAME),
-        Some(Operator::Append) => new.kind(IndexKind::Lsm).merge_operator(AppendOperator::NAME),
+        Some(operator) => flashgrain::TreeOptions::new().kind(IndexKind::Lsm).merge_operator(operator.name()),
         None => db.existing_tree(&options.tree)?.options(),
     };
     with_tree(&db, (&options.tree, &new), |tree| {

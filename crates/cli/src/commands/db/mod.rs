@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use flashgrain::Placement;
+use flashgrain_report::unit;
 
 use crate::exit::Usage;
 use crate::output::{Context, print};
@@ -221,8 +222,12 @@ fn create(arguments: &CreateArguments, context: &Context) -> anyhow::Result<()> 
 
 fn check(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> {
     let CheckArguments { look: LookArguments { store, json }, reclaim } = arguments;
+    context.interrupt.watch()?;
     let db = if *reclaim { store.open(context)? } else { store.open_to_read(context)? };
-    facts::check(&db, *reclaim, *json)?;
+    if *reclaim {
+        context.interrupt.leaves("no record was changed; opening the store makes it whole again");
+    }
+    facts::check(&db, *reclaim, *json, &context.interrupt)?;
     Ok(db.close()?)
 }
 
@@ -265,7 +270,9 @@ fn scan(arguments: &ScanArguments, context: &Context) -> anyhow::Result<()> {
     let mut printer = Printer::new(out, form, options.notation, arguments.keys_only)?;
     for record in records.take(limit) {
         if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
-            context.interrupt.leaves(format!("only the first {} records were printed", printer.count));
+            context
+                .interrupt
+                .leaves(format!("printed only {} of the range", unit::things(printer.count, "record")));
             printer.finish()?;
             return Err(flashgrain_profile::Error::Interrupted.into());
         }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::facts;
 use super::kind::{KindOptions, NOT_OBSERVED, name_of};
+use super::merge::Operator;
 use super::options::{LookArguments, StoreOptions};
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
@@ -20,6 +21,10 @@ pub struct CreateTreeArguments {
     tree: String,
     #[command(flatten)]
     kind: KindOptions,
+    /// Merge operator, for `flashgrain db merge`: it makes one value of a key's value and the operands that
+    /// were written over it.
+    #[arg(long, value_enum)]
+    merge_operator: Option<Operator>,
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +65,10 @@ pub struct RenameArguments {
 pub fn create_tree(arguments: &CreateTreeArguments, context: &Context) -> anyhow::Result<()> {
     let (LookArguments { store, json }, name) = (&arguments.look, &arguments.tree);
     let options = arguments.kind.options()?;
+    let options = match arguments.merge_operator {
+        Some(operator) => options.merge_operator(operator.name()),
+        None => options,
+    };
     let db = store.open(context)?;
     if db.existing_tree(name).is_ok() {
         return Err(there_is(name).into());
@@ -106,12 +115,14 @@ pub fn explain(arguments: &ExplainArguments, context: &Context) -> anyhow::Resul
 
 /// A line, or an object, for each tree: its content and the room that this takes.
 pub fn list(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> {
+    context.interrupt.watch()?;
     let db = arguments.store.open_to_read(context)?;
     let mut rows = Vec::new();
     for name in db.tree_names() {
         let tree = db.existing_tree(&name)?;
         let options = tree.options();
-        rows.push((name, options.index_kind(), options.size_of_nodes().unwrap_or(0), tree.check()?));
+        let checked = context.interrupt.unless_wanted(move || tree.check())??;
+        rows.push((name, options.index_kind(), options.size_of_nodes().unwrap_or(0), checked));
     }
     if arguments.json {
         let row = |(name, kind, node_bytes, check): &(String, IndexKind, u32, Check)| {

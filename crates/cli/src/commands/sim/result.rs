@@ -81,7 +81,7 @@ impl ScenarioResult {
         let mut text = table(rows.flatten()) + "\n" + &self.inside.tables();
         let failed: u64 = self.flows.iter().map(|flow| flow.failed).sum();
         if failed > 0 {
-            text += &format!("{:<19} {failed} requests\n", "failed");
+            text += &format!("{:<19} {}\n", "failed", unit::things(failed, "request"));
         }
         text + &simulation_line(self.cpu_us_per_request, self.elapsed_s) + "\n"
     }

@@ -135,7 +135,7 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
 
 /// What was recorded, in sentences.
 fn said(recorded: &Recorded, output: &str) -> String {
-    let mut said = format!("wrote {output}: {} requests", unit::count(recorded.requests as f64));
+    let mut said = format!("wrote {output}: {}", unit::things(recorded.requests, "request"));
     if recorded.mapped > 0 {
         said += &format!(
             ", {} of them to files whose place on the drive is known",

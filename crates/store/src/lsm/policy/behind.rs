@@ -7,20 +7,21 @@ use crate::lsm::levels::{Levels, Run, Target};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 
-/// Rewrites a table, or the runs of a level that has several, of which something lies behind `end_bytes` of
-/// the device, if it has no more than `room_bytes` there and elsewhere.
+/// Rewrites a table that has a segment behind `end_bytes` of the device, if there is room for it before that:
+/// `before_bytes`. The runs of a level that has several become one first, whose tables can be moved one by
+/// one, if there is room anywhere: `room_bytes`.
 pub(in crate::lsm) fn pick_behind(
     levels: &Levels,
     busy: &Busy,
     end_bytes: u64,
-    room_bytes: u64,
+    (before_bytes, room_bytes): (u64, u64),
 ) -> Option<Job> {
     let is_behind = |table: &&Arc<Table>| table.end_bytes() > end_bytes;
     let of_level = |level: usize| match levels.level(level) {
         [run] => {
             let mut behind = run.iter().filter(is_behind);
             let fits = |table: &Arc<Table>| {
-                table.segment_bytes() <= room_bytes
+                table.segment_bytes() <= before_bytes
                     && !busy.has(table)
                     && !busy.writes(level, KeyInterval::of(table))
             };

@@ -102,7 +102,7 @@ impl Reserve<'_> {
     }
 
     /// Bytes reserved for writing the page table as a whole.
-    fn kept_for_map(&self, largest_bytes: u64) -> u64 {
+    pub fn kept_for_map(&self, largest_bytes: u64) -> u64 {
         let more = self.claims.map_bytes.next_multiple_of(largest_bytes).saturating_sub(largest_bytes);
         RESERVED_FOR_MAP * largest_bytes + more
     }
@@ -114,7 +114,11 @@ impl Reserve<'_> {
 
     /// Bytes that a checkpoint may need.
     pub fn kept_for_checkpoint(&self) -> u64 {
-        let largest_bytes = self.ledger.largest_bytes();
+        self.kept_for_checkpoint_with(self.ledger.largest_bytes())
+    }
+
+    /// The same if the largest segment had so many bytes.
+    fn kept_for_checkpoint_with(&self, largest_bytes: u64) -> u64 {
         self.kept_for_map(largest_bytes) + RESERVED_FOR_CHECKPOINT * largest_bytes + self.kept_for_dirty()
     }
 
@@ -172,6 +176,12 @@ impl Reserve<'_> {
         let largest_bytes = self.ledger.largest_of(count);
         let Claims { dirty_bytes, wanted_bytes, .. } = self.claims;
         self.reserved_with(largest_bytes) + dirty_bytes + wanted_bytes + NEAR * largest_bytes
+    }
+
+    /// Free bytes with which removals are not refused, if there were only so many segments.
+    pub fn kept_for_removing(&self, count: usize) -> u64 {
+        let largest_bytes = self.ledger.largest_of(count);
+        self.kept_for_checkpoint_with(largest_bytes) + largest_bytes
     }
 
     /// Whether the stream may take one more segment.

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::{Inner, Segment, SegmentState, Space};
 
-/// A compaction leaves a store no fuller than this: it goes on to work, and needs no room at once.
-const COMPACTED_PERCENT: u64 = 80;
+/// A compaction moves pages until they fill this percentage of the segments that they lie in. Denser ones
+/// would cost more moves than they give back.
+const COMPACTED_PERCENT: u64 = 85;
 
 /// A checkpoint leaves it no fuller than this, far from what makes it grow again.
 const CHECKPOINT_PERCENT: u64 = 25;
@@ -19,21 +20,44 @@ const CUT_DIVISOR: u64 = 4;
 const LOOSE_PERCENT: u64 = 80;
 const LOOSE_PACKED_PERCENT: u64 = 50;
 
+/// A compaction is worth it if so many segments of the largest size lie behind those that are needed, or this
+/// part of the device.
+const SEGMENTS_WORTH_IT: u64 = 4;
+const WORTH_IT_DIVISOR: u64 = 8;
+
+/// Free segments that stay when the device's free end is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// None: nothing is written any more.
+    Nothing,
+    /// The first so many segments, and the free ones that writers may need soon.
+    ForWriting(usize),
+    /// The first `first` segments, and the free ones that removals need on a full disk, but no more than
+    /// `most` segments if those in use are not more.
+    ForRemoving { first: usize, most: usize },
+}
+
 impl Space {
     /// Bytes of the device with one segment more.
     pub fn one_more_bytes(&self) -> u64 {
         self.sizes.device_bytes(self.count() + 1)
     }
 
-    /// Segments that a compacted store needs.
+    /// Segments that are enough for the pages, the page table, the log and the owners. The device may grow
+    /// again, so nothing is reserved for more.
     pub fn fewest(&self) -> usize {
-        self.fewest_at(&self.lock(), COMPACTED_PERCENT)
+        let inner = self.lock();
+        let usable = |count: usize| {
+            let map_bytes = inner.reserve().kept_for_map(inner.ledger.largest_of(count));
+            inner.ledger.usable_of(count, map_bytes)
+        };
+        self.fewest_at(&inner, usable, COMPACTED_PERCENT)
     }
 
-    /// The fewest segments of which live and dirty pages fill at most this percentage.
-    fn fewest_at(&self, inner: &Inner, percent: u64) -> usize {
+    /// The fewest segments of whose `usable` bytes live and dirty pages fill at most this percentage.
+    fn fewest_at(&self, inner: &Inner, usable: impl Fn(usize) -> u64, percent: u64) -> usize {
         let used_bytes = self.live_bytes() + inner.claims.dirty_bytes + inner.claims.wanted_bytes;
-        let is_enough = |count: usize| inner.usable_of(count) / 100 * percent >= used_bytes;
+        let is_enough = |count: usize| usable(count) / 100 * percent >= used_bytes;
         // The reserve is of the largest size. So the first segment of a size adds less than it reserves.
         let small = self.sizes.small_count().min(inner.ledger.len());
         if let Some(enough) = (1..small).find(|count| is_enough(*count)) {
@@ -55,23 +79,42 @@ impl Space {
     pub fn worth_keeping(&self, first: usize) -> Option<usize> {
         let inner = self.lock();
         let all = self.sizes.device_bytes(inner.ledger.len());
-        let keep = self.fewest_at(&inner, CHECKPOINT_PERCENT).max(inner.ledger.end_of_closed()).max(first);
+        let fewest = self.fewest_at(&inner, |count| inner.usable_of(count), CHECKPOINT_PERCENT);
+        let keep = fewest.max(inner.ledger.end_of_closed()).max(first);
         (self.sizes.device_bytes(keep) <= all - all / CUT_DIVISOR).then_some(keep)
     }
 
+    /// Whether segments are in use so far behind the first `keep` that moving what they have is worth it, or
+    /// some become free with a checkpoint or when the log moves.
+    pub fn is_worth_compacting(&self, keep: usize) -> bool {
+        let inner = self.lock();
+        let used_bytes = self.sizes.device_bytes(inner.ledger.end_of_used());
+        let least_bytes =
+            (SEGMENTS_WORTH_IT * inner.ledger.largest_bytes()).min(used_bytes / WORTH_IT_DIVISOR);
+        let tally = inner.ledger.tally();
+        tally.pending > 0 || tally.log > 0 || used_bytes > self.sizes.device_bytes(keep) + least_bytes
+    }
+
     /// Gives up the free segments at the device's end: how many bytes the device needs then, if that is less.
-    /// With `keep`, so many segments stay, and as many free ones as those who write may need soon.
-    pub fn cut_tail(&self, keep: Option<usize>) -> Option<u64> {
+    pub fn cut_tail(&self, leave: Leave) -> Option<u64> {
         let mut inner = self.lock();
         let (before, end_bytes) = (inner.ledger.len(), self.sizes.device_bytes(inner.ledger.len()));
-        let is_left = |count: usize| {
-            let kept_bytes = keep.map_or(0, |_| inner.reserve().kept_for_writing(count));
+        let has_left = |count: usize, kept_bytes: u64| {
             let cut_bytes = end_bytes - self.sizes.device_bytes(count);
             inner.ledger.tally().free >= kept_bytes + cut_bytes
         };
+        let is_left = |count: usize| match leave {
+            Leave::Nothing => true,
+            Leave::ForWriting(first) => {
+                count >= first && has_left(count, inner.reserve().kept_for_writing(count))
+            }
+            Leave::ForRemoving { first, most } => {
+                let is_left = || has_left(count, inner.reserve().kept_for_removing(count));
+                count >= most || count >= first && is_left()
+            }
+        };
         // The fewest, not the first from the end: with larger segments more is kept.
-        let fewest = keep.unwrap_or(0).max(inner.ledger.end_of_used());
-        let after = (fewest..before).find(|count| is_left(*count))?;
+        let after = (inner.ledger.end_of_used()..before).find(|count| is_left(*count))?;
         while inner.ledger.len() > after && inner.ledger.pop_free() {}
         Some(self.sizes.device_bytes(inner.ledger.len()))
     }
