@@ -109,9 +109,22 @@ impl Decided {
     }
 
     fn check(&self, room: Room) -> Result<(), Error> {
+        self.check_kept()?;
         let most_bytes = room.cache_bytes.min(room.log_bytes) / MEMTABLE_DIVISOR_MIN;
         let least_bytes = MEMTABLE_BYTES_MIN.min(most_bytes);
         let memtable_bytes = self.memtable_bytes;
+        if memtable_bytes == 0 || (least_bytes..=most_bytes).contains(&memtable_bytes) {
+            return Ok(());
+        }
+        Err(Error::Options(format!(
+            "memtables of {memtable_bytes} bytes: they must have from {least_bytes} to {most_bytes} bytes, a quarter of the cache of {} and of the log of {}",
+            room.cache_bytes, room.log_bytes
+        )))
+    }
+
+    /// What holds wherever the tree was made. A memtable that was given there may have been bounded by less
+    /// memory, or a shorter log, than there is now.
+    fn check_kept(&self) -> Result<(), Error> {
         let problem = if !(NODE_BYTES_MIN..=NODE_BYTES_MAX).contains(&self.node_bytes) {
             format!(
                 "nodes of {} bytes: a Bε-tree's must have from {NODE_BYTES_MIN} to {NODE_BYTES_MAX}",
@@ -119,11 +132,6 @@ impl Decided {
             )
         } else if !(FANOUT_MIN..=FANOUT_MAX).contains(&self.fanout) {
             format!("a fanout of {}: a Bε-tree's must be from {FANOUT_MIN} to {FANOUT_MAX}", self.fanout)
-        } else if memtable_bytes > 0 && !(least_bytes..=most_bytes).contains(&memtable_bytes) {
-            format!(
-                "memtables of {memtable_bytes} bytes: they must have from {least_bytes} to {most_bytes} bytes, a quarter of the cache of {} and of the log of {}",
-                room.cache_bytes, room.log_bytes
-            )
         } else {
             return Ok(());
         };
@@ -225,7 +233,7 @@ impl Decided {
             true => decided,
             false => Self { part_class: Some(class_of(varint::take(&mut bytes)?)?), ..decided },
         };
-        (bytes.is_empty() && decided.check(Room::UNBOUNDED).is_ok()).then_some(decided)
+        (bytes.is_empty() && decided.check_kept().is_ok()).then_some(decided)
     }
 }
 
@@ -307,6 +315,15 @@ mod tests {
         let decided = Decided::of(BeTreeOptions::new(), 0, learned(4 << 10)).unwrap();
         let elsewhere = decided.decisions_of_new(2, learned(4 << 10));
         assert_eq!(elsewhere[1].because, "decided when the tree was made");
+    }
+
+    /// A short log had refused anything larger, and the next opening refused the tree.
+    #[test]
+    fn the_largest_memtable_of_a_short_log_comes_back() {
+        let short = Room { log_bytes: 108 << 10, ..ROOM };
+        let decided = Decided::of(BeTreeOptions::new().memtable_bytes(27 << 10), 0, short).unwrap();
+        assert_eq!(Decided::decode(&decided.encode()), Some(decided));
+        assert!(Decided::of(BeTreeOptions::new().memtable_bytes(26 << 10), 0, short).is_err());
     }
 
     #[test]
