@@ -4,6 +4,7 @@
 use flashgrain_advisor::engine::EngineName;
 use flashgrain_advisor::workload::{Durability, PRESETS};
 use flashgrain_advisor::{Advice, Interval, Workload, workload};
+use flashgrain_model::Estimate;
 use flashgrain_profile::{DeviceProfile, file};
 
 /// A simulated Samsung 960 EVO, profiled in a minute of its time; without the points behind the models.
@@ -213,6 +214,40 @@ fn a_profile_that_knows_nothing_gives_advice_too() {
     assert!(advice.notes.iter().any(|note| note.contains("flush was not run")), "{:?}", advice.notes);
     let rate = advice.ranking.rows[0].rate_per_second;
     assert!(rate.high / rate.low > 50.0, "{rate:?}");
+}
+
+/// Nothing that the profile does not have is called learned, and what stands in is called assumed.
+#[test]
+fn files_call_nothing_learned_that_is_not() {
+    let mut nothing = profile(OLD);
+    let learned = &mut nothing.learned;
+    for value in [
+        &mut learned.desirable_write_bytes,
+        &mut learned.stripe_bytes,
+        &mut learned.flash_page_bytes,
+        &mut learned.best_page_iops_bytes,
+        &mut learned.depth_90,
+        &mut learned.parallelism,
+        &mut learned.half_bandwidth_bytes,
+    ] {
+        value.estimate = Estimate::Undetermined { why: "too little time".into() };
+    }
+    nothing.decisions.iter_mut().for_each(|decision| decision.from_default = true);
+    nothing.measurements = Default::default();
+    nothing.models = None;
+    let advice = Advice::new(&workload::preset("ycsb-a").unwrap(), &nothing, &EngineName::ALL);
+    for engine in &advice.engines {
+        let text = engine.file.replace(['#', '-', '\n'], " ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for learned in text.split("Learned: ").skip(1) {
+            let number = learned.split(". ").next().unwrap();
+            let is_known = number.starts_with("none") || number.starts_with("see ");
+            assert!(is_known, "{:?}: {number}", engine.engine);
+        }
+    }
+    let mariadb = advice.engines.iter().find(|one| one.engine == EngineName::Mariadb).unwrap();
+    let threads = mariadb.settings.iter().find(|one| one.name == "innodb_read_io_threads").unwrap();
+    assert_eq!(threads.number, "undetermined: too little time");
 }
 
 #[test]

@@ -143,13 +143,23 @@ fn temporary_name(path: &Path) -> Result<PathBuf, Error> {
     Ok(path.with_file_name(temporary))
 }
 
+/// The remedy for a profile that is missing.
+const HOW_TO_MAKE_ONE: &str =
+    "`flashgrain tune DIR` or `flashgrain profile DIR` measures the drive of a directory and writes one";
+
 /// Reads a profile of this schema version or an older one.
 ///
 /// # Errors
 /// [`Error::File`] if the file cannot be read, is no profile, is cut off or damaged, or comes from a newer
 /// version of Flashgrain.
 pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
-    let unreadable = |error: io::Error| file_error(path, format!("cannot be read: {error}"));
+    let unreadable = |error: io::Error| {
+        let problem = match error.kind() {
+            io::ErrorKind::NotFound => format!("does not exist; {HOW_TO_MAKE_ONE}"),
+            _ => format!("cannot be read: {error}"),
+        };
+        file_error(path, problem)
+    };
     let length = fs::metadata(path).map_err(unreadable)?.len();
     if length > FILE_BYTES_MAX {
         return Err(file_error(

@@ -588,6 +588,9 @@ pub struct StoreOperation {
     pub predicted_per_second: Option<f64>,
     /// The same from the latency of such requests on the raw device in the same run.
     pub raw_per_second: Option<f64>,
+    /// The same from each repeat of the raw device's measurement; empty in older profiles.
+    #[serde(default)]
+    pub raw_repeats_per_second: Vec<f64>,
     /// Of single operations; of inserts by hundreds, of a hundred.
     pub latency: Latency,
     /// Reads that an operation brings about on the drive.

@@ -9,6 +9,9 @@ const NOISE_MAX: f64 = 1.0;
 /// Fewer workloads may be noisy by their kind, as durable writes are.
 const WORKLOADS_MIN: usize = 3;
 
+/// Reason of each single value of a run from which nothing is concluded.
+pub(crate) const NOTHING_CONCLUDED: &str = "nothing is concluded from this run";
+
 /// Why nothing may be concluded from these measurements; `None` if something may.
 pub(crate) fn distrust(series: &[Series]) -> Option<String> {
     let noises: Vec<f64> = series.iter().filter_map(Series::noise).collect();

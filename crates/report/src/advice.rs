@@ -127,8 +127,28 @@ pub fn brief(advice: &Advice, style: impl Into<Style>) -> String {
         ]);
     }
     out.table(&table);
+    if let Some(sentence) = above_first_design(advice) {
+        out.prose(&sentence);
+    }
     out.prose("Predicted operations/s, with the intervals of the profile; for your own workload, and for the settings: flashgrain advise --help.");
     out.into_text()
+}
+
+/// Says why engines may be predicted above the first design, if some are.
+fn above_first_design(advice: &Advice) -> Option<String> {
+    let first = advice.ranking.rows.first()?.rate_per_second.value;
+    let best = |engine: &EngineAdvice| {
+        engine.default_rate_per_second.value.max(engine.advised_rate_per_second.value)
+    };
+    let above = advice.engines.iter().filter(|engine| best(engine) > first * LEAD_MIN);
+    let names: Vec<&str> = above.map(|engine| engine.engine.describe()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Predicted above the first design: {}. Designs are priced with fdatasync for each commit, a log of a quarter of the memory \
+             and a few parameters; an engine is priced with its own way to sync, its log, cache and parameters.",
+            names.join(", ")
+        )
+    })
 }
 
 /// Designs in the short table.

@@ -28,6 +28,7 @@ impl From<usize> for Style {
 /// The summary of a profile.
 pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
     let mut out = Printer::new(style.into());
+    let is_trusted = profile.distrust.is_none();
     facts::distrust_sentence(profile).iter().for_each(|sentence| out.prose(sentence));
     out.title("Drive");
     out.table(&facts::drive_table(&profile.provenance));
@@ -60,7 +61,7 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
     }
 
     match &profile.comparison {
-        Some(comparison) => out.comparison(comparison),
+        Some(comparison) => out.comparison(comparison, is_trusted),
         None => {
             out.title("Models on held-out points");
             out.prose("Not compared: too little was measured to hold points out.");
@@ -69,14 +70,13 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
 
     out.costs(profile.models.as_ref(), "Not fitted: `order` was not run or covers too few k.");
 
-    out.title("Learned");
-    out.table(&facts::learned_table(&profile.learned, Detail::Brief));
+    out.learned(profile);
 
     out.title("Decisions");
     if profile.decisions.is_empty() {
         out.prose("None: nothing was learned that settings could follow from.");
     } else {
-        out.table(&facts::decision_table(&profile.decisions));
+        out.table(&facts::decision_table(&profile.decisions, is_trusted));
     }
 
     out.title("Verification: fresh workloads, predicted by MQSSD and then measured");
@@ -98,7 +98,7 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
 /// The models on held-out points, without a profile, and everything that was fitted.
 pub fn comparison(comparison: &Comparison, models: Option<&Models>, style: impl Into<Style>) -> String {
     let mut out = Printer::new(style.into());
-    out.comparison(comparison);
+    out.comparison(comparison, true);
     let Some(models) = models else { return out.text };
     out.costs(
         Some(models),
@@ -198,20 +198,29 @@ impl Printer {
         }
     }
 
+    fn learned(&mut self, profile: &DeviceProfile) {
+        self.title("Learned");
+        match profile.distrust {
+            Some(_) => self.prose(facts::NOTHING_LEARNED),
+            None => self.table(&facts::learned_table(&profile.learned, Detail::Brief)),
+        }
+    }
+
     fn store(&mut self, profile: &DeviceProfile) {
         self.title("A store on this drive");
         let Some(store) = &profile.store else { return self.prose(&facts::no_store(profile)) };
         self.prose(&facts::store_sentence(store));
-        self.table(&facts::layout_table(store));
+        self.table(&facts::layout_table(store, profile.distrust.is_none()));
         self.text.push('\n');
         self.table(&facts::operation_table(store));
+        facts::shares_left_out(store).iter().for_each(|sentence| self.prose(sentence));
         self.prose(facts::STORE_LIMITS);
     }
 
-    fn comparison(&mut self, comparison: &Comparison) {
+    fn comparison(&mut self, comparison: &Comparison, is_trusted: bool) {
         self.title("Models on held-out points");
         self.table(&facts::comparison_table(comparison));
-        self.prose(&facts::ranking_sentence(comparison));
+        self.prose(&facts::ranking_sentence(comparison, is_trusted));
         for note in facts::comparison_notes(comparison) {
             self.prose(&note);
         }

@@ -2,13 +2,15 @@
 
 mod common;
 
-use flashgrain_model::{Access, Comparison, ComparisonRow, ModelName, NoiseFloor, WithoutRow};
+use flashgrain_advisor::Advice;
+use flashgrain_advisor::engine::EngineName;
+use flashgrain_model::{Access, Comparison, ComparisonRow, Estimate, ModelName, NoiseFloor, WithoutRow};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::diff;
 use flashgrain_profile::schema::{Cap, Credits, ProcessorUse};
 use flashgrain_profile::settings::Count;
 use flashgrain_profile::settings::drive::Setting;
-use flashgrain_report::{Style, terminal, terminal_comparison, terminal_diff};
+use flashgrain_report::{Style, terminal, terminal_brief_advice, terminal_comparison, terminal_diff};
 
 /// A comparison that does not change with the way models are fitted.
 fn made_up_comparison() -> Comparison {
@@ -230,6 +232,65 @@ fn a_run_that_cannot_be_trusted_says_so_first_and_concludes_nothing() {
     let says = page.find("This run cannot be trusted").expect("the page says it");
     assert!(page.find("<section").is_none_or(|first| says < first));
     assert!(!page.contains("best model"));
+}
+
+#[test]
+fn a_run_that_cannot_be_trusted_says_so_once() {
+    let mut profile = common::full();
+    let why = "this run cannot be trusted: the noise of its measurements is ± 1000 %";
+    profile.distrust = Some(why.into());
+    profile.comparison.as_mut().expect("the made-up profile has one").conclude_nothing(why);
+    for decision in &mut profile.decisions {
+        decision.because = why.into();
+    }
+    profile.learned.stripe_bytes.estimate = Estimate::Undetermined { why: why.into() };
+    let store = profile.store.as_mut().expect("the made-up profile has one");
+    store.layout.iter_mut().for_each(|decision| decision.because = format!("default: {why}"));
+    let text = terminal(&profile, 1000);
+    assert_eq!(text.matches("cannot be trusted").count(), 1, "{text}");
+}
+
+#[test]
+fn a_share_of_the_raw_device_that_cannot_be_or_was_measured_once_is_none() {
+    let text_with = |share: f64, repeats: &[f64]| {
+        let mut profile = common::full();
+        let store = profile.store.as_mut().expect("the made-up profile has one");
+        store.operations.truncate(1);
+        let operation = &mut store.operations[0];
+        let raw = 1000.0;
+        operation.raw_per_second = Some(raw);
+        operation.raw_repeats_per_second = repeats.iter().map(|part| part * raw).collect();
+        operation.measured_per_second = share * raw;
+        terminal(&profile, 1000)
+    };
+    let undetermined = "of raw undetermined";
+    assert!(text_with(0.62, &[0.9, 1.1]).contains("62 %"));
+    assert!(!text_with(0.62, &[0.9, 1.1]).contains(undetermined));
+    assert!(text_with(1.05, &[]).contains("105 %"), "older profiles have no repeats");
+    for (share, repeats) in
+        [(3.82, &[0.9, 1.1][..]), (3.82, &[][..]), (0.62, &[1.0][..]), (0.62, &[0.5, 1.5][..])]
+    {
+        let text = text_with(share, repeats);
+        assert!(text.contains(undetermined) && text.contains("noise"), "{share} {repeats:?}: {text}");
+        assert!(!text.contains(&format!("{:.0} %", share * 100.0)), "{share} {repeats:?}: {text}");
+    }
+}
+
+#[test]
+fn an_engine_above_the_first_design_has_a_reason() {
+    let workload = flashgrain_advisor::workload::preset("ycsb-a").expect("a preset");
+    let mut advice = Advice::new(&workload, &common::full(), &EngineName::ALL);
+    let brief = |advice: &Advice| {
+        let text = terminal_brief_advice(advice, 100);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let best = advice.engines.iter().map(|engine| engine.advised_rate_per_second.value).fold(0.0, f64::max);
+    let rate = &mut advice.ranking.rows[0].rate_per_second;
+    *rate = rate.scaled(1.1 * best / rate.value);
+    assert!(!brief(&advice).contains("Predicted above the first design"), "{}", brief(&advice));
+    let rate = &mut advice.ranking.rows[0].rate_per_second;
+    *rate = rate.scaled(0.5);
+    assert!(brief(&advice).contains("Predicted above the first design: "), "{}", brief(&advice));
 }
 
 #[test]

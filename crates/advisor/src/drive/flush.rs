@@ -39,6 +39,10 @@ impl Flushes {
         Self { by_method, growing_file: growing.map(seconds) }
     }
 
+    pub fn is_measured(&self) -> bool {
+        !self.by_method.is_empty()
+    }
+
     pub fn of_method(&self, method: SyncMethod) -> Interval {
         let exactly = self.by_method.iter().find(|(own, _)| *own == method);
         exactly.or(self.by_method.first()).map_or(ANY_FLUSH, |(_, seconds)| *seconds)

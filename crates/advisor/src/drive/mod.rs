@@ -14,7 +14,7 @@ use flashgrain_cost::Interval;
 use flashgrain_cost::ranking::DriveCosts;
 use flashgrain_model::{Access, Estimate};
 use flashgrain_profile::schema::{DeviceProfile, LearnedValue};
-use flashgrain_settings::{Bytes, SyncMethod, drive as decided};
+use flashgrain_settings::{SyncMethod, drive as decided};
 
 use costs::{Costs, interval_of};
 use flush::Flushes;
@@ -131,6 +131,11 @@ impl Drive {
         &self.source_of(access).name
     }
 
+    /// Whether durable writes were measured.
+    pub(crate) fn knows_flushes(&self) -> bool {
+        self.flushes.is_measured()
+    }
+
     /// Seconds of a durable write of a log by this method.
     pub(crate) fn flush(&self, method: SyncMethod) -> Interval {
         self.flushes.of_method(method)
@@ -155,14 +160,6 @@ impl LearnedNumber {
         match self {
             Self::Known(interval) => Some(interval.value),
             Self::Unknown(_) => None,
-        }
-    }
-
-    /// As bytes in words, or that it is undetermined.
-    pub(crate) fn bytes_text(&self) -> String {
-        match self {
-            Self::Known(interval) => Bytes(interval.value as u64).to_string(),
-            Self::Unknown(why) => format!("undetermined ({why})"),
         }
     }
 }

@@ -11,7 +11,9 @@ use flashgrain_model::Access;
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned, is_gain};
-use super::{EngineAdvice, EngineName, Setting, explained};
+use super::{
+    EngineAdvice, EngineName, Setting, explained, flush_text, half_bandwidth_text, measured_text, number_text,
+};
 use crate::drive::{Drive, LearnedNumber};
 use crate::workload::{Durability, Workload};
 
@@ -206,10 +208,14 @@ fn pool(tuned: &Innodb<'_>) -> Setting {
         default: "128M",
         reason: "InnoDB bypasses the page cache, so that pages outside the pool are read from the drive"
             .into(),
-        number: format!(
-            "a random read takes {:.1} µs of the drive's time with {} clients",
-            read.value * 1e6,
-            tuned.workload.clients
+        number: measured_text(
+            tuned.drive,
+            Access::Read,
+            format!(
+                "a random read takes {:.1} µs of the drive's time with {} clients",
+                read.value * 1e6,
+                tuned.workload.clients
+            ),
         ),
         gain: Some(tuned.gain_of(|innodb, default| innodb.buffer_pool_bytes = default.buffer_pool_bytes)),
         cost: format!("{} of memory, 75 % of memory_bytes", Bytes(bytes as u64)),
@@ -228,10 +234,7 @@ fn page(tuned: &Innodb<'_>) -> Setting {
             true => "no other page size is predicted to gain 2 % or more".into(),
             false => "the page size with the best predicted rate for this mix".into(),
         },
-        number: format!(
-            "random reads at depth 1 reach half the bandwidth with {}",
-            tuned.drive.half_bandwidth_bytes().bytes_text()
-        ),
+        number: half_bandwidth_text(tuned.drive),
         gain: (!is_default).then_some(gain),
         cost: if is_default { String::new() } else { "a new data directory".into() },
     }
@@ -249,9 +252,13 @@ fn log(tuned: &Innodb<'_>) -> Setting {
             true => "a page that is changed again before the log's end comes round is written once".into(),
             false => "a longer log is not predicted to save writes of this workload".into(),
         },
-        number: format!(
-            "a random 16 KiB page write takes {:.1} µs of the drive's time",
-            page_writes_per_s(tuned.drive, 16384.0, tuned.advised.write_threads).recip() * 1e6
+        number: measured_text(
+            tuned.drive,
+            Access::Write,
+            format!(
+                "a random 16 KiB page write takes {:.1} µs of the drive's time",
+                page_writes_per_s(tuned.drive, 16384.0, tuned.advised.write_threads).recip() * 1e6
+            ),
         ),
         gain: gains.then_some(gain),
         cost: if gains {
@@ -281,11 +288,15 @@ fn capacity_max(tuned: &Innodb<'_>) -> Setting {
             }
             None => "the profile does not know what writes cost".into(),
         },
-        number: format!(
-            "{:.0} page writes a second with {} in flight ({})",
-            page_writes_per_s(tuned.drive, tuned.advised.page_bytes, tuned.advised.write_threads),
-            tuned.advised.write_threads,
-            tuned.drive.source(Access::Write)
+        number: measured_text(
+            tuned.drive,
+            Access::Write,
+            format!(
+                "{:.0} page writes a second with {} in flight ({})",
+                page_writes_per_s(tuned.drive, tuned.advised.page_bytes, tuned.advised.write_threads),
+                tuned.advised.write_threads,
+                tuned.drive.source(Access::Write)
+            ),
         ),
         gain: None,
         cost: if pages.is_some() {
@@ -334,7 +345,11 @@ fn neighbours(tuned: &Innodb<'_>) -> Setting {
             (true, false) => "writing in sequence is much cheaper than at random places here".into(),
             (false, _) => "the profile does not know what writes cost".into(),
         },
-        number: format!("a random page write takes {ratio:.1} times a sequential one"),
+        number: measured_text(
+            tuned.drive,
+            Access::Write,
+            format!("a random page write takes {ratio:.1} times a sequential one"),
+        ),
         gain: None,
         cost: String::new(),
     }
@@ -359,10 +374,7 @@ fn io_threads(
             (LearnedNumber::Known(_), None) => "the default keeps enough in flight".into(),
             (LearnedNumber::Unknown(_), _) => "the profile does not know how many the drive rewards".into(),
         },
-        number: match depth {
-            LearnedNumber::Known(depth) => format!("90 % of the plateau at depth {:.0}", depth.value),
-            LearnedNumber::Unknown(why) => format!("undetermined ({why})"),
-        },
+        number: number_text(depth, |depth| format!("90 % of the plateau at depth {depth:.0}")),
         gain: known.and(gain),
         cost: String::new(),
     }
@@ -391,7 +403,7 @@ fn commit(tuned: &Innodb<'_>) -> Setting {
             }
             (false, _) => "the workload wants every commit to survive a power cut".into(),
         },
-        number: format!("a durable write takes {:.0} µs", flush.value * 1e6),
+        number: flush_text(tuned.drive, "", flush),
         gain: lazily.then(|| tuned.gain_of(|innodb, default| innodb.syncs = default.syncs)),
         cost: if lazily {
             "a power cut takes the commits of about the last second".into()

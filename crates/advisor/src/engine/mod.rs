@@ -17,12 +17,13 @@ mod sqlite;
 mod tuned;
 mod wiredtiger;
 
-use flashgrain_cost::Interval;
 use flashgrain_cost::ranking::Bound;
-
+use flashgrain_cost::{Access, Interval};
+use flashgrain_settings::Bytes;
+use flashgrain_settings::drive::Decision;
 use serde::Serialize;
 
-use crate::drive::Drive;
+use crate::drive::{Drive, LearnedNumber};
 use crate::workload::Workload;
 
 pub use flashgrain::{PredictedTree, StoreFacts, TreeStructure, predicted_tree};
@@ -144,6 +145,50 @@ fn explained(settings: &[Setting], comment: &str, line: impl Fn(&Setting, &str) 
     text
 }
 
+/// Begins the text of a number that the profile does not have; its reason follows.
+const UNDETERMINED: &str = "undetermined";
+
+/// The number in words, or why the profile does not have it.
+fn number_text(number: &LearnedNumber, in_words: impl Fn(f64) -> String) -> String {
+    match number {
+        LearnedNumber::Known(interval) => in_words(interval.value),
+        LearnedNumber::Unknown(why) => format!("{UNDETERMINED}: {why}"),
+    }
+}
+
+/// A decision of the profile with the number that led to it, or why a default stands.
+fn decision_text(name: &str, value: Bytes, decision: &Decision) -> String {
+    match decision.from_default {
+        true => format!("{UNDETERMINED}: {name} {value} is a default; {}", decision.because),
+        false => format!("{name} {value}: {}", decision.because),
+    }
+}
+
+/// The size at which a lone reader has half of the bandwidth, or why the profile does not have it.
+fn half_bandwidth_text(drive: &Drive) -> String {
+    number_text(drive.half_bandwidth_bytes(), |bytes| {
+        format!("random reads at depth 1 reach half the bandwidth with {}", Bytes(bytes as u64))
+    })
+}
+
+/// What a durable write costs, or that this was assumed.
+fn flush_text(drive: &Drive, place: &str, seconds: Interval) -> String {
+    let text = format!("a durable write {place}takes {:.0} µs", seconds.value * 1e6);
+    match drive.knows_flushes() {
+        true => text,
+        false => format!("{UNDETERMINED}: flush was not run; assumed: {text}"),
+    }
+}
+
+/// What accesses of a kind cost, or that this was assumed.
+fn measured_text(drive: &Drive, access: Access, text: String) -> String {
+    let kind = if access == Access::Read { "reads" } else { "writes" };
+    match drive.is_measured(access) {
+        true => text,
+        false => format!("{UNDETERMINED}: {kind} were not measured; assumed: {text}"),
+    }
+}
+
 /// Columns of a comment in a file.
 const COMMENT_COLUMNS: usize = 100;
 
@@ -173,7 +218,15 @@ impl Setting {
             (Some(_), Some(gain)) => format!(" Gain: {}.", factor(gain)),
         };
         let cost = if self.cost.is_empty() { String::new() } else { format!(" Cost: {}.", self.cost) };
-        format!("{}: {}. Learned: {}.{gain}{cost}", self.name, self.reason, self.number)
+        format!("{}: {}. {}.{gain}{cost}", self.name, self.reason, self.learned())
+    }
+
+    /// The learned number, or that there is none.
+    fn learned(&self) -> String {
+        match self.number.strip_prefix(UNDETERMINED) {
+            Some(why) => format!("Not learned: {}", why.trim_start_matches([':', ' '])),
+            None => format!("Learned: {}", self.number),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use flashgrain_model::Access;
 use flashgrain_settings::Bytes;
 
 use super::tuned::{Configuration, Tuned};
-use super::{EngineAdvice, EngineName, Setting, explained};
+use super::{EngineAdvice, EngineName, Setting, explained, measured_text};
 use crate::drive::Drive;
 use crate::workload::Workload;
 
@@ -291,7 +291,8 @@ fn transfer_number(drive: &Drive, access: Access) -> String {
         MEBI / drive.costs().seconds(&requests, End::Value) / 1e6
     };
     let kind = if access == Access::Read { "read" } else { "write" };
-    format!("1 MiB {kind}s: {:.0} MB/s by one stream, {:.0} MB/s by 4", rate(1.0), rate(4.0))
+    let text = format!("1 MiB {kind}s: {:.0} MB/s by one stream, {:.0} MB/s by 4", rate(1.0), rate(4.0));
+    measured_text(drive, access, text)
 }
 
 fn random_read_number(tuned: &Rocks<'_>) -> String {
@@ -300,10 +301,14 @@ fn random_read_number(tuned: &Rocks<'_>) -> String {
         let requests = Requests { access: Access::Read, bytes, random: true, concurrency: clients };
         tuned.drive.costs().seconds(&requests, End::Value) * 1e6
     };
-    format!(
-        "a random read takes {:.1} µs of the drive's time with 4 KiB, {:.1} µs with 16 KiB, at {clients} in flight",
-        read(4096.0),
-        read(16384.0)
+    measured_text(
+        tuned.drive,
+        Access::Read,
+        format!(
+            "a random read takes {:.1} µs of the drive's time with 4 KiB, {:.1} µs with 16 KiB, at {clients} in flight",
+            read(4096.0),
+            read(16384.0)
+        ),
     )
 }
 
@@ -362,10 +367,10 @@ fn bytes_per_sync(tuned: &Rocks<'_>) -> Setting {
             true => "files are written as they grow, in requests of 90 % of the bandwidth, so that no sync at their end holds up the log".into(),
             false => "nothing is written, or the profile does not know what writes cost".into(),
         },
-        number: format!(
+        number: measured_text(tuned.drive, Access::Write, format!(
             "writes of one stream have half of the bandwidth with {}",
             Bytes(tuned.drive.costs().half_bandwidth_bytes(Access::Write, 1.0) as u64)
-        ),
+        )),
         gain: None,
         cost: String::new(),
     }
@@ -384,9 +389,13 @@ fn read_ahead(tuned: &Rocks<'_>) -> Setting {
             }
             false => "nothing is compacted, or the profile does not know what reads cost".into(),
         },
-        number: format!(
-            "reads of one stream have half of the bandwidth with {}",
-            Bytes(tuned.drive.costs().half_bandwidth_bytes(Access::Read, 1.0) as u64)
+        number: measured_text(
+            tuned.drive,
+            Access::Read,
+            format!(
+                "reads of one stream have half of the bandwidth with {}",
+                Bytes(tuned.drive.costs().half_bandwidth_bytes(Access::Read, 1.0) as u64)
+            ),
         ),
         gain: None,
         cost: if is_known {
@@ -419,11 +428,11 @@ fn delayed_rate(tuned: &Rocks<'_>) -> Setting {
             None if writes == 0.0 => "nothing is written".into(),
             None => "the drive is not known to follow faster than the default".into(),
         },
-        number: format!(
+        number: measured_text(tuned.drive, Access::Write, format!(
             "the drive writes {:.0} MB/s, at a predicted write amplification of {}",
             drive_rate / 1e6,
             amplification.map_or("none".into(), |amplification| format!("{amplification:.1}"))
-        ),
+        )),
         gain: None,
         cost: if value.is_some() { "level 0 grows longer in bursts, and reads with it".into() } else { String::new() },
     }

@@ -12,7 +12,7 @@ use flashgrain_model::Access;
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned, is_gain};
-use super::{EngineAdvice, EngineName, Setting, explained};
+use super::{EngineAdvice, EngineName, Setting, explained, flush_text, half_bandwidth_text, measured_text};
 use crate::drive::Drive;
 use crate::workload::{Durability, Workload};
 
@@ -169,10 +169,7 @@ fn page(tuned: &Tuned<'_, Sqlite>) -> Setting {
             true => "no other page size is predicted to gain 2 % or more".into(),
             false => "the page size with the best predicted rate for this mix".into(),
         },
-        number: format!(
-            "random reads at depth 1 reach half the bandwidth with {}",
-            tuned.drive.half_bandwidth_bytes().bytes_text()
-        ),
+        number: half_bandwidth_text(tuned.drive),
         gain: (!is_default).then_some(gain),
         cost: if is_default { String::new() } else { "a new database, or a VACUUM of the old one".into() },
     }
@@ -190,7 +187,7 @@ fn journal(tuned: &Tuned<'_, Sqlite>) -> Setting {
             true => "a commit flushes one log instead of a journal, its header and the database; readers do not wait for the writer".into(),
             false => "without writes a log gains nothing".into(),
         },
-        number: format!("a durable write takes {:.0} µs", flush.value * 1e6),
+        number: flush_text(tuned.drive, "", flush),
         gain: on.then_some(gain),
         cost: if on {
             "two files beside the database; all processes must be on one machine".into()
@@ -215,7 +212,7 @@ fn synchronous(tuned: &Tuned<'_, Sqlite>) -> Setting {
             }
             (false, _) => "the workload wants every commit to survive a power cut; written out because builds of SQLite differ".into(),
         },
-        number: format!("a durable write takes {:.0} µs", flush.value * 1e6),
+        number: flush_text(tuned.drive, "", flush),
         gain: lazily.then(|| tuned.gain_of(|sqlite, default| sqlite.syncs = default.syncs)),
         cost: if lazily {
             "a power cut takes the commits since the last checkpoint; the database stays consistent".into()
@@ -238,7 +235,11 @@ fn checkpoint(tuned: &Tuned<'_, Sqlite>) -> Setting {
             true => "pages that are changed again before a checkpoint go to the database once".into(),
             false => "a longer log is not predicted to save writes of this workload".into(),
         },
-        number: format!("a random write takes {:.1} µs beside its transfer", write.value * 1e6),
+        number: measured_text(
+            tuned.drive,
+            Access::Write,
+            format!("a random write takes {:.1} µs beside its transfer", write.value * 1e6),
+        ),
         gain: gains.then_some(gain),
         cost: if gains {
             let bytes = pages * tuned.advised.page_bytes;

@@ -12,7 +12,9 @@ use flashgrain_model::Access;
 use flashgrain_settings::Bytes;
 
 use super::tuned::{Configuration, Tuned};
-use super::{EngineAdvice, EngineName, Setting, commented, explained};
+use super::{
+    EngineAdvice, EngineName, Setting, commented, explained, flush_text, half_bandwidth_text, measured_text,
+};
 use crate::drive::Drive;
 use crate::workload::{Durability, Workload};
 
@@ -169,7 +171,7 @@ fn cache(tuned: &Tiger<'_>) -> Setting {
             false => "a fifth of it gathers changes, so that a page that is changed again is written once; the page cache has the other half of memory_bytes",
         }
         .into(),
-        number: format!("a random write takes {:.1} µs of the drive's time with {EVICTION_THREADS} in flight", write.value * 1e6),
+        number: measured_text(tuned.drive, Access::Write, format!("a random write takes {:.1} µs of the drive's time with {EVICTION_THREADS} in flight", write.value * 1e6)),
         gain: (!is_default).then(|| tuned.gain_of(|tiger, default| tiger.cache_bytes = default.cache_bytes)),
         cost: if is_default { String::new() } else { format!("{} of memory", Bytes(bytes as u64)) },
     }
@@ -207,7 +209,7 @@ fn sync(tuned: &Tiger<'_>) -> Setting {
             true => format!("the workload's durability: {}", tuned.workload.durability.describe()),
             false => "the workload does not ask for it".into(),
         },
-        number: format!("a durable write to a file that grows takes {:.0} µs", flush.value * 1e6),
+        number: flush_text(tuned.drive, "to a file that grows ", flush),
         gain: None,
         cost: if on {
             "commits wait for the drive; those of several clients together".into()
@@ -231,7 +233,11 @@ fn checkpoint(tuned: &Tiger<'_>) -> Setting {
             }
             false => "nothing is written".into(),
         },
-        number: format!("a random write takes {:.1} µs of the drive's time", write.value * 1e6),
+        number: measured_text(
+            tuned.drive,
+            Access::Write,
+            format!("a random write takes {:.1} µs of the drive's time", write.value * 1e6),
+        ),
         gain: None,
         cost: if on { format!("{} of log on the drive", Bytes(bytes as u64)) } else { String::new() },
     }
@@ -249,10 +255,7 @@ fn leaf(tuned: &Tiger<'_>) -> Setting {
             true => "no other page size is predicted to gain 2 % or more without a risk".into(),
             false => "the page size with the best predicted rate for this mix".into(),
         },
-        number: format!(
-            "random reads at depth 1 reach half the bandwidth with {}",
-            tuned.drive.half_bandwidth_bytes().bytes_text()
-        ),
+        number: half_bandwidth_text(tuned.drive),
         gain: (!is_default).then_some(gain),
         cost: if is_default { String::new() } else { "new tables only".into() },
     }

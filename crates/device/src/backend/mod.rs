@@ -58,8 +58,10 @@ impl BackendKind {
         let mut refused = Vec::new();
         for backend in Self::ALL {
             match backend.ample() {
-                Ok(()) if refused.is_empty() => return (backend, "the best that this system offers".into()),
-                Ok(()) => return (backend, format!("the best that is left: {}", refused.join("; "))),
+                Ok(()) if refused.is_empty() => return (backend, "preferred, and available here".into()),
+                Ok(()) => {
+                    return (backend, format!("preferred among those that are left: {}", refused.join("; ")));
+                }
                 Err(why) => refused.push(format!("{} is not available ({why})", backend.name())),
             }
         }

@@ -194,31 +194,44 @@ fn pacing(known: &DecisionInputs<'_>) -> Decision {
     }
 }
 
+/// The interfaces that were measured at the deepest queue at which the one in use was, best first.
+fn compared_interfaces(points: &[InterfacePoint], in_use: BackendKind) -> (f64, Vec<(BackendKind, &Point)>) {
+    let of = |one: &InterfacePoint| one.backend.parse::<BackendKind>().ok();
+    let depth = |one: &InterfacePoint| one.point.workload.concurrency;
+    let deepest = points.iter().filter(|one| of(one) == Some(in_use)).map(depth).fold(0.0, f64::max);
+    let compared = points.iter().filter(|one| depth(one) == deepest);
+    (deepest, compared.filter_map(|one| Some((of(one)?, &one.point))).collect())
+}
+
+/// The interface that carried the run, unless another one was faster beyond noise.
 fn interface(known: &DecisionInputs<'_>) -> Option<Decision> {
     let points = &known.measurements.interface;
-    let deepest = points.iter().map(|one| one.point.workload.concurrency).reduce(f64::max)?;
-    let backend = |one: &InterfacePoint| one.backend.parse::<BackendKind>().ok();
-    let at_deepest: Vec<(BackendKind, &Point)> = points
-        .iter()
-        .filter(|one| one.point.workload.concurrency == deepest)
-        .filter_map(|one| Some((backend(one)?, &one.point)))
-        .collect();
+    let first = points.iter().find_map(|one| one.backend.parse().ok());
+    let in_use = known.backend.or(first)?;
+    if points.is_empty() {
+        return None;
+    }
+    let (depth, compared) = compared_interfaces(points, in_use);
+    let (Some(own), 2..) = (compared.iter().find(|(backend, _)| *backend == in_use), compared.len()) else {
+        let why = "carried this run; `interface` ended before it was compared with another one";
+        return Some(default(Setting::Interface(in_use), format!("{} {why}", in_use.name())));
+    };
     let rates: Vec<Point> = points.iter().map(|one| one.point.clone()).collect();
     let typical = typical_spread(&rates);
     let beyond_noise =
         |fast: &Point, slow: &Point| Band::of(fast, typical).low > Band::of(slow, typical).high;
-    // The backends come best first; a later one must be faster beyond noise to take its place.
-    let best = at_deepest.iter().copied().reduce(|best, other| {
+    // Another one must be faster beyond noise to take its place.
+    let best = compared.iter().copied().fold(*own, |best, other| {
         let is_faster = other.1.bytes_per_second > 1.05 * best.1.bytes_per_second;
         if is_faster && beyond_noise(other.1, best.1) { other } else { best }
-    })?;
+    });
     let cost = |(backend, point): &(BackendKind, &Point)| {
         let requests = point.bytes_per_second / point.workload.request_bytes;
         format!("{} {:.0} k/s at {:.1} µs of CPU", backend.name(), requests / 1e3, point.cpu_us_per_request)
     };
-    let all: Vec<String> = at_deepest.iter().map(cost).collect();
-    let because = format!("4 KiB random reads at depth {deepest}: {}", all.join(", "));
-    let clear = at_deepest.iter().all(|(other, point)| *other == best.0 || beyond_noise(best.1, point));
+    let all: Vec<String> = compared.iter().map(cost).collect();
+    let because = format!("4 KiB random reads at depth {depth}: {}", all.join(", "));
+    let clear = compared.iter().all(|(other, point)| *other == best.0 || beyond_noise(best.1, point));
     let setting = Setting::Interface(best.0);
     Some(if clear { learned(setting, because) } else { hidden(setting, because) })
 }
@@ -251,6 +264,29 @@ mod tests {
         assert_eq!(tolerable(&beside_writes(0.0, 1)).0, span(0.0, 0.25, 0.75));
     }
 
+    #[test]
+    fn an_interface_that_was_not_compared_leaves_the_one_in_use() {
+        let at = |backend: &str, depth: f64, rate: f64| InterfacePoint {
+            backend: backend.into(),
+            point: point(Workload::random(Access::Read, 4096.0, depth), rate, 0.01, 3),
+        };
+        let decided = |points: Vec<InterfacePoint>| {
+            let measurements = Measurements { interface: points, ..Measurements::default() };
+            let learned = nothing_learned();
+            let backend = Some(BackendKind::IoUring);
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, backend };
+            interface(&known).map(|decision| (decision.setting.interface(), decision.from_default))
+        };
+        let (ring, aio) = (Some(BackendKind::IoUring), Some(BackendKind::Libaio));
+        assert_eq!(decided(Vec::new()), None);
+        // Cut short: the interface in use has no rate at the depth of the other one, or none at all.
+        assert_eq!(decided(vec![at("libaio", 128.0, 2e8)]), Some((ring, true)));
+        assert_eq!(decided(vec![at("io_uring", 1.0, 1e7), at("libaio", 128.0, 2e8)]), Some((ring, true)));
+        assert_eq!(decided(vec![at("io_uring", 1.0, 1e7), at("libaio", 1.0, 1e6)]), Some((ring, false)));
+        assert_eq!(decided(vec![at("io_uring", 1.0, 1e7), at("libaio", 1.0, 1e7)]), Some((ring, true)));
+        assert_eq!(decided(vec![at("io_uring", 1.0, 1e7), at("libaio", 1.0, 1e8)]), Some((aio, false)));
+    }
+
     /// A drive with setups of 2 µs of its time, and 4 GB/s.
     #[test]
     fn the_half_bandwidth_of_a_busy_drive_is_found_behind_idle_depths() {
@@ -264,7 +300,11 @@ mod tests {
         let decided = |depth: Vec<Point>| {
             let measurements = Measurements { depth, ..Measurements::default() };
             let learned = nothing_learned();
-            busy_half_bandwidth(&DecisionInputs { learned: &learned, measurements: &measurements })
+            busy_half_bandwidth(&DecisionInputs {
+                learned: &learned,
+                measurements: &measurements,
+                backend: None,
+            })
         };
         let found = decided(depth.clone());
         assert_eq!(found.setting.busy_half_bandwidth(), Some(Bytes(8192)), "{}", found.because);
@@ -288,7 +328,11 @@ mod tests {
         };
         let learned = Learned { half_bandwidth_bytes, ..nothing_learned() };
         let measurements = Measurements { depth, ..Measurements::default() };
-        let found = busy_half_bandwidth(&DecisionInputs { learned: &learned, measurements: &measurements });
+        let found = busy_half_bandwidth(&DecisionInputs {
+            learned: &learned,
+            measurements: &measurements,
+            backend: None,
+        });
         assert_eq!(found.setting.busy_half_bandwidth(), Some(Bytes(256 << 10)), "{}", found.because);
     }
 
@@ -302,7 +346,7 @@ mod tests {
         let decided = |depth_90: LearnedValue, parallelism: LearnedValue| {
             let learned = Learned { depth_90, parallelism, ..nothing_learned() };
             let measurements = Measurements::default();
-            let known = DecisionInputs { learned: &learned, measurements: &measurements };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, backend: None };
             [in_flight(&known), read_ahead(&known)]
         };
         let seen = |[depth, ahead]: [Decision; 2]| {

@@ -30,9 +30,9 @@ pub(super) fn decide(known: &DecisionInputs<'_>) -> Vec<Decision> {
     let unit = write_unit_span(known);
     vec![
         leaf(known),
-        write_unit(known, unit),
-        segment(known, unit),
-        stripe_unit(known, unit),
+        write_unit(known, &unit),
+        segment(known, &unit),
+        stripe_unit(&unit),
         scan(known),
         placement(known),
     ]
@@ -61,25 +61,44 @@ fn leaf(known: &DecisionInputs<'_>) -> Decision {
 }
 
 /// The largest of the desirable write size, the stripe, and the size that reaches half of the best write
-/// rate, where these are known.
-fn write_unit_span(known: &DecisionInputs<'_>) -> Option<Span<Bytes>> {
+/// rate; the stripe counts where it is known.
+///
+/// # Errors
+/// The number that is missing, in words.
+fn write_unit_span(known: &DecisionInputs<'_>) -> Result<Span<Bytes>, String> {
     let learned = known.learned;
-    let desirable = learned.desirable_write_bytes.estimate.value()?;
-    let stripe = learned.stripe_bytes.estimate.value();
-    let least = desirable.max(stripe.unwrap_or(0.0)) as u64;
-    let least = least.max(LEAF_BYTES_MIN);
-    let half_rate = good_write_bytes(&known.measurements.order, HALF);
-    Some(match half_rate {
-        Some((span, _)) => span.map(|bytes| Bytes(bytes.next_power_of_two().max(least))),
-        None => Span::new(Bytes(least), [Bytes(least); 2]),
-    })
+    let Estimate::Determined { value, low, high } = learned.desirable_write_bytes.estimate else {
+        return Err(why(&learned.desirable_write_bytes).to_owned());
+    };
+    let [least, at_low, at_high] = match learned.stripe_bytes.estimate {
+        Estimate::Determined { value: stripe, low: stripe_low, high: stripe_high } => {
+            [value.max(stripe), low.max(stripe_low), high.max(stripe_high)]
+        }
+        Estimate::Undetermined { .. } => [value, low, high],
+    };
+    let bytes = |bytes: f64| Bytes((bytes as u64).max(LEAF_BYTES_MIN));
+    let least = Span::new(bytes(least), [bytes(at_low), bytes(at_high)]);
+    let Some((half_rate, _)) = good_write_bytes(&known.measurements.order, HALF) else {
+        return match least.min >= DEFAULT_WRITE_UNIT {
+            true => Ok(least),
+            false => Err(format!(
+                "at least {}, the smallest desirable write; too few writes were measured to tell which size reaches half of the \
+                 best rate",
+                bytes_text(least.value.0)
+            )),
+        };
+    };
+    let half_rate = half_rate.map(|bytes| Bytes(bytes.next_power_of_two()));
+    let larger = |half: Bytes, least: Bytes| if half > least { half } else { least };
+    let ends = [larger(half_rate.min, least.min), larger(half_rate.max, least.max)];
+    Ok(Span::new(larger(half_rate.value, least.value), ends))
 }
 
-fn write_unit(known: &DecisionInputs<'_>, unit: Option<Span<Bytes>>) -> Decision {
+fn write_unit(known: &DecisionInputs<'_>, unit: &Result<Span<Bytes>, String>) -> Decision {
     let learned_values = known.learned;
-    let Some(unit) = unit else {
-        let because = why(&learned_values.desirable_write_bytes);
-        return default(Setting::WriteUnit(DEFAULT_WRITE_UNIT), because);
+    let unit = match unit {
+        Ok(unit) => *unit,
+        Err(because) => return default(Setting::WriteUnit(DEFAULT_WRITE_UNIT), because),
     };
     let text = |value: Option<f64>| value.map_or("undetermined".to_owned(), |bytes| bytes_text(bytes as u64));
     let half = good_write_bytes(&known.measurements.order, HALF).map(|(span, _)| span.value as f64);
@@ -99,7 +118,7 @@ fn good_write_bytes(points: &[Point], share: f64) -> Option<(Span<u64>, f64)> {
     smallest_good(&writes, typical_spread(points), share, |point| point.workload.request_bytes)
 }
 
-fn segment(known: &DecisionInputs<'_>, unit: Option<Span<Bytes>>) -> Decision {
+fn segment(known: &DecisionInputs<'_>, unit: &Result<Span<Bytes>, String>) -> Decision {
     let values = [&known.learned.stripe_bytes, &known.learned.desirable_write_bytes];
     let align = values
         .iter()
@@ -111,7 +130,7 @@ fn segment(known: &DecisionInputs<'_>, unit: Option<Span<Bytes>>) -> Decision {
         return default(segment(DEFAULT_SEGMENT_BYTES), "too few writes were measured by order");
     };
     // The noise of the unit counts in the unit's decision.
-    let Bytes(unit) = unit.map_or(DEFAULT_WRITE_UNIT, |unit| unit.settled(DEFAULT_WRITE_UNIT));
+    let Bytes(unit) = unit.as_ref().map_or(DEFAULT_WRITE_UNIT, |unit| unit.settled(DEFAULT_WRITE_UNIT));
     let bytes = good.map(|good| {
         (UNITS_PER_SEGMENT * unit)
             .max(good)
@@ -133,11 +152,11 @@ fn segment(known: &DecisionInputs<'_>, unit: Option<Span<Bytes>>) -> Decision {
     choose(segment, bytes, DEFAULT_SEGMENT_BYTES, &because)
 }
 
-fn stripe_unit(known: &DecisionInputs<'_>, unit: Option<Span<Bytes>>) -> Decision {
+fn stripe_unit(unit: &Result<Span<Bytes>, String>) -> Decision {
     let because = "a write unit stays on one drive and fills its stripes";
     match unit {
-        Some(unit) => choose(Setting::StripeUnit, unit, DEFAULT_WRITE_UNIT, because),
-        None => default(Setting::StripeUnit(DEFAULT_WRITE_UNIT), why(&known.learned.stripe_bytes)),
+        Ok(unit) => choose(Setting::StripeUnit, *unit, DEFAULT_WRITE_UNIT, because),
+        Err(why) => default(Setting::StripeUnit(DEFAULT_WRITE_UNIT), why),
     }
 }
 
@@ -215,7 +234,7 @@ pub(super) mod tests {
 
     fn decided<T>(learned: &Learned, setting: fn(&Setting) -> Option<T>) -> (T, Decision) {
         let measurements = Measurements::default();
-        let known = DecisionInputs { learned, measurements: &measurements };
+        let known = DecisionInputs { learned, measurements: &measurements, backend: None };
         let decisions = decide(&known);
         let (value, decision) = drive::decided(&decisions, setting).unwrap();
         (value, decision.clone())
@@ -225,7 +244,7 @@ pub(super) mod tests {
     fn without_numbers_there_are_defaults_that_say_so() {
         let learned = nothing_learned();
         let measurements = Measurements::default();
-        let known = DecisionInputs { learned: &learned, measurements: &measurements };
+        let known = DecisionInputs { learned: &learned, measurements: &measurements, backend: None };
         for decision in decide(&known) {
             assert!(decision.from_default && !decision.because.is_empty(), "{decision:?}");
             let is_size = decision.setting.page_placement().is_none();
@@ -273,7 +292,7 @@ pub(super) mod tests {
         let learned = Learned { desirable_write_bytes: value(Some(4096.0)), ..nothing_learned() };
         let decided = |noise: f64, repeats: u32| {
             let measurements = Measurements { order: writes(noise, repeats), ..Measurements::default() };
-            let known = DecisionInputs { learned: &learned, measurements: &measurements };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, backend: None };
             let decisions = decide(&known);
             let bytes = |setting: &Setting| match setting {
                 Setting::WriteUnit(Bytes(bytes)) | Setting::StripeUnit(Bytes(bytes)) => Some(*bytes),
@@ -292,6 +311,25 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_write_unit_needs_rates_of_writes_and_follows_the_whole_interval() {
+        let unit = |[value, low, high]: [f64; 3], order: Vec<Point>| {
+            let mut learned = nothing_learned();
+            learned.desirable_write_bytes.estimate = Estimate::Determined { value, low, high };
+            let measurements = Measurements { order, ..Measurements::default() };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, backend: None };
+            let found = write_unit(&known, &write_unit_span(&known));
+            (found.setting.write_unit().unwrap().0 >> 10, found.from_default)
+        };
+        let kib = 1024.0;
+        assert_eq!(unit([kib; 3], writes(0.01, 3)), (64, false));
+        // No rates of writes: the smallest desirable write alone is no write unit.
+        assert_eq!(unit([kib; 3], Vec::new()), (64, true));
+        assert_eq!(unit([128.0 * kib; 3], Vec::new()), (128, false));
+        // Resamples that lead to 128 KiB as well.
+        assert_eq!(unit([kib, kib, 128.0 * kib], writes(0.01, 3)), (64, true));
+    }
+
+    #[test]
     fn a_segment_that_noise_hides_is_a_default_that_says_so() {
         let huge: Vec<Point> = [(8.0, 170.0), (16.0, 190.0), (32.0, 200.0)]
             .into_iter()
@@ -302,8 +340,8 @@ pub(super) mod tests {
             .collect();
         let measurements = Measurements { order: huge, ..Measurements::default() };
         let learned = nothing_learned();
-        let known = DecisionInputs { learned: &learned, measurements: &measurements };
-        let found = segment(&known, None);
+        let known = DecisionInputs { learned: &learned, measurements: &measurements, backend: None };
+        let found = segment(&known, &Err(String::new()));
         let shape = SegmentShape { bytes: 8 << 20, align_bytes: 64 << 10 };
         assert_eq!((found.setting.segment(), found.hidden_by_noise), (Some(shape), true), "{found:?}");
         assert!(found.because.contains("8 MiB, aligned to 64 KiB to 32 MiB"), "{found:?}");

@@ -6,6 +6,7 @@ mod layout;
 mod noise;
 mod sync;
 
+use flashgrain_device::BackendKind;
 use flashgrain_settings::drive::{Decision, Setting};
 
 use crate::schema::{Learned, LearnedValue, Measurements, WriteRates};
@@ -15,6 +16,8 @@ use crate::trial::bytes_text;
 pub(crate) struct DecisionInputs<'a> {
     pub learned: &'a Learned,
     pub measurements: &'a Measurements,
+    /// The kernel interface that carried the run, which stands unless another is clearly faster.
+    pub backend: Option<BackendKind>,
 }
 
 impl DecisionInputs<'_> {
@@ -31,8 +34,12 @@ impl DecisionInputs<'_> {
 }
 
 /// All decisions, in the order of a store's layers: pages, segments, log, requests in flight.
-pub(crate) fn decide(learned: &Learned, measurements: &Measurements) -> Vec<Decision> {
-    let known = DecisionInputs { learned, measurements };
+pub(crate) fn decide(
+    learned: &Learned,
+    measurements: &Measurements,
+    backend: Option<BackendKind>,
+) -> Vec<Decision> {
+    let known = DecisionInputs { learned, measurements, backend };
     let mut decisions = [layout::decide(&known), sync::decide(&known), concurrency::decide(&known)].concat();
     if let Some(cap) = &learned.cap {
         for decision in decisions.iter_mut().filter(|decision| !decision.from_default) {
@@ -46,7 +53,7 @@ pub(crate) fn decide(learned: &Learned, measurements: &Measurements) -> Vec<Deci
 pub(crate) fn defaults(why: &str) -> Vec<Decision> {
     let learned = crate::learn::nothing(why);
     let stays = |decision| Decision { because: why.to_owned(), from_default: true, ..decision };
-    decide(&learned, &Measurements::default()).into_iter().map(stays).collect()
+    decide(&learned, &Measurements::default(), None).into_iter().map(stays).collect()
 }
 
 /// A decision that a learned number led to.

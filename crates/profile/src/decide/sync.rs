@@ -185,12 +185,12 @@ mod tests {
         ] {
             let measurements = Measurements { flush: points, ..Measurements::default() };
             let learned = nothing_learned();
-            let known = DecisionInputs { learned: &learned, measurements: &measurements };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, backend: None };
             assert!(decide(&known).iter().all(|one| one.from_default), "{:?}", decide(&known));
         }
         let twice = Measurements { flush: vec![point("fdatasync", 900.0)], ..Measurements::default() };
         let learned = nothing_learned();
-        let window = window(&DecisionInputs { learned: &learned, measurements: &twice });
+        let window = window(&DecisionInputs { learned: &learned, measurements: &twice, backend: None });
         assert!(!window.from_default, "{window:?}");
     }
 
@@ -204,7 +204,7 @@ mod tests {
                 methods.iter().zip(us).map(|(method, us)| point_with_noise(method, us, 0.6)).collect();
             let measurements = Measurements { flush: points, ..Measurements::default() };
             let learned = nothing_learned();
-            let known = DecisionInputs { learned: &learned, measurements: &measurements };
+            let known = DecisionInputs { learned: &learned, measurements: &measurements, backend: None };
             let (method, window) = (method(&known), window(&known));
             assert_eq!(
                 (method.setting.sync_method(), method.from_default, method.hidden_by_noise),

@@ -284,8 +284,9 @@ fn depth_for(share: f64, growth: f64, map: &Map, resamples: &[Map], page_bytes: 
         );
         return undetermined(why, evidence);
     }
-    // Of a rate that is the same at all depths none follows.
-    let least = medians.first().map_or(0, |(depth, _)| *depth);
+    // Fewer than one are never in flight: where one suffices, that is the depth.
+    let least =
+        medians.first().map_or(0, |(depth, _)| *depth).saturating_sub(u64::from(by_depth.contains_key(&1)));
     let tried = Some((least as f64, *deepest as f64));
     let repeats = by_depth.values().map(Vec::len).collect::<Vec<_>>();
     let basis = Basis { repeats: median_of(repeats), tried };
@@ -332,6 +333,17 @@ mod tests {
         page.insert(256, deepest.iter().map(|rate| rate * 8.0).collect());
         page.insert(512, deepest);
         assert_eq!(settled(&by_page), None);
+    }
+
+    /// Behind a cap, say: one request at a time reaches the rate of many.
+    #[test]
+    fn one_at_a_time_is_the_depth_where_it_suffices_and_was_tried() {
+        let mut flat = map(1.0, 0.001, 1, |_| 100.0);
+        let found = from_map(&flat, 4096, 1);
+        assert_eq!((value(&found.depth_90), value(&found.depth_99)), (1.0, 1.0));
+        // Without it two may be one too many.
+        flat.values_mut().for_each(|by_depth| drop(by_depth.remove(&1)));
+        assert_eq!(from_map(&flat, 4096, 1).depth_90.estimate.value(), None);
     }
 
     #[test]

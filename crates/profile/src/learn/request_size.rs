@@ -217,6 +217,9 @@ fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue 
         return undetermined(why, text);
     }
     if first == 0 {
+        if let Some(why) = hidden_differences(groups) {
+            return undetermined(why, text);
+        }
         let evidence = format!("all sizes alike, none is undesirable: {text}");
         return determined(size as f64, interval, confidence, evidence, Basis::of(repeats));
     }
@@ -264,6 +267,21 @@ fn desirable(papers: &Profile, smallest_bytes: u64, text: &str) -> LearnedValue 
     }
     let evidence = format!("reads of smaller writes take {:.0} % longer: {text}", step.relative * 100.0);
     determined(size as f64, interval, confidence, evidence, Basis::of(repeats))
+}
+
+/// Why the sizes may differ by more than matters although they seem alike; `None` if they are alike.
+fn hidden_differences(groups: &Groups) -> Option<String> {
+    let errors = multiples(groups, 0).into_iter().map(|one| {
+        let others: Vec<usize> = multiples(groups, 0).into_iter().filter(|other| *other != one).collect();
+        2.0 * step_between(groups, one, &others).error
+    });
+    let widest = errors.fold(0.0, f64::max);
+    (widest > LARGER_GOOD_WITHIN).then(|| {
+        format!(
+            "all sizes seem alike, but noise of ± {:.0} % would hide that some are undesirable",
+            widest * 100.0
+        )
+    })
 }
 
 fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
@@ -555,6 +573,20 @@ mod tests {
             false_finds += u32::from(wrong);
         }
         assert!(false_finds <= 4, "{false_finds} of 400");
+    }
+
+    /// Reads of which each takes between a seventh and twice its time: sizes may differ, and none is learned.
+    #[test]
+    fn noise_that_would_hide_a_difference_makes_no_size_desirable() {
+        for seed in 0..10 {
+            let mut noisy = reads(&sizes(), 4, 5, seed, |_| 800.0);
+            let mut random = Pcg64::seed_from_u64(seed + 1000);
+            noisy.iter_mut().for_each(|read| {
+                read.latency_us *= 1.0 + 0.85 * (2.0 * rand::RngExt::random::<f64>(&mut random) - 1.0)
+            });
+            let found = papers_only(&noisy, seed);
+            assert_eq!(kib(&found.desirable), None, "{seed}: {:?}", found.desirable);
+        }
     }
 
     #[test]

@@ -77,10 +77,12 @@ pub(super) fn finish(bench: &mut Bench<'_>, plan: &Plan, measured: Measured) -> 
     let (learned, decisions) = match &distrust {
         None => {
             let learned = learn::learn(&evidence);
-            let decisions = decide::decide(&learned, &measurements);
+            let decisions =
+                decide::decide(&learned, &measurements, bench.target.device.identity().backend.parse().ok());
             (learned, decisions)
         }
-        Some(why) => (learn::nothing(why), decide::defaults(why)),
+        // The profile says once why.
+        Some(_) => (learn::nothing(trust::NOTHING_CONCLUDED), decide::defaults(trust::NOTHING_CONCLUDED)),
     };
     if let Some(stage) = plan.sustain.filter(|_| !bench.concluding) {
         bench.raise_limits(stage.write_bytes, stage.seconds);

@@ -137,7 +137,12 @@ fn missing_files_and_folders_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("no such file.json");
     let error = file::read(&missing).unwrap_err().to_string();
-    assert!(error.contains("no such file.json") && error.contains("cannot be read"), "{error}");
+    assert!(
+        error.contains("no such file.json")
+            && error.contains("does not exist")
+            && error.contains("flashgrain tune"),
+        "{error}"
+    );
     let error = file::write(&missing.join("deeper.json"), &small_profile()).unwrap_err().to_string();
     assert!(error.contains("deeper.json") && error.contains("cannot be written"), "{error}");
     assert!(file::read(folder.path()).is_err());

@@ -49,10 +49,18 @@ fn cap(profile: &DeviceProfile) -> Option<Headline> {
 }
 
 fn cap_detail(cap: &Cap) -> String {
-    let rest =
-        "whatever the kind, size and order of requests: rates that reach it are the cap's, not the drive's";
+    let sizes = match (cap.requests_per_second, cap.bytes_per_second) {
+        (Some(_), Some(_)) => "whatever the kind, size and order of requests",
+        (_, None) => {
+            "whatever the kind and order of requests; larger ones may meet a limit of bytes, which did not show"
+        }
+        (None, _) => {
+            "whatever the kind and order of requests; small ones may meet a limit of their number, which did not show"
+        }
+    };
+    let rest = format!("{sizes}: rates that reach it are the cap's, not the drive's");
     match &cap.credits {
-        None => rest.to_owned(),
+        None => rest,
         Some(credits) => format!(
             "{rest}; left out: {} on credits, up to {} requests/s and {}",
             unit::things(credits.repeats as u64, "repeat"),
@@ -204,7 +212,11 @@ fn prediction(profile: &DeviceProfile) -> Option<Headline> {
 fn store(profile: &DeviceProfile) -> Option<Headline> {
     let store = profile.store.as_ref()?;
     let look_ups = store.operations.iter().find(|operation| operation.operation == "random look-ups")?;
-    let share = share_of_raw(look_ups)?;
+    let of_raw = match (share_of_raw(look_ups), look_ups.raw_per_second) {
+        (Some(share), _) => format!("{} of what the raw device allows", unit::share(share)),
+        (None, Some(_)) => "the raw device was measured with too much noise".to_owned(),
+        (None, None) => return None,
+    };
     let place = match cached_sentence(store) {
         None => "out of memory",
         Some(_) => "many of them in memory",
@@ -212,10 +224,6 @@ fn store(profile: &DeviceProfile) -> Option<Headline> {
     Some(Headline {
         name: "store look-ups per second",
         value: unit::count(look_ups.measured_per_second),
-        detail: format!(
-            "{place}, {} at a time; {} of what the raw device allows",
-            look_ups.concurrency,
-            unit::share(share)
-        ),
+        detail: format!("{place}, {} at a time; {of_raw}", look_ups.concurrency),
     })
 }

@@ -63,8 +63,16 @@ pub(crate) fn learned_table(learned: &Learned, detail: Detail) -> Table {
     table
 }
 
+/// Stands for the numbers of a run that cannot be trusted, of which the first line says why.
+pub(crate) const NOTHING_LEARNED: &str = "Nothing, for the reason at the top.";
+
+/// The reason of a decision. All of a run that cannot be trusted have the same one, which the top says.
+pub(super) fn because(because: &str, is_trusted: bool) -> &str {
+    if is_trusted { because } else { "" }
+}
+
 /// Settings and the numbers behind them.
-pub(crate) fn decision_table(decisions: &[Decision]) -> Table {
+pub(crate) fn decision_table(decisions: &[Decision], is_trusted: bool) -> Table {
     let mut table = Table::new(&[
         ("setting", Kind::Label),
         ("value", Kind::Number),
@@ -81,7 +89,7 @@ pub(crate) fn decision_table(decisions: &[Decision]) -> Table {
                 _ if decision.from_default => Cell::toned("default", Tone::Warning),
                 _ => Cell::toned("learned", Tone::Quiet),
             },
-            decision.because.as_str().into(),
+            because(&decision.because, is_trusted).into(),
         ]);
     }
     table

@@ -21,11 +21,13 @@ pub(crate) use drive::{
 pub use headline::Headline;
 pub(crate) use headline::headlines;
 pub(crate) use learned::{
-    Detail, decision_table, learned_table, verification_sentence, verification_table, worst_verifications,
+    Detail, NOTHING_LEARNED, decision_table, learned_table, verification_sentence, verification_table,
+    worst_verifications,
 };
 pub(crate) use models::{MODELS, comparison_notes, comparison_table, kind_name, ranking_sentence};
 pub(crate) use store::{
-    STORE_LIMITS, layout_table, no_store, operation_name, operation_table, share_of_raw, store_sentence,
+    STORE_LIMITS, layout_table, no_store, operation_name, operation_table, share_of_raw, shares_left_out,
+    store_sentence,
 };
 
 use flashgrain_model::Estimate;

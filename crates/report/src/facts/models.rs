@@ -26,8 +26,11 @@ fn best_row(comparison: &Comparison, access: Option<Access>) -> Option<&Comparis
 }
 
 /// Why the first is first, as a sentence.
-pub(crate) fn ranking_sentence(comparison: &Comparison) -> String {
-    format!("{}.", comparison.ranking_reason.trim_end_matches('.'))
+pub(crate) fn ranking_sentence(comparison: &Comparison, is_trusted: bool) -> String {
+    match is_trusted {
+        false => "No model is the best, for the reason at the top.".to_owned(),
+        true => format!("{}.", comparison.ranking_reason.trim_end_matches('.')),
+    }
 }
 
 /// Explains each model, in a sentence.

@@ -3,6 +3,7 @@
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::{StoreOperation, StoreRun};
 
+use super::learned::because;
 use crate::table::{Cell, Kind, Table, Tone};
 use crate::unit;
 
@@ -50,13 +51,13 @@ pub(crate) const STORE_LIMITS: &str = "Predicted and raw: operations per second 
     after the other, at the cost that the models and the flush measurements of this profile give, and at that of the raw device in the same run.";
 
 /// How the layout was decided.
-pub(crate) fn layout_table(store: &StoreRun) -> Table {
+pub(crate) fn layout_table(store: &StoreRun, is_trusted: bool) -> Table {
     let mut table = Table::new(&[("layout", Kind::Label), ("value", Kind::Number), ("because", Kind::Prose)]);
     for decision in &store.layout {
         table.push([
             decision.setting.name().into(),
             Cell::toned(decision.setting.value(), Tone::Strong),
-            decision.because.as_str().into(),
+            because(&decision.because, is_trusted).into(),
         ]);
     }
     table
@@ -67,9 +68,52 @@ pub(crate) fn operation_name(operation: &StoreOperation) -> String {
     format!("{} × {}", operation.operation, operation.concurrency)
 }
 
-/// Measured rate as a share of the rate that the raw device allows.
+/// No store is faster than the raw device, but measurements of both scatter by about this factor.
+const ABOVE_RAW_MAX: f64 = 1.1;
+
+/// Repeats of the raw device that differ by more than this factor are no rate to compare with.
+const RAW_SPREAD_MAX: f64 = 2.0;
+
+/// Measured rate as a share of the rate that the raw device allows; `None` where that was not measured, or
+/// [`no_share`] has a reason.
 pub(crate) fn share_of_raw(operation: &StoreOperation) -> Option<f64> {
+    let share = plain_share(operation)?;
+    no_share(operation).is_none().then_some(share)
+}
+
+fn plain_share(operation: &StoreOperation) -> Option<f64> {
     operation.raw_per_second.filter(|raw| *raw > 0.0).map(|raw| operation.measured_per_second / raw)
+}
+
+/// Why a measured rate is no share of the raw device's.
+pub(crate) fn no_share(operation: &StoreOperation) -> Option<String> {
+    let share = plain_share(operation)?;
+    let rates = &operation.raw_repeats_per_second;
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let why = if rates.len() == 1 {
+        "the raw device was measured once, which does not show how far noise has moved it".to_owned()
+    } else if share > ABOVE_RAW_MAX {
+        format!(
+            "{} per second are more than the {} that the raw device allows, which cannot be but for noise",
+            unit::count(operation.measured_per_second),
+            unit::count(operation.raw_per_second?)
+        )
+    } else if most > RAW_SPREAD_MAX * least {
+        format!(
+            "repeats of the raw device lie between {} and {} per second",
+            unit::count(least),
+            unit::count(most)
+        )
+    } else {
+        return None;
+    };
+    Some(format!("{} of raw undetermined: {why}.", operation_name(operation)))
+}
+
+/// The sentences of [`no_share`].
+pub(crate) fn shares_left_out(store: &StoreRun) -> Vec<String> {
+    store.operations.iter().filter_map(no_share).collect()
 }
 
 /// Measured, predicted and raw, for each kind of operation.
@@ -92,7 +136,10 @@ pub(crate) fn operation_table(store: &StoreRun) -> Table {
             Cell::toned(unit::count(operation.measured_per_second), Tone::Strong),
             optional(operation.predicted_per_second, unit::count).into(),
             optional(operation.raw_per_second, unit::count).into(),
-            optional(share_of_raw(operation), unit::share).into(),
+            match (share_of_raw(operation), no_share(operation)) {
+                (None, Some(_)) => Cell::toned("noise", Tone::Warning),
+                (share, _) => optional(share, unit::share).into(),
+            },
             optional(operation.cpu_busy_share, unit::share).into(),
             unit::micros(operation.latency.p50_us).into(),
             unit::micros(operation.latency.p99_us).into(),

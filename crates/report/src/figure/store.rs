@@ -55,8 +55,7 @@ fn in_words(look_ups: &StoreOperation) -> Option<String> {
 }
 
 fn of_raw(operation: &StoreOperation) -> Option<Bar> {
-    let raw = operation.raw_per_second.filter(|raw| *raw > 0.0)?;
-    let value = operation.measured_per_second / raw;
+    let (raw, value) = (operation.raw_per_second?, share_of_raw(operation)?);
     let in_words = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), unit::count);
     Some(Bar {
         label: short_name(operation),

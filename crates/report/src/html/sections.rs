@@ -92,24 +92,28 @@ fn decisions(profile: &DeviceProfile) -> Section {
     } else {
         table(
             "Settings that follow, each with the number behind it",
-            facts::decision_table(&profile.decisions),
+            facts::decision_table(&profile.decisions, profile.distrust.is_none()),
         )
     };
     Section::new("decisions", "Decisions", vec![block])
 }
 
 fn store(profile: &DeviceProfile) -> Section {
+    let is_trusted = profile.distrust.is_none();
     let blocks = match &profile.store {
         None => vec![Block::Absent(facts::no_store(profile))],
         Some(store) => {
-            let layout =
-                captioned("Its layout, each setting with the number behind it", facts::layout_table(store));
+            let layout = captioned(
+                "Its layout, each setting with the number behind it",
+                facts::layout_table(store, is_trusted),
+            );
             let mut blocks = vec![Block::Text(facts::store_sentence(store))];
             blocks.extend(row([("Measured and predicted", figure::store(profile))], Some(layout)));
             blocks.push(table(
                 "Operations on the store, and what the drive allows for the requests that they bring about",
                 facts::operation_table(store),
             ));
+            blocks.extend(facts::shares_left_out(store).into_iter().map(Block::Text));
             blocks.push(Block::Text(facts::STORE_LIMITS.into()));
             blocks
         }
@@ -118,10 +122,13 @@ fn store(profile: &DeviceProfile) -> Section {
 }
 
 fn learned(profile: &DeviceProfile) -> Section {
-    let block = table(
-        "Hidden parameters and working points; confidence is the share of bootstrap resamples that agree",
-        facts::learned_table(&profile.learned, Detail::Full),
-    );
+    let block = match profile.distrust {
+        Some(_) => Block::Absent(facts::NOTHING_LEARNED.into()),
+        None => table(
+            "Hidden parameters and working points; confidence is the share of bootstrap resamples that agree",
+            facts::learned_table(&profile.learned, Detail::Full),
+        ),
+    };
     Section::new("learned", "Learned parameters", vec![block])
 }
 
@@ -133,7 +140,7 @@ fn models(profile: &DeviceProfile) -> Section {
                 "Errors on held-out points, which no fit saw. Noise floor: how far a repeat misses the others",
                 facts::comparison_table(comparison),
             );
-            blocks.push(Block::Text(facts::ranking_sentence(comparison)));
+            blocks.push(Block::Text(facts::ranking_sentence(comparison, profile.distrust.is_none())));
             blocks.push(Block::Text(facts::MODELS.into()));
             blocks.extend(facts::comparison_notes(comparison).into_iter().map(Block::Text));
             blocks.extend(row([("Errors", figure::errors(profile))], None));

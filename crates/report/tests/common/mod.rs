@@ -456,6 +456,7 @@ fn store() -> StoreRun {
                 measured_per_second: measured,
                 predicted_per_second: Some(predicted),
                 raw_per_second: Some(raw),
+                raw_repeats_per_second: vec![raw * 0.98, raw * 1.02],
                 latency: Latency {
                     count: 50_000,
                     mean_us: p50_us * 1.1,

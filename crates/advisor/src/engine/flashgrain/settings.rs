@@ -5,15 +5,15 @@ use flashgrain_cost::ranking::Requests;
 use flashgrain_model::Access;
 use flashgrain_settings::{BeTreeDesign, Bytes, drive as decided};
 
-use super::super::Setting;
+use super::super::{Setting, UNDETERMINED, decision_text, flush_text, measured_text};
 use super::model::{DEFAULT, KIBI, TreeStructure, declared};
 use super::{Ours, Trees};
 
 pub(super) fn profile(tuned: &Ours<'_>) -> Setting {
     let unit = tuned.drive.decided(decided::Setting::write_unit);
     let number = match unit {
-        Some((unit, decision)) => format!("write unit {unit}: {}", decision.because),
-        None => "the profile has decided no write unit".into(),
+        Some((unit, decision)) => decision_text("write unit", unit, decision),
+        None => format!("{UNDETERMINED}: the profile has decided no write unit"),
     };
     let gain = tuned.gain_of(|store, default| {
         store.write_unit_bytes = default.write_unit_bytes;
@@ -46,8 +46,8 @@ pub(super) fn node(tuned: &Ours<'_>) -> Setting {
             false => "the node size with the best predicted rate for this mix".into(),
         },
         number: match leaf {
-            Some((leaf, decision)) => format!("leaf size {leaf}: {}", decision.because),
-            None => "the profile has decided no leaf size".into(),
+            Some((leaf, decision)) => decision_text("leaf size", leaf, decision),
+            None => format!("{UNDETERMINED}: the profile has decided no leaf size"),
         },
         gain: (!is_default).then_some(gain),
         cost: String::new(),
@@ -62,10 +62,14 @@ pub(super) fn cache(tuned: &Ours<'_>) -> Setting {
         value: Some(format!("{bytes:.0}")),
         default: "268435456",
         reason: "the store bypasses the page cache: what is not in its own is read from the drive".into(),
-        number: format!(
-            "a random read takes {:.1} µs of the drive's time with {} clients",
-            read.value * 1e6,
-            tuned.workload.clients
+        number: measured_text(
+            tuned.drive,
+            Access::Read,
+            format!(
+                "a random read takes {:.1} µs of the drive's time with {} clients",
+                read.value * 1e6,
+                tuned.workload.clients
+            ),
         ),
         gain: Some(tuned.gain_of(|store, default| store.cache_bytes = default.cache_bytes)),
         cost: format!("{} of memory", Bytes(bytes as u64)),
@@ -86,11 +90,7 @@ pub(super) fn durability(tuned: &Ours<'_>) -> Setting {
                 tuned.workload.durability.describe()
             ),
         },
-        number: format!(
-            "a durable write takes {:.0} µs by {}",
-            flush.value * 1e6,
-            tuned.advised.sync_method.name()
-        ),
+        number: format!("{} by {}", flush_text(tuned.drive, "", flush), tuned.advised.sync_method.name()),
         gain: lazily.then(|| tuned.gain_of(|store, default| store.syncs = default.syncs)),
         cost: if lazily { "a power cut takes recent commits".into() } else { String::new() },
     }
@@ -159,8 +159,8 @@ fn node_blocks(tuned: &Ours<'_>, blocks: u32) -> Setting {
             "look-ups read single blocks of nodes of {blocks}, by requests as wide as other clients leave room"
         ),
         number: match ahead {
-            Some((bytes, decision)) => format!("read-ahead {bytes}: {}", decision.because),
-            None => "the profile has decided no read-ahead".into(),
+            Some((bytes, decision)) => decision_text("read-ahead", bytes, decision),
+            None => format!("{UNDETERMINED}: the profile has decided no read-ahead"),
         },
         gain: Some(tuned.gain_of(|store, default| store.structure = default.structure)),
         cost: format!("a change of a record writes all {blocks} blocks of its node"),
@@ -171,9 +171,13 @@ fn node_blocks(tuned: &Ours<'_>, blocks: u32) -> Setting {
 fn be_tree(tuned: &Ours<'_>, node_bytes: u64, fanout: u32) -> Vec<Setting> {
     let clients = f64::from(tuned.workload.clients);
     let half = tuned.drive.costs().half_bandwidth_bytes(Access::Read, clients);
-    let number = format!(
-        "reading {} takes twice the time of the shortest read with {clients} clients (1/α)",
-        Bytes(half as u64)
+    let number = measured_text(
+        tuned.drive,
+        Access::Read,
+        format!(
+            "reading {} takes twice the time of the shortest read with {clients} clients (1/α)",
+            Bytes(half as u64)
+        ),
     );
     let BeTreeDesign { node_bytes: usual_node_bytes, fanout: usual_fanout } = BeTreeDesign::USUAL;
     let usual = TreeStructure::BeTree { node_bytes: usual_node_bytes, fanout: usual_fanout };
@@ -216,10 +220,14 @@ fn page_number(tuned: &Ours<'_>) -> String {
     let clients = f64::from(tuned.workload.clients);
     let alone = Requests { access: Access::Read, bytes: 4.0 * KIBI, random: true, concurrency: clients };
     let table = Requests { access: Access::Write, bytes: pages * 4.0 * KIBI, random: true, concurrency };
-    format!(
-        "a random read of 4 KiB takes {:.1} µs of the drive's time with {clients} clients, writing 4 KiB of a table {:.1} µs",
-        micros(alone),
-        micros(table) / pages
+    measured_text(
+        tuned.drive,
+        Access::Write,
+        format!(
+            "a random read of 4 KiB takes {:.1} µs of the drive's time with {clients} clients, writing 4 KiB of a table {:.1} µs",
+            micros(alone),
+            micros(table) / pages
+        ),
     )
 }
 
