@@ -10,6 +10,10 @@
 //! time = (R + W) · (1 + γ · 4ρ(1 - ρ))
 //!
 //! γ is the relative change where reads and writes take equal time; -½ would be a perfect overlap there.
+//!
+//! A single stream waits for its reads and its writes in turn; many keep everything busy that works for one
+//! kind alone, such as one direction of the link. So γ may depend on the concurrency. Then it is fitted at
+//! each, and lies between its neighbours elsewhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +24,13 @@ use crate::statistics::mean;
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(super) enum Interference {
     /// The term lowers the error of mixed workloads that its fit did not see.
-    Kept { gamma: f64 },
+    Kept {
+        /// Of all concurrencies together.
+        gamma: f64,
+        /// γ at rising concurrency, if that is better by as much.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by_concurrency: Vec<(f64, f64)>,
+    },
     /// Reads and writes just add up.
     None { why: String },
 }
@@ -28,6 +38,7 @@ pub(super) enum Interference {
 /// A mixed workload: time of its reads, time of its writes, time measured; each per byte moved in all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mixed {
+    pub(super) concurrency: f64,
     pub(super) reads: f64,
     pub(super) writes: f64,
     pub(super) measured: f64,
@@ -49,7 +60,7 @@ impl Mixed {
     }
 }
 
-/// Fewer mixed workloads than this cannot both fit and judge.
+/// Fewer mixed workloads than this cannot both fit and judge, neither at all nor at one concurrency.
 const FEWEST_WORKLOADS: usize = 4;
 
 /// Perfect overlap.
@@ -67,43 +78,126 @@ impl Interference {
             return Self::None { why };
         }
         let without: Vec<f64> = mixed.iter().map(|point| point.error(0.0)).collect();
-        let with: Vec<f64> = left_out_errors(mixed);
-        let gains = || without.iter().zip(&with).map(|(without, with)| without - with);
-        let average = |values: &[f64]| mean(values.iter().copied()).unwrap_or_default();
-        let gain = average(&without) - average(&with);
-        let variance = gains().map(|own| (own - gain).powi(2)).sum::<f64>() / (mixed.len() - 1) as f64;
-        let standard_error = (variance / mixed.len() as f64).sqrt();
+        let with = left_out_errors(mixed, &[]);
+        let concurrencies = concurrencies(mixed);
+        let apart = left_out_errors(mixed, &concurrencies);
+        let is_apart = concurrencies.len() >= 2 && is_better(&apart, &without) && is_better(&apart, &with);
         match gamma(mixed) {
-            Some(gamma) if gain > standard_error => Self::Kept { gamma },
+            Some(gamma) if is_apart => {
+                Self::Kept { gamma, by_concurrency: by_concurrency(mixed, &concurrencies) }
+            }
+            Some(gamma) if is_better(&with, &without) => Self::Kept { gamma, by_concurrency: Vec::new() },
             _ => Self::None {
                 why: format!(
                     "the term does not lower the error of left-out mixed workloads: {:.1} % with it, {:.1} % without, \
                      standard error of the difference {:.1} %",
                     100.0 * average(&with),
                     100.0 * average(&without),
-                    100.0 * standard_error
+                    100.0 * Gain::of(&with, &without).standard_error
                 ),
             },
         }
     }
 
     /// Fits the term without judging it.
-    pub(super) fn refit(mixed: &[Mixed]) -> Self {
+    pub(super) fn refit(&self, mixed: &[Mixed]) -> Self {
         match gamma(mixed) {
-            Some(gamma) => Self::Kept { gamma },
+            Some(gamma) => {
+                let apart: Vec<f64> = self.by_concurrency().iter().map(|(k, _)| *k).collect();
+                Self::Kept { gamma, by_concurrency: by_concurrency(mixed, &apart) }
+            }
             None => Self::None { why: "no mixed workloads".into() },
         }
     }
 
+    /// γ of all concurrencies together.
     pub(super) fn gamma(&self) -> Option<f64> {
         match self {
-            Self::Kept { gamma } => Some(*gamma),
+            Self::Kept { gamma, .. } => Some(*gamma),
             Self::None { .. } => None,
         }
     }
 
-    pub(super) fn seconds_per_byte(&self, reads: f64, writes: f64) -> f64 {
+    /// γ at each concurrency; none if it does not depend on that.
+    pub(super) fn by_concurrency(&self) -> &[(f64, f64)] {
+        match self {
+            Self::Kept { by_concurrency, .. } => by_concurrency,
+            Self::None { .. } => &[],
+        }
+    }
+
+    pub(super) fn seconds_per_byte(&self, reads: f64, writes: f64, concurrency: f64) -> f64 {
+        let gamma = match self.by_concurrency() {
+            [] => self.gamma().unwrap_or(0.0),
+            of_each => between(of_each, concurrency),
+        };
+        (reads + writes) * (1.0 + gamma * meetings(reads, writes))
+    }
+
+    /// The time of reads and of writes together at no concurrency in particular.
+    pub(super) fn seconds_together(&self, reads: f64, writes: f64) -> f64 {
         (reads + writes) * (1.0 + self.gamma().unwrap_or(0.0) * meetings(reads, writes))
+    }
+}
+
+fn average(values: &[f64]) -> f64 {
+    mean(values.iter().copied()).unwrap_or_default()
+}
+
+/// How much lower errors are than others of the same points.
+struct Gain {
+    mean: f64,
+    standard_error: f64,
+}
+
+impl Gain {
+    fn of(errors: &[f64], others: &[f64]) -> Self {
+        let gains: Vec<f64> = others.iter().zip(errors).map(|(other, own)| other - own).collect();
+        let mean = average(&gains);
+        let squares = gains.iter().map(|own| (own - mean).powi(2)).sum::<f64>();
+        let variance = squares / (gains.len() as f64 - 1.0).max(1.0);
+        Self { mean, standard_error: (variance / gains.len().max(1) as f64).sqrt() }
+    }
+}
+
+fn is_better(errors: &[f64], others: &[f64]) -> bool {
+    let Gain { mean, standard_error } = Gain::of(errors, others);
+    mean > standard_error
+}
+
+/// Rising concurrencies with enough workloads for a γ of their own.
+fn concurrencies(mixed: &[Mixed]) -> Vec<f64> {
+    let mut all: Vec<f64> = mixed.iter().map(|point| point.concurrency).collect();
+    all.sort_by(f64::total_cmp);
+    all.chunk_by(|a, b| a == b)
+        .filter(|same| same.len() >= FEWEST_WORKLOADS)
+        .filter_map(|same| same.first().copied())
+        .collect()
+}
+
+/// γ at each of these concurrencies.
+fn by_concurrency(mixed: &[Mixed], concurrencies: &[f64]) -> Vec<(f64, f64)> {
+    let of = |k: &f64| {
+        let own: Vec<Mixed> = mixed.iter().copied().filter(|point| point.concurrency == *k).collect();
+        Some((*k, gamma(&own)?))
+    };
+    concurrencies.iter().filter_map(of).collect()
+}
+
+/// γ at a concurrency: linear over its logarithm between measured ones, constant beyond them.
+fn between(of_each: &[(f64, f64)], concurrency: f64) -> f64 {
+    let above = of_each.iter().position(|(k, _)| *k >= concurrency);
+    let neighbours = match above {
+        Some(0) => of_each.first().map(|first| (first, first)),
+        Some(place) => of_each.get(place - 1).zip(of_each.get(place)),
+        None => of_each.last().map(|last| (last, last)),
+    };
+    match neighbours {
+        Some(((low_k, low), (high_k, high))) if low_k < high_k => {
+            low + (high - low) * (concurrency / low_k).ln() / (high_k / low_k).ln()
+        }
+        Some(((_, only), _)) => *only,
+        None => 0.0,
     }
 }
 
@@ -128,13 +222,19 @@ fn gamma(mixed: &[Mixed]) -> Option<f64> {
     gamma.is_finite().then_some(gamma)
 }
 
-/// Error at each workload, with γ fitted to all others.
-fn left_out_errors(mixed: &[Mixed]) -> Vec<f64> {
+/// Error at each workload, with γ fitted to all others: to those of its concurrency if that is one of
+/// `apart`.
+fn left_out_errors(mixed: &[Mixed], apart: &[f64]) -> Vec<f64> {
     (0..mixed.len())
         .filter_map(|index| {
             let (before, rest) = mixed.split_at_checked(index)?;
             let (left_out, after) = rest.split_first()?;
-            Some(left_out.error(gamma(&[before, after].concat()).unwrap_or(0.0)))
+            let others = [before, after].concat();
+            let own = match by_concurrency(&others, apart).as_slice() {
+                [] => gamma(&others).unwrap_or(0.0),
+                of_each => between(of_each, left_out.concurrency),
+            };
+            Some(left_out.error(own))
         })
         .collect()
 }
@@ -154,7 +254,8 @@ mod tests {
             .map(|((reads, writes), sign)| {
                 let share = reads / (reads + writes);
                 let factor = 1.0 + gamma * 4.0 * share * (1.0 - share);
-                Mixed { reads, writes, measured: (reads + writes) * factor * (1.0 + noise * sign) }
+                let measured = (reads + writes) * factor * (1.0 + noise * sign);
+                Mixed { concurrency: 8.0, reads, writes, measured }
             })
             .collect()
     }
@@ -183,7 +284,33 @@ mod tests {
             mixed(-0.5, 0.0).into_iter().map(|point| Mixed { measured: point.measured / 9.0, ..point });
         let found = Interference::fit(&overlapping.collect::<Vec<_>>());
         assert_eq!(found.gamma(), Some(-0.5));
-        assert_eq!(found.seconds_per_byte(1.0, 1.0), 1.0);
-        assert_eq!(found.seconds_per_byte(1.0, 0.0), 1.0);
+        assert_eq!(found.seconds_per_byte(1.0, 1.0, 8.0), 1.0);
+        assert_eq!(found.seconds_per_byte(1.0, 0.0, 8.0), 1.0);
+    }
+
+    /// One stream waits for both kinds in turn; 64 keep both directions of a link busy.
+    #[test]
+    fn overlap_that_comes_with_concurrency_has_a_term_at_each() {
+        let at = |concurrency: f64, gamma: f64, noise: f64| {
+            mixed(gamma, noise).into_iter().map(move |point| Mixed { concurrency, ..point })
+        };
+        let link = |noise: f64| -> Vec<Mixed> {
+            at(1.0, 0.0, noise).chain(at(8.0, -0.2, noise)).chain(at(64.0, -0.45, noise)).collect()
+        };
+        for noise in [0.0, 0.05] {
+            let found = Interference::fit(&link(noise));
+            let [one, eight, many] =
+                [1.0, 8.0, 64.0].map(|k| found.seconds_per_byte(1.0, 1.0, k) / 2.0 - 1.0);
+            assert!(
+                one.abs() < 0.02 && (eight + 0.2).abs() < 0.02 && (many + 0.45).abs() < 0.02,
+                "{found:?}"
+            );
+            // Between 8 and 64, and beyond.
+            let between = found.seconds_per_byte(1.0, 1.0, 512f64.sqrt()) / 2.0 - 1.0;
+            assert!((between - (eight + many) / 2.0).abs() < 1e-9, "{between}");
+            assert_eq!(found.seconds_per_byte(1.0, 1.0, 1e3), found.seconds_per_byte(1.0, 1.0, 64.0));
+        }
+        let same: Vec<Mixed> = at(1.0, 0.3, 0.05).chain(at(8.0, 0.3, 0.05)).collect();
+        assert!(Interference::fit(&same).by_concurrency().is_empty(), "one constant says as much");
     }
 }

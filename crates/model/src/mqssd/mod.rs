@@ -137,10 +137,15 @@ impl Mqssd {
         rows.iter().map(|row| Regression { concurrency: row.concurrency, r_squared: row.r_squared }).collect()
     }
 
-    /// γ: the relative change of the time of a mixed workload whose reads and writes take equal time; `None`
-    /// if the term was not kept (its parameter says why).
+    /// γ: the relative change of the time of a mixed workload whose reads and writes take equal time, of all
+    /// concurrencies together; `None` if the term was not kept (its parameter says why).
     pub fn interference(&self) -> Option<f64> {
         self.interference.gamma()
+    }
+
+    /// γ at each concurrency; none if it does not depend on that.
+    pub fn interference_by_concurrency(&self) -> &[(f64, f64)] {
+        self.interference.by_concurrency()
     }
 
     pub(crate) fn judge_curves(&mut self) {
@@ -156,7 +161,8 @@ impl Mqssd {
     fn mixed(costs: &PerAccess<Costs>, points: &[Point]) -> Vec<Mixed> {
         let mixed = |point: &Point| {
             let (reads, writes) = Self::parts(costs, &point.workload)?;
-            Some(Mixed { reads, writes, measured: point.seconds_per_byte })
+            let concurrency = point.workload.concurrency;
+            Some(Mixed { concurrency, reads, writes, measured: point.seconds_per_byte })
         };
         points.iter().filter_map(mixed).collect()
     }
@@ -165,11 +171,11 @@ impl Mqssd {
 impl IoModel for Mqssd {
     fn seconds_per_byte(&self, workload: &Workload) -> Option<f64> {
         let (reads, writes) = Self::parts(&self.costs, workload)?;
-        Some(self.interference.seconds_per_byte(reads, writes))
+        Some(self.interference.seconds_per_byte(reads, writes, workload.concurrency))
     }
 
     fn seconds_together(&self, read_seconds: f64, write_seconds: f64) -> f64 {
-        self.interference.seconds_per_byte(read_seconds, write_seconds)
+        self.interference.seconds_together(read_seconds, write_seconds)
     }
 }
 
@@ -183,7 +189,9 @@ impl FittedModel for Mqssd {
     }
 
     fn constants(&self, access: Option<Access>) -> usize {
-        let interference = usize::from(access.is_none() && self.interference().is_some());
+        let of_each = self.interference.by_concurrency().len();
+        let of_mixed = usize::from(self.interference().is_some()).max(of_each);
+        let interference = if access.is_none() { of_mixed } else { 0 };
         let curves = |costs: &Costs| costs.setup.constant_count() + costs.transfer.constant_count();
         self.costs.count(access, curves) + interference
     }
@@ -201,7 +209,7 @@ impl Fit for Mqssd {
 
     fn refit(&self, points: &Points) -> Option<Self> {
         let costs = PerAccess::fit(points, |access, points| self.costs.get(access)?.refit(points))?;
-        let interference = Interference::refit(&Self::mixed(&costs, &points.mixed));
+        let interference = self.interference.refit(&Self::mixed(&costs, &points.mixed));
         Some(Self { page_bytes: self.page_bytes, costs, interference, parameters: Vec::new() })
     }
 
@@ -232,7 +240,9 @@ impl Fit for Mqssd {
             .iter()
             .find(|parameter| parameter.symbol == GAMMA)
             .map(|parameter| &parameter.estimate);
-        if let (Interference::Kept { .. }, Some(Estimate::Undetermined { why })) = (&self.interference, gamma)
+        let is_one = self.interference.by_concurrency().is_empty();
+        if let (true, Interference::Kept { .. }, Some(Estimate::Undetermined { why })) =
+            (is_one, &self.interference, gamma)
         {
             self.interference = Interference::None { why: why.clone() };
         }

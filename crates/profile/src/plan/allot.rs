@@ -1,6 +1,7 @@
 //! Dividing an experiment's time and bytes among its trials.
 
 use crate::experiment::Trials;
+use crate::schema::Regime;
 use crate::trial::{Trial, Work, bytes_text};
 
 /// Shortest time slice worth its overhead.
@@ -18,6 +19,10 @@ const OVERHEAD_S: f64 = 0.004;
 
 /// Fewest bytes that a write trial is worth.
 const WRITE_BYTES_MIN: u64 = 64 << 10;
+
+/// Requests of each stream in a mixed trial: in fewer, those that happen to be in flight together pass for a
+/// rate.
+const MIXED_REQUESTS_MIN: u64 = 4;
 
 /// Most bytes that a write trial is given; drives that write more in a slice need no more to be measured.
 const WRITE_BYTES_MAX: u64 = 256 << 20;
@@ -38,6 +43,10 @@ pub(crate) struct Limits {
     pub bytes_per_second: f64,
     /// Repeats that must fit.
     pub rounds: u32,
+    /// Repeats of writes whose bytes must fit.
+    pub write_rounds: u32,
+    /// Bytes that a repeat of sustained writes takes at least; of mixed ones, the share that is written.
+    pub sustained_bytes_min: u64,
     /// Each stream moves this many bytes instead of running for a time slice.
     pub full_bytes_per_stream: Option<u64>,
 }
@@ -79,8 +88,16 @@ fn need(trial: &Trial, limits: &Limits) -> Need {
         _ => in_flight,
     };
     let write_share = trial.write_share();
-    let write_bytes =
-        if write_share > 0.0 { ((moved as f64 * write_share).ceil() as u64).max(WRITE_BYTES_MIN) } else { 0 };
+    let moved_min = if write_share < 1.0 { in_flight * MIXED_REQUESTS_MIN } else { in_flight };
+    let written = |bytes: u64| (bytes as f64 * write_share).ceil() as u64;
+    let write_bytes = match write_share > 0.0 {
+        true => {
+            let is_sustained = trial.regime == Some(Regime::Sustained);
+            let least = if is_sustained { written(limits.sustained_bytes_min) } else { 0 };
+            written(moved.max(moved_min)).max(least).max(WRITE_BYTES_MIN)
+        }
+        false => 0,
+    };
     let slice = SLICE_S_MIN * trial.weight;
     Need { seconds: (moved as f64 / limits.bytes_per_second).max(slice) + OVERHEAD_S, write_bytes }
 }
@@ -160,7 +177,9 @@ fn with_slices(kept: Vec<(Trial, Need)>, limits: &Limits) -> Vec<PlannedTrial> {
     let bytes_of = |need: &Need, level: f64| {
         if need.write_bytes == 0 { 0.0 } else { level.max(need.write_bytes as f64) }
     };
-    let all_repeats = |need: &Need, level: f64| bytes_of(need, level) * if once(need) { 1.0 } else { rounds };
+    let write_rounds = f64::from(limits.write_rounds);
+    let all_repeats =
+        |need: &Need, level: f64| bytes_of(need, level) * if once(need) { 1.0 } else { write_rounds };
     let bytes = |level: f64| kept.iter().map(|(_, need)| all_repeats(need, level)).sum::<f64>();
     let byte_level = largest_level(WRITE_BYTES_MAX as f64, |level| bytes(level) <= limits.write_bytes as f64);
 

@@ -165,6 +165,7 @@ impl Plan {
         if self.verification.seconds > 0.0 {
             let limits = Limits {
                 rounds: VERIFICATION_ROUNDS,
+                write_rounds: VERIFICATION_ROUNDS,
                 full_bytes_per_stream: None,
                 ..self.limits(self.verification, config, ExperimentName::Order, None)
             };
@@ -206,6 +207,8 @@ impl Plan {
             write_bytes: stage.write_bytes,
             bytes_per_second: bytes_per_second.unwrap_or(ASSUMED_BYTES_PER_SECOND),
             rounds: ROUNDS,
+            write_rounds: ROUNDS,
+            sustained_bytes_min: 0,
             full_bytes_per_stream: config.bytes_per_stream.filter(|_| full),
         }
     }

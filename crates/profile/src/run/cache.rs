@@ -28,6 +28,15 @@ const PIECE_DIVISOR: u64 = 12;
 /// A rate that falls to less than this share has left the cache.
 const FALLEN_FRACTION: f64 = 0.75;
 
+/// Part of the cache that a piece of a later fill has.
+const FULL_PIECE_DIVISOR: u64 = 8;
+
+/// Writes no faster than this multiple of the rate behind the cache do not fill it.
+const SLOW_RATIO: f64 = 1.1;
+
+/// Times its size that is written into a cache whose rate neither falls nor is slow.
+const FILLS_MAX: u64 = 2;
+
 /// Pieces of each rate that make a fall.
 const PIECES_MIN: usize = 3;
 
@@ -108,7 +117,100 @@ pub(super) fn fill(
     Ok(bench.load(bench.target.device, load)?.bytes_written_total)
 }
 
+/// Fills the cache with writes of one kind until `until_s`, and measures the rate at which the drive passes
+/// them on, bytes per second; `None` if the time did not suffice.
+pub(super) fn fill_with(
+    bench: &mut Bench<'_>,
+    site: &Site,
+    workload: Workload,
+    cache: Cache,
+    (until_s, bytes_max): (f64, u64),
+) -> Result<Option<f64>, Error> {
+    let written_before = bench.written_bytes;
+    let in_flight = (workload.request_bytes * workload.concurrency) as u64;
+    let bytes = cache.piece_bytes().max(in_flight);
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut is_full = false;
+    loop {
+        if bench.written_bytes - written_before + bytes > bytes_max {
+            return Ok(None);
+        }
+        let Some(piece) = write_piece(bench, site, workload, bytes, until_s)? else { return Ok(None) };
+        if is_full {
+            return Ok(rate(&[piece]));
+        }
+        pieces.push(piece);
+        is_full = fills(&pieces, cache);
+    }
+}
+
+/// Fills a cache that has drained a little: until a piece of it comes no faster than `rate_max`, bytes per
+/// second, or the time or the bytes end.
+pub(super) fn fill_again(
+    bench: &mut Bench<'_>,
+    site: &Site,
+    workload: Workload,
+    (piece_bytes, rate_max): (u64, f64),
+    (until_s, bytes_max): (f64, u64),
+) -> Result<(), Error> {
+    let written_before = bench.written_bytes;
+    while bench.written_bytes - written_before + piece_bytes <= bytes_max {
+        let Some(piece) = write_piece(bench, site, workload, piece_bytes, until_s)? else { break };
+        if rate(&[piece]).is_none_or(|rate| rate <= rate_max) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes `bytes`; `None` if there is no time for that.
+fn write_piece(
+    bench: &mut Bench<'_>,
+    site: &Site,
+    workload: Workload,
+    bytes: u64,
+    until_s: f64,
+) -> Result<Option<Piece>, Error> {
+    let remaining_s = until_s - bench.elapsed_s();
+    if remaining_s <= 0.0 {
+        return Ok(None);
+    }
+    let seed = mix_seed(bench.config.seed, 0xf111 ^ u64::from(bench.next_order()));
+    let measured = bench.load(bench.target.device, write(site, workload, bytes, remaining_s, seed))?;
+    let piece = Piece { bytes: measured.bytes_written, seconds: measured.elapsed.seconds() };
+    Ok((piece.bytes > 0 && piece.seconds > 0.0).then_some(piece))
+}
+
+/// Whether these pieces have filled the cache and replaced its content, whatever it held before.
+fn fills(pieces: &[Piece], cache: Cache) -> bool {
+    let written: u64 = pieces.iter().map(|piece| piece.bytes).sum();
+    let rates = pieces.iter().filter_map(|piece| rate(std::slice::from_ref(piece)));
+    let fastest = rates.fold(0.0, f64::max);
+    let last = pieces.len().saturating_sub(2);
+    let Some(now) = pieces.get(last..).and_then(rate) else { return false };
+    if written < cache.capacity_bytes {
+        return false;
+    }
+    let passed_on = cache.sustained_bytes_per_second;
+    let has_fallen = now < FALLEN_FRACTION * fastest;
+    // What is no faster than the drive passes on never fills a cache, and need not.
+    let is_slow = fastest <= SLOW_RATIO * passed_on;
+    let needed = cache.capacity_bytes as f64 * fastest / (fastest - passed_on);
+    has_fallen || is_slow || written as f64 >= needed.min((FILLS_MAX * cache.capacity_bytes) as f64)
+}
+
+fn rate(pieces: &[Piece]) -> Option<f64> {
+    let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
+    let seconds: f64 = pieces.iter().map(|piece| piece.seconds).sum();
+    (seconds > 0.0 && bytes > 0).then(|| bytes as f64 / seconds)
+}
+
 impl Cache {
+    /// The least part of it that a rate behind it is measured with.
+    pub(super) fn piece_bytes(self) -> u64 {
+        self.capacity_bytes / FULL_PIECE_DIVISOR
+    }
+
     /// The cache of a profile, if one was found.
     pub(super) fn of(found: &WriteCache) -> Option<Self> {
         Some(Self {
@@ -151,11 +253,6 @@ fn write(site: &Site, workload: Workload, bytes: u64, seconds: f64, seed: u64) -
 /// The split of the pieces into two rates that leaves the least squared deviation of their logarithms, if the
 /// second is clearly lower than the first.
 fn fall(pieces: &[Piece]) -> Option<Fall> {
-    let rate = |pieces: &[Piece]| {
-        let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
-        let seconds: f64 = pieces.iter().map(|piece| piece.seconds).sum();
-        (seconds > 0.0 && bytes > 0).then(|| bytes as f64 / seconds)
-    };
     let deviation = |pieces: &[Piece]| {
         let logs: Vec<f64> =
             pieces.iter().filter_map(|piece| rate(std::slice::from_ref(piece))).map(f64::ln).collect();
@@ -254,6 +351,35 @@ mod tests {
             assert!((fall.burst_bytes as f64 / cache - 1.0).abs() < 0.02, "{fall:?}");
             assert!((fall.after / 1e8 - 1.0).abs() < 0.01 && (fall.before / 5e8 - 1.0).abs() < 0.01);
         }
+    }
+
+    /// Pieces of an eighth of a cache of 32 MiB, which takes 500 MB/s and passes 100 on, from a level.
+    #[test]
+    fn a_cache_is_full_when_its_content_is_replaced_and_the_rate_has_fallen() {
+        let capacity_bytes: u64 = 32 << 20;
+        let workload = Workload::random(Access::Write, 4096.0, 32.0);
+        let cache =
+            Cache { workload, burst_bytes: 40 << 20, capacity_bytes, sustained_bytes_per_second: 1e8 };
+        let pieces_until_full = |level: f64, feed: f64| {
+            let bytes = cache.piece_bytes();
+            let mut level = level * capacity_bytes as f64;
+            let mut pieces = Vec::new();
+            while !fills(&pieces, cache) && pieces.len() < 100 {
+                // At the first rate as long as there is room.
+                let room = (capacity_bytes as f64 - level) / (1.0 - 1e8 / feed).max(1e-9);
+                let fast = (bytes as f64).min(room.max(0.0));
+                let seconds = fast / feed + (bytes as f64 - fast) / feed.min(1e8);
+                level = (level + bytes as f64 - 1e8 * seconds).clamp(0.0, capacity_bytes as f64);
+                pieces.push(Piece { bytes, seconds });
+            }
+            (pieces.len(), level / capacity_bytes as f64)
+        };
+        for level in [0.0, 0.4, 0.9] {
+            let (pieces, full) = pieces_until_full(level, 5e8);
+            assert!(pieces <= 12 && full > 0.99, "{level}: {pieces} pieces, {full}");
+        }
+        assert_eq!(pieces_until_full(1.0, 5e8).0, 8, "its content is replaced");
+        assert_eq!(pieces_until_full(0.0, 0.8e8), (8, 0.0), "slow writes need no full cache");
     }
 
     #[test]

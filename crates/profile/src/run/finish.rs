@@ -193,6 +193,7 @@ fn verify_models(
     };
     let limits = Limits {
         rounds: VERIFICATION_ROUNDS,
+        write_rounds: VERIFICATION_ROUNDS,
         full_bytes_per_stream: None,
         ..plan.limits(stage, bench.config, ExperimentName::Order, bytes_per_second)
     };

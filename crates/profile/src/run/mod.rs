@@ -9,6 +9,7 @@ mod layout;
 mod more;
 mod regime;
 mod rounds;
+mod steady;
 mod sustained;
 mod sweep;
 

@@ -14,6 +14,10 @@ use crate::trial::{Place, Trial, Work};
 /// Sustained writes need longer slices than reads: garbage collection comes and goes.
 const SUSTAINED_WEIGHT: f64 = 4.0;
 
+/// Repeats of sustained writes that must fit: few long ones, as a cache that frees much at a time lets short
+/// ones find room in it or none.
+const SUSTAINED_ROUNDS: u32 = 2;
+
 /// Share of the cache that a repeat of a burst writes, and how often a stream writes in it at least.
 const BURST_FRACTION: f64 = 0.5;
 const BURST_REQUESTS_MIN: u64 = 4;
@@ -43,14 +47,20 @@ pub(super) fn allot_regimes(mut named: Trials, limits: Limits, cache: Cache) -> 
         full_bytes_per_stream: None,
         ..limits
     };
-    let rest = Limits {
-        write_bytes: bytes(1.0 - FILL_FRACTION - BURST_BYTES_FRACTION),
-        seconds: limits.seconds * (1.0 - BURST_BYTES_FRACTION),
+    let sustained = Limits {
+        write_bytes: bytes(1.0 - FILL_FRACTION),
+        write_rounds: SUSTAINED_ROUNDS,
+        sustained_bytes_min: cache.piece_bytes(),
         ..limits
     };
     if bursts.trials.is_empty() {
-        return allot(named, Limits { write_bytes: bytes(1.0 - FILL_FRACTION), ..limits });
+        return allot(named, sustained);
     }
+    let rest = Limits {
+        write_bytes: bytes(1.0 - FILL_FRACTION - BURST_BYTES_FRACTION),
+        seconds: limits.seconds * (1.0 - BURST_BYTES_FRACTION),
+        ..sustained
+    };
     let mut allotted = allot(named, rest);
     let burst = allot(bursts, burst_limits);
     allotted.left_out.extend(burst.left_out.iter().map(|text| format!("{text}, as bursts")));

@@ -6,7 +6,6 @@
 //!    one round of them would otherwise use the time of all.
 //! 2. Then all experiments run together until the deadline.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rand::SeedableRng;
@@ -160,15 +159,6 @@ impl Running {
         self.planned.trial.regime
     }
 
-    /// Sorts trials that need a full cache, the fastest writers first: slow ones let it drain. All others are
-    /// alike.
-    fn drain_rank(&self) -> Option<(Reverse<u64>, Reverse<u64>)> {
-        self.regime().filter(|regime| *regime == Regime::Sustained)?;
-        let concurrency = self.planned.trial.workload().map_or(0.0, |workload| workload.concurrency);
-        let writers = (self.planned.trial.write_share() * 1e3) as u64;
-        Some((Reverse(writers), Reverse(concurrency as u64)))
-    }
-
     /// Whether the deadline overtook it before its first turn.
     fn never_ran(&self) -> bool {
         self.series.visits() == 0 && !self.retired && !self.is_optional()
@@ -255,7 +245,6 @@ pub(super) fn run_together(
             .collect();
         let mut random = Pcg64::seed_from_u64(mix_seed(seed, u64::from(round)));
         turn.shuffle(&mut random);
-        turn.sort_by_key(|one| one.drain_rank());
         let before = rounds.visits;
         for one in turn {
             if let Err(error) = rounds.take_turn(one, round) {

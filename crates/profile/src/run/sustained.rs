@@ -8,8 +8,13 @@
 //! 2. The cache is filled from empty by the writes that it was found with: many small ones might never fill
 //!    it.
 //! 3. Kinds follow from large to small requests, since the content of the cache decides how long it takes to
-//!    replace it. Each has its share of the time, fills the cache and runs its trials, repeats one after the
-//!    other.
+//!    replace it. Each has its share of the time. It fills the cache until the rate shows that it is full,
+//!    and a longer write gives the rate at which the drive passes such writes on.
+//! 4. Trials follow from many writers to few, all repeats of one before the next: whoever writes more slowly
+//!    than the drive passes on lets the cache drain, and no later trial needs it full. Mixed trials that do
+//!    so begin with an empty cache, as they would after a while.
+//! 5. A trial that writes faster than the drive passes on has found room in the cache, and one whose repeats
+//!    are far apart is no steady state: [`Steady`] leaves them out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +22,8 @@ use flashgrain_model::Workload;
 
 use super::bench::Bench;
 use super::cache::{self, Cache};
-use super::rounds::{Bounds, Outcome, run_together};
+use super::rounds::{Bounds, Outcome};
+use super::steady::Steady;
 use crate::Error;
 use crate::config::ExperimentName;
 use crate::plan::PlannedTrial;
@@ -48,7 +54,17 @@ struct Group {
 impl Group {
     /// A round of its trials, and filling the cache.
     fn expected_s(&self, cache: Cache) -> f64 {
-        self.trials.iter().map(|one| one.expected_s).sum::<f64>() + cache.drain_s(cache.capacity_bytes)
+        let fill_s = self.fill_bytes(cache) as f64 / cache.sustained_bytes_per_second;
+        self.trials.iter().map(|one| one.expected_s).sum::<f64>() + fill_s
+    }
+
+    /// Bytes that fill the cache for its trials. Mixed ones let it drain: it is filled before them, too, and
+    /// the next kind finds it empty.
+    fn fill_bytes(&self, cache: Cache) -> u64 {
+        let piece = cache.piece_bytes();
+        let is_mixed = self.trials.iter().any(|one| one.trial.write_share() < 1.0);
+        let refills = if is_mixed { cache.burst_bytes - cache.capacity_bytes + 2 * piece } else { 0 };
+        cache.capacity_bytes + piece + refills
     }
 
     /// Rank of the most important trial.
@@ -77,7 +93,7 @@ pub(super) fn run(
     mut bounds: Bounds,
     cache: Cache,
 ) -> Result<Outcome, Error> {
-    let fill_bytes = set_aside(&mut bounds.write_bytes).min(bench.remaining_write_bytes());
+    let mut fill_bytes = set_aside(&mut bounds.write_bytes).min(bench.remaining_write_bytes());
     let (groups, too_many) = affordable(planned, fill_bytes, cache);
     let mut outcome = Outcome::default();
     if too_many > 0 {
@@ -94,41 +110,29 @@ pub(super) fn run(
         bounds.deadline_s = now_s + (end_s - now_s) * (own_s / remaining_s.max(f64::MIN_POSITIVE)).min(1.0);
         remaining_s -= own_s;
         let written_before = bench.written_bytes;
-        let filled = fill(bench, site, &group, bounds.deadline_s, cache, is_empty);
+        let filled = fill(bench, site, &group, bounds.deadline_s, cache, (fill_bytes, is_empty));
         let written = bench.written_bytes - written_before;
+        fill_bytes = fill_bytes.saturating_sub(written);
         let names: BTreeSet<ExperimentName> = group.trials.iter().map(|one| one.trial.experiment).collect();
         book(&mut outcome, &names, (bench.elapsed_s() - now_s, written));
         is_empty = false;
-        match filled {
+        let passed_on = match filled {
             Err(error) => {
                 outcome.left_out.push(bench.conclude(error)?);
                 return Ok(outcome);
             }
-            Ok(false) => {
+            Ok(None) => {
                 outcome.add_never_run(&group.trials);
                 shares.take(&group.trials, &bounds.write_bytes);
                 continue;
             }
-            Ok(true) => {}
-        }
-        // All repeats of pure writes come before the first read, which lets the cache drain.
-        let is_pure = |one: &PlannedTrial| one.trial.write_share() >= 1.0;
-        let (pure, mixed): (Vec<_>, Vec<_>) = group.trials.into_iter().partition(is_pure);
-        let seconds = |trials: &[PlannedTrial]| trials.iter().map(|one| one.expected_s).sum::<f64>();
-        let share = seconds(&pure) / (seconds(&pure) + seconds(&mixed)).max(f64::MIN_POSITIVE);
-        let (now_s, kind_end_s) = (bench.elapsed_s(), bounds.deadline_s);
-        for (trials, until_s) in [(pure, now_s + (kind_end_s - now_s) * share), (mixed, kind_end_s)] {
-            let write_bytes = shares.take(&trials, &bounds.write_bytes);
-            let of_part = Bounds { deadline_s: until_s, write_bytes: write_bytes.clone(), ..bounds.clone() };
-            let (more, remaining) = run_together(bench, site, trials, of_part)?;
-            for (name, own) in write_bytes {
-                let spent = own - remaining.get(&name).copied().unwrap_or(0);
-                bounds.write_bytes.entry(name).and_modify(|bytes| *bytes = bytes.saturating_sub(spent));
-            }
-            outcome = outcome.and(more);
-            if bench.concluding {
-                return Ok(outcome);
-            }
+            Ok(Some(rate)) => rate,
+        };
+        let workload = group.fill(cache.capacity_bytes);
+        let kind = Steady { site, cache, passed_on, workload, names };
+        fill_bytes = kind.run(bench, group.trials, (&mut bounds, &mut shares, fill_bytes), &mut outcome)?;
+        if bench.concluding {
+            return Ok(outcome);
         }
     }
     bench.flush()?;
@@ -163,37 +167,32 @@ fn affordable(planned: Vec<PlannedTrial>, fill_bytes: u64, cache: Cache) -> (Vec
     (groups, too_many.iter().map(|group| group.trials.len()).sum())
 }
 
-/// Makes the cache full of a group's writes; `false` if the time did not suffice for that.
+/// Makes the cache full of a group's writes; the rate at which the drive passes these on, or `None` if the
+/// time did not suffice.
 fn fill(
     bench: &mut Bench<'_>,
     site: &Site,
     group: &Group,
     deadline_s: f64,
     cache: Cache,
-    is_empty: bool,
-) -> Result<bool, Error> {
+    (bytes_max, is_empty): (u64, bool),
+) -> Result<Option<f64>, Error> {
     bench.step("filling the write cache")?;
     let until_s = bench.elapsed_s() + (deadline_s - bench.elapsed_s()) * FILL_SECONDS_FRACTION;
-    let mut fills = vec![(group.fill(cache.capacity_bytes), cache.capacity_bytes)];
     if is_empty {
-        fills.insert(0, (cache.workload, cache.burst_bytes));
-    }
-    for (workload, bytes) in fills {
         let remaining_s = until_s - bench.elapsed_s();
-        if remaining_s <= 0.0 {
-            return Ok(false);
-        }
-        let written = cache::fill(bench, site, workload, bytes, remaining_s)?;
-        if (written as f64) < bytes as f64 * FILLED_FRACTION {
-            return Ok(false);
+        let written = cache::fill(bench, site, cache.workload, cache.burst_bytes, remaining_s)?;
+        if (written as f64) < cache.burst_bytes as f64 * FILLED_FRACTION {
+            return Ok(None);
         }
     }
-    Ok(true)
+    let bytes_max = bytes_max.saturating_sub(if is_empty { cache.burst_bytes } else { 0 });
+    cache::fill_with(bench, site, group.fill(cache.capacity_bytes), cache, (until_s, bytes_max))
 }
 
 /// Bytes that trials which have not run yet would write in a repeat, by experiment: repeats of the first
 /// kinds leave the others their bytes.
-struct ByteShares(BTreeMap<ExperimentName, u64>);
+pub(super) struct ByteShares(BTreeMap<ExperimentName, u64>);
 
 impl ByteShares {
     fn of(groups: &[Group]) -> Self {
@@ -201,7 +200,7 @@ impl ByteShares {
     }
 
     /// The part of `remaining` for `trials`, which are about to run.
-    fn take(
+    pub(super) fn take(
         &mut self,
         trials: &[PlannedTrial],
         remaining: &BTreeMap<ExperimentName, u64>,
@@ -235,7 +234,7 @@ fn set_aside(write_bytes: &mut BTreeMap<ExperimentName, u64>) -> u64 {
 }
 
 /// Books the time and bytes of a fill, in equal parts for the experiments that needed it.
-fn book(outcome: &mut Outcome, names: &BTreeSet<ExperimentName>, (seconds, written): (f64, u64)) {
+pub(super) fn book(outcome: &mut Outcome, names: &BTreeSet<ExperimentName>, (seconds, written): (f64, u64)) {
     for name in names {
         let used = outcome.used.entry(*name).or_default();
         used.seconds += seconds / names.len() as f64;

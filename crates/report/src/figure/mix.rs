@@ -78,6 +78,18 @@ fn caption(points: &[Point], mqssd: Option<&Mqssd>) -> String {
     let with = median_error(points, |workload| predicted_rate(mqssd, workload));
     let without = median_error(points, |workload| rate_without_interference(mqssd, workload));
     match (with, without, mqssd.interference()) {
+        (Some(with), Some(without), Some(_)) if !mqssd.interference_by_concurrency().is_empty() => {
+            let of_each = mqssd.interference_by_concurrency().iter();
+            let gammas: Vec<String> =
+                of_each.map(|(k, gamma)| format!("{} at k = {k}", unit::three_digits(*gamma))).collect();
+            format!(
+                "Mixing reads and writes changes their time by γ where they would take equal time: {}. With this term MQSSD \
+                 misses mixed points by {} in the median, without it by {}.",
+                gammas.join(", "),
+                unit::share(with),
+                unit::share(without)
+            )
+        }
         (Some(with), Some(without), Some(gamma)) => format!(
             "Where reads and writes would take equal time, mixing them takes {} {} time than their sum (γ = {}). With this \
              term MQSSD misses mixed points by {} in the median, without it by {}.",
