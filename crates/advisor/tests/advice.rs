@@ -216,6 +216,22 @@ fn a_profile_that_knows_nothing_gives_advice_too() {
     assert!(rate.high / rate.low > 50.0, "{rate:?}");
 }
 
+/// A model that misses mixed workloads by half says less of engines than one that misses none.
+#[test]
+fn the_error_of_mixed_workloads_widens_the_intervals() {
+    let width = |error: f64| {
+        let mut profile = profile(FULL);
+        let rows = &mut profile.comparison.as_mut().unwrap().rows;
+        rows.iter_mut().filter(|row| row.access.is_none()).for_each(|row| row.median_relative_error = error);
+        // Flushes would hide the costs of reads and writes.
+        let mix = Workload { durability: Durability::None, ..workload::preset("ycsb-a").unwrap() };
+        let advice = Advice::new(&mix, &profile, &[]);
+        let rate = advice.ranking.rows[0].rate_per_second;
+        rate.high / rate.low
+    };
+    assert!(width(1.0) > 1.2 * width(0.0), "{} {}", width(1.0), width(0.0));
+}
+
 /// Nothing that the profile does not have is called learned, and what stands in is called assumed.
 #[test]
 fn files_call_nothing_learned_that_is_not() {

@@ -310,7 +310,7 @@ fn lead(ranking: &Ranking) -> Option<String> {
     let sure = match lead {
         Interval { value, .. } if value < LEAD_MIN => "that is a tie",
         Interval { low, .. } if low > 1.0 => "it stays first at all ends of the intervals",
-        _ => "within the intervals either may be first",
+        _ => "within the intervals that is a tie: either may be first",
     };
     Some(format!(
         "The first has {} the rate of the second ({}); {sure}.",

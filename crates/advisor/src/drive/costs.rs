@@ -2,8 +2,8 @@
 //!
 //! The finest model that was fitted counts: MQSSD's fitted curves, else the affine model's two costs, divided
 //! by PDAM's P where that is known. A number's interval is its own, widened by the median error of the model
-//! on held-out points. A kind that no model knows is bracketed from the other kind, and if that is unknown,
-//! too, from the drives that the papers measured.
+//! on held-out points of its kind, or of mixed ones if that is larger. A kind that no model knows is
+//! bracketed from the other kind, and if that is unknown, too, from the drives that the papers measured.
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::ranking::CostsOfKind;
@@ -92,8 +92,13 @@ fn fitted(profile: &DeviceProfile, access: Access) -> Option<Costs> {
     let models = profile.models.as_ref()?;
     let error = |name: ModelName| {
         let rows = &profile.comparison.as_ref()?.rows;
-        let row = rows.iter().find(|row| row.model == name && row.access == Some(access))?;
-        Some(row.median_relative_error)
+        let of_kind = |kind: Option<Access>| {
+            rows.iter()
+                .find(|row| row.model == name && row.access == kind)
+                .map(|row| row.median_relative_error)
+        };
+        // Engines read and write together: a model that misses mixed workloads misses theirs.
+        of_kind(Some(access)).into_iter().chain(of_kind(None)).reduce(f64::max)
     };
     let mqssd = of_mqssd(models, access).map(|costs| costs.widened(error(ModelName::Mqssd)));
     mqssd.or_else(|| of_affine(models, access).map(|costs| costs.widened(error(ModelName::Affine))))
