@@ -155,7 +155,7 @@ const HOW_TO_MAKE_ONE: &str =
 pub fn read(path: &Path) -> Result<DeviceProfile, Error> {
     let unreadable = |error: io::Error| {
         let problem = match error.kind() {
-            io::ErrorKind::NotFound => format!("does not exist; {HOW_TO_MAKE_ONE}"),
+            io::ErrorKind::NotFound => format!("does not exist ({error}); {HOW_TO_MAKE_ONE}"),
             _ => format!("cannot be read: {error}"),
         };
         file_error(path, problem)
