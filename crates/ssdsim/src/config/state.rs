@@ -14,7 +14,8 @@ pub enum StartState {
     Filled,
     /// Written at random for so long that garbage collection has come to its steady state: valid units per
     /// block follow the analytic distribution for uniform random writes of one mapping unit over
-    /// `working_set` of the capacity (0 to 1).
+    /// `working_set` of the capacity (0 to 1), and each die is at a point of its own in the cycle of filling,
+    /// collecting and erasing blocks, as far behind as hosts that write without pause leave it.
     SteadyRandom {
         /// Share of the capacity that was written.
         working_set: f64,

@@ -22,5 +22,6 @@ mod rates;
 mod repeat;
 mod score;
 mod short;
+mod steady;
 mod writes;
 mod xpoint;

@@ -134,6 +134,25 @@ impl Blocks {
         Some(number)
     }
 
+    /// Opens the block again that had `rows` rows at the start, the last `cached` in memory; `unit_at` says
+    /// which units they hold.
+    pub fn reopen(
+        &mut self,
+        number: u32,
+        rows: u32,
+        cached: u32,
+        unit_at: impl Fn(FlashAddress) -> Option<u32>,
+    ) {
+        let start = number * self.units_per_block;
+        let mut units = vec![PADDING; self.units_per_block as usize];
+        for (slot, unit) in units.iter_mut().take((rows * self.units_per_row) as usize).enumerate() {
+            *unit = unit_at(FlashAddress(start + slot as u32)).unwrap_or(PADDING);
+        }
+        let block = &mut self.all[number as usize];
+        (block.state, block.units) = (BlockState::Open, Some(units.into()));
+        (block.sealed, block.submitted, block.programmed) = (rows, rows - cached, rows - cached);
+    }
+
     /// A block that holds nothing valid has been erased.
     pub fn erased(&mut self, number: u32) {
         let block = &mut self.all[number as usize];

@@ -9,7 +9,7 @@ use crate::drive::Context;
 use crate::nand::flash::{Cause, Flash, FlashKind, FlashOp};
 
 /// Programs of moved units that a die may have waiting before more is read.
-const PROGRAMS_AHEAD: u32 = 2;
+pub(super) const PROGRAMS_AHEAD: u32 = 2;
 
 /// Collection on one die.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +46,11 @@ impl Collector {
             self.programs_urgent = self.urgent;
         }
         self.programs_urgent
+    }
+
+    /// Collection that has moved the first rows of `victim`; it goes on with [`Ftl::resume`].
+    pub fn begun(victim: u32, row: u32) -> Self {
+        Self { victim: Some(victim), row, ..Self::default() }
     }
 
     /// The power is gone. It returns the block that was being collected.
@@ -126,7 +131,7 @@ impl Ftl {
     }
 
     /// Reads the next row of the block that holds something valid, or erases the block.
-    fn collect_row(&mut self, die: u32, flash: &mut Flash, context: &mut Context<'_>) {
+    pub(super) fn collect_row(&mut self, die: u32, flash: &mut Flash, context: &mut Context<'_>) {
         let collector = &self.collectors[die as usize];
         let Some(victim) = collector.victim else { return };
         if collector.step != Step::Between || collector.programs >= PROGRAMS_AHEAD {

@@ -115,6 +115,7 @@ impl Striped {
 mod tests {
     use super::*;
     use crate::config::{CollectPolicy, StartState};
+    use crate::nand::ftl::steady::History;
     use crate::nand::ftl::tests::harness::{drive, nand};
 
     fn geometry() -> Geometry {
@@ -160,16 +161,22 @@ mod tests {
     fn the_steady_state_scatters_what_was_written() {
         let geometry = geometry();
         let (greedy, fifo) = (CollectPolicy::Greedy, CollectPolicy::Fifo);
+        let all_dies = History::AllDies { queued_rows: 4.0 };
         // All, most, four units, none.
-        for (working_set, policy) in [(1.0, greedy), (0.6, fifo), (0.001, greedy), (0.0001, fifo)] {
-            let closed = geometry.blocks_per_die - 6;
-            let steady = Steady::new(&geometry, working_set, policy, closed, 1);
+        for (working_set, policy, history) in [
+            (1.0, greedy, all_dies),
+            (1.0, greedy, History::FewDies { groups: 2 }),
+            (0.6, fifo, all_dies),
+            (0.001, greedy, all_dies),
+            (0.0001, fifo, all_dies),
+        ] {
+            let steady = Steady::new(&geometry, working_set, policy, history, 1);
             let mapped = (4096.0 * working_set).round() as u32;
             for die in 0..geometry.dies {
-                let total: u32 = (0..closed).map(|block| steady.valid(die, block)).sum();
+                let total: u32 = (0..geometry.blocks_per_die).map(|block| steady.valid(die, block)).sum();
                 assert_eq!(total, mapped / 4 + u32::from(die < mapped % 4));
-                let rising =
-                    (1..closed).all(|block| steady.valid(0, block - 1) <= steady.valid(0, block) + 1);
+                let rising = (1..steady.phase(die).closed)
+                    .all(|block| steady.valid(die, block - 1) <= steady.valid(die, block) + 1);
                 assert!(rising, "older blocks have fewer valid units");
             }
             check(&DefaultMap::Steady(steady), &geometry, mapped);

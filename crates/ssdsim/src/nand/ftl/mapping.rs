@@ -123,6 +123,11 @@ impl Mapping {
         (part * TABLE_UNITS).min(self.units)
     }
 
+    /// The state before the first write.
+    pub fn start(&self) -> &DefaultMap {
+        &self.start
+    }
+
     /// The unit at this place at the start.
     pub fn unit_at_start(&self, place: FlashAddress) -> Option<u32> {
         self.start.unit_at(place)

@@ -76,6 +76,8 @@ pub(crate) struct Ftl {
     writes: WriteQueue,
     flushes: Flushes,
     collectors: Vec<Collector>,
+    /// Whether there were only reads since the start, and what was under way then rests.
+    rests: bool,
     /// Scratch memory of collection.
     moving: Vec<u32>,
 }
@@ -87,8 +89,8 @@ impl Ftl {
     /// [`Error::Config`] if there is no room to collect garbage in, or more units than can be numbered.
     pub fn new(config: &NandConfig, drive: &SimConfig) -> Result<Self, Error> {
         let geometry = Geometry::new(config, drive)?;
-        let (mapping, blocks) = start::start(&geometry, drive.state, config.collect.policy);
-        Ok(Self {
+        let (mapping, blocks) = start::start(&geometry, drive.state, config);
+        let mut ftl = Self {
             policy: config.collect.policy,
             wear_gap: config.collect.wear_gap,
             volatile: config.write_cache.volatile && config.write_cache.bytes > 0,
@@ -101,15 +103,22 @@ impl Ftl {
             writes: WriteQueue::new(config),
             flushes: Flushes::new(&geometry),
             collectors: vec![Collector::default(); geometry.dies as usize],
+            rests: true,
             moving: Vec::new(),
             geometry,
-        })
+        };
+        ftl.reopen_blocks();
+        Ok(ftl)
     }
 
     /// Begins a command (see [`crate::medium::Medium::start`]).
     #[inline]
     pub fn start(&mut self, command: u32, flash: &mut Flash, context: &mut Context<'_>) {
-        match context.commands[command].op {
+        let op = context.commands[command].op;
+        if self.rests && op != Op::Read {
+            self.resume(flash, context);
+        }
+        match op {
             Op::Read => self.start_read(command, flash, context),
             Op::Write | Op::WriteDsync | Op::WriteThenFlush => self.start_write(command, flash, context),
             Op::Flush => self.start_flush(command, flash, context),

@@ -59,6 +59,11 @@ impl Placement {
         }
     }
 
+    /// The stream goes on with a block that was opened before the start.
+    pub fn resume(&mut self, stream: Stream, die: u32, block: u32) {
+        *self.opened(stream, die) = Opened { block: Some(block), ..Opened::default() };
+    }
+
     fn opened(&mut self, stream: Stream, die: u32) -> &mut Opened {
         let stream = match stream {
             Stream::Striped => 0,

@@ -16,6 +16,7 @@ impl Ftl {
                 block.state = BlockState::Closed;
             }
         }
+        self.rests = false;
         for victim in self.collectors.iter_mut().filter_map(|collector| collector.power_cycle()) {
             self.blocks.get_mut(victim).state = BlockState::Closed;
         }

@@ -1,18 +1,23 @@
 //! The states that a drive may start in, constructed so that even a large drive starts at once.
 
-use super::blocks::Blocks;
+use super::Ftl;
+use super::blocks::{BlockState, Blocks};
+use super::collect::Collector;
 use super::default_map::{DefaultMap, Striped};
-use super::geometry::{Geometry, OPEN_BLOCKS_PER_DIE};
+use super::geometry::Geometry;
 use super::mapping::Mapping;
-use super::steady::Steady;
-use crate::config::{CollectPolicy, StartState};
+use super::rows::{RowUnit, Stream, WHOLE};
+use super::steady::{History, Steady};
+use crate::config::{NandConfig, StartState};
+use crate::drive::Context;
+use crate::nand::flash::Flash;
 
 /// All randomness of a start is the same for every drive of a configuration: it decides places only, and any
 /// choice is as good as another.
 const SEED: u64 = 0x5eed_f1a5_4000_0001;
 
 /// Mapping and blocks in the state `start`.
-pub(super) fn start(geometry: &Geometry, state: StartState, policy: CollectPolicy) -> (Mapping, Blocks) {
+pub(super) fn start(geometry: &Geometry, state: StartState, config: &NandConfig) -> (Mapping, Blocks) {
     let (map, blocks) = match state {
         StartState::Fresh => (DefaultMap::Fresh, Blocks::new(geometry, |_, _| None)),
         StartState::Filled => {
@@ -28,16 +33,88 @@ pub(super) fn start(geometry: &Geometry, state: StartState, policy: CollectPolic
             (DefaultMap::Filled(striped), blocks)
         }
         StartState::SteadyRandom { working_set } => {
-            // Collection keeps `collect_below` blocks free; those that are open at the moment have just been
-            // opened.
-            let closed = geometry.blocks_per_die - geometry.collect_below - (OPEN_BLOCKS_PER_DIE - 1);
-            let steady = Steady::new(geometry, working_set, policy, closed, SEED);
-            let blocks =
-                Blocks::new(geometry, |die, block| (block < closed).then(|| steady.valid(die, block)));
+            let history = history(geometry, config);
+            let steady = Steady::new(geometry, working_set, config.collect.policy, history, SEED);
+            let blocks = Blocks::new(geometry, |die, block| {
+                steady.phase(die).rows(block).map(|_| steady.valid(die, block))
+            });
             (DefaultMap::Steady(steady), blocks)
         }
     };
     (Mapping::new(geometry.logical_units(), map), blocks)
+}
+
+/// How writes of single units reach the dies.
+fn history(geometry: &Geometry, config: &NandConfig) -> History {
+    if u64::from(geometry.unit_bytes) < config.layout.desirable_write_bytes && !geometry.by_address {
+        let group = config.layout.small_write_dies.clamp(1, geometry.dies);
+        return History::FewDies { groups: geometry.dies.div_ceil(group) };
+    }
+    let row_bytes = f64::from(geometry.dies) * f64::from(geometry.row_bytes);
+    History::AllDies { queued_rows: config.write_cache.bytes as f64 / row_bytes }
+}
+
+impl Ftl {
+    /// Blocks that the start left half full are open, and those half moved are being collected.
+    pub(super) fn reopen_blocks(&mut self) {
+        let Self { geometry, mapping, blocks, placement, collectors, .. } = self;
+        let DefaultMap::Steady(steady) = mapping.start() else { return };
+        for (die, collector) in (0..geometry.dies).zip(collectors) {
+            let (phase, first) = (steady.phase(die), blocks.of_die(die).start);
+            for (number, stream) in (phase.closed..).zip([Stream::Striped, Stream::Collect]) {
+                if let Some(rows) = phase.rows(number) {
+                    let cached = if stream == Stream::Striped { phase.cached_rows } else { 0 };
+                    blocks.reopen(first + number, rows, cached, |place| steady.unit_at(place));
+                    placement.resume(stream, die, first + number);
+                }
+            }
+            if let Some(row) = phase.victim_rows {
+                blocks.get_mut(first).state = BlockState::Collecting;
+                *collector = Collector::begun(first, row);
+            }
+        }
+    }
+
+    /// Goes on with what was under way at the start: collection, and programs of what the write cache holds.
+    /// It waits for the first command that is no read, so that a drive that is only read does nothing else.
+    pub(super) fn resume(&mut self, flash: &mut Flash, context: &mut Context<'_>) {
+        self.rests = false;
+        for die in 0..self.geometry.dies {
+            self.collect_row(die, flash, context);
+            let DefaultMap::Steady(steady) = self.mapping.start() else { continue };
+            let phase = steady.phase(die);
+            let block = self.blocks.of_die(die).start + phase.closed;
+            for number in phase.open_rows[0] - phase.cached_rows..phase.open_rows[0] {
+                self.program_cached(die, block, number, flash, context);
+            }
+        }
+    }
+
+    /// Programs a row that the write cache holds at the start.
+    fn program_cached(
+        &mut self,
+        die: u32,
+        block: u32,
+        number: u32,
+        flash: &mut Flash,
+        context: &mut Context<'_>,
+    ) {
+        let row = self.rows.insert(Stream::Striped, die, block, number);
+        let units = (0..self.geometry.units_per_row)
+            .filter_map(|slot| self.blocks.unit_at(block, number, slot, &self.mapping));
+        self.rows[row].slots.extend(units.map(|unit| RowUnit {
+            unit,
+            version: 0,
+            covered: WHOLE,
+            before: None,
+            durable: true,
+        }));
+        let room = self.rows[row].slots.len() as u32 * self.writes.room_of_unit(self.geometry.unit_bytes);
+        self.writes.used += room;
+        (self.rows[row].cached, self.rows[row].sealed) = (room, true);
+        self.rows[row].number = self.flushes.begin();
+        self.program_if_ready(row, flash, context);
+    }
 }
 
 #[cfg(test)]
@@ -45,8 +122,7 @@ mod tests {
     use flashgrain_device::{Op, thread_cpu};
 
     use super::*;
-    use crate::config::{MappingCache, MappingConfig, NandConfig, SimConfig};
-    use crate::nand::ftl::Ftl;
+    use crate::config::{MappingCache, MappingConfig, SimConfig};
     use crate::nand::ftl::blocks::Block;
     use crate::nand::ftl::tests::harness::{Bench, drive, nand};
 
@@ -78,12 +154,17 @@ mod tests {
             assert_eq!(ftl.mapping.tables(), 0);
             let bytes = ftl.mapping.bytes() + ftl.blocks.all.len() * size_of::<Block>();
             assert!(bytes < 32 << 20, "{state:?}: {bytes} bytes");
-            // And grows with what is written.
+            // And grows with what is written and moved.
             for write in 0..100 {
-                bench.finish(Op::Write, write * (10 << 30) + 4096, 4096);
+                let command = bench.start(Op::Write, write * (10 << 30) + 4096, 4096);
+                while bench.done.pop() != Some(command) {
+                    assert!(bench.step());
+                }
             }
+            let moved = bench.around.tally.counters.moved_units as usize;
             let tables = bench.ftl.mapping.tables();
-            assert!((100..=200).contains(&tables), "{state:?}: {tables}");
+            assert!((100..=200 + moved).contains(&tables), "{state:?}: {tables}");
+            assert!(moved < 10_000, "{state:?}: {moved}");
         }
     }
 

@@ -7,9 +7,24 @@
 //! models of SSD write performance", 2014), and the mean count, which is known from the spare space, gives
 //! `x`. First-in-first-out collection is the same without the shift by one half that integer counts bring.
 
+use super::collect::PROGRAMS_AHEAD;
 use super::geometry::{FlashAddress, Geometry};
 use super::permutation::Permutation;
 use crate::config::CollectPolicy;
+
+/// Phases that the dies are in at the most: dies of one phase differ in their units only.
+const PHASES_MAX: u32 = 1024;
+/// Fraction of the golden ratio: its multiples are spread evenly over 0 to 1.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
+/// How hosts wrote, which decides where collection stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum History {
+    /// To a few dies at a time, one of `groups`, which give a block each in turn.
+    FewDies { groups: u32 },
+    /// To all dies in turn; each has `queued_rows` waiting to be programmed.
+    AllDies { queued_rows: f64 },
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -26,8 +41,27 @@ pub(super) struct Steady {
     /// Of all units; of the rounds over all dies, where units stay on the die of their address.
     permutation: Permutation,
     by_address: bool,
-    /// Valid units in all older blocks of a die, oldest first; one more than there are blocks. The counts are
-    /// the same in every die.
+    /// Die `d` is in phase `d % phases.len()`.
+    phases: Vec<Phase>,
+}
+
+/// Where a die is in the cycle of filling, collecting and erasing blocks.
+///
+/// The closed blocks come first, oldest first; the block open for hosts is behind them, then the one open for
+/// moved units.
+#[derive(Debug)]
+pub(super) struct Phase {
+    /// Blocks that are full; with `victim_rows`, the first is being collected.
+    pub closed: u32,
+    /// Rows of the oldest block that have been moved; `None`: no block is being collected.
+    pub victim_rows: Option<u32>,
+    /// Rows filled in the blocks open for hosts and for moved units; the block is free if there are none.
+    pub open_rows: [u32; 2],
+    /// The last rows of the block open for hosts, which are in the write cache.
+    pub cached_rows: u32,
+    units_per_row: u32,
+    units_per_block: u32,
+    /// Valid units in all blocks before; one more than there are blocks.
     valid_before: Vec<u32>,
     /// For each `index >> hint_shift`, a block that is not behind the one that holds valid unit `index` of
     /// the die.
@@ -35,14 +69,119 @@ pub(super) struct Steady {
     hint_shift: u32,
 }
 
+impl Phase {
+    /// A phase in which hosts have filled `host` of their open block, and collection would have filled
+    /// `collect` of its own when hosts opened theirs.
+    fn new(geometry: &Geometry, units: u32, shift: f64, history: History, host: f64, collect: f64) -> Self {
+        let (rows, per_block) = (geometry.rows_per_block, geometry.units_per_block);
+        let filled = |share: f64| ((share * f64::from(rows)).round() as u32).min(rows - 1);
+        let least = geometry.stop_below - 1;
+        let mean = f64::from(units) / f64::from(geometry.blocks_per_die - least - 2);
+        let fewest = fewest_valid(f64::from(per_block), mean, shift);
+        let kept = (fewest / f64::from(per_block)).min(0.99);
+        let mut phase = Self {
+            closed: 0,
+            victim_rows: None,
+            open_rows: [0, filled(collect)],
+            cached_rows: 0,
+            units_per_row: geometry.units_per_row,
+            units_per_block: per_block,
+            valid_before: vec![0],
+            hints: Vec::new(),
+            hint_shift: (per_block / 2).max(1).ilog2(),
+        };
+        let victims_per_block = 1.0 / (1.0 - kept);
+        // Victims since hosts opened their last block; `None` if collection keeps its blocks free.
+        let under_way = match history {
+            // The few dies write faster than the others collect, if all are kept busy.
+            History::FewDies { .. } => Some(host * victims_per_block),
+            History::AllDies { queued_rows } => {
+                phase.open_rows[0] = filled(host);
+                // A die programs in the order of arrival, and collection has a few rows waiting: it falls
+                // behind as far as it may, unless it has little to move.
+                let programs_ahead = f64::from(PROGRAMS_AHEAD);
+                let behind = kept > programs_ahead / (programs_ahead + queued_rows);
+                phase.cached_rows = if behind { (queued_rows as u32).min(phase.open_rows[0]) } else { 0 };
+                behind.then_some(host * victims_per_block)
+            }
+        };
+        let (mut free, mut moved) = (geometry.collect_below, 0.0);
+        if let Some(victims) = under_way {
+            // The lag is such that there may be a block for hosts just when theirs is full.
+            let gained = victims - (collect + victims_per_block).fract();
+            let (victims, collected) = (collect + gained, collect + gained * kept);
+            free = least.saturating_add_signed(victims.floor() as i32 - collected.floor() as i32);
+            let (victims, collected) = (victims - victims.floor(), collected - collected.floor());
+            phase.victim_rows = Some(filled(victims));
+            phase.open_rows[1] = filled(collected);
+            moved = fewest * f64::from(filled(victims)) / f64::from(rows);
+        }
+        // A group has just filled its blocks, and has none open.
+        let open = if matches!(history, History::FewDies { .. }) { 1 } else { 2 };
+        phase.closed = geometry.blocks_per_die - free - open;
+        phase.fill(units, shift, moved as u32);
+        phase
+    }
+
+    /// Spreads `units` over the blocks; `moved` of those in the oldest block have left it.
+    fn fill(&mut self, units: u32, shift: f64, moved: u32) {
+        // A small working set may be valid in few of the slots.
+        let open = self.open_rows.map(|rows| (rows * self.units_per_row).min(units / 4));
+        let in_closed = units - open.iter().sum::<u32>();
+        let mut counts = valid_counts(self.units_per_block, self.closed, in_closed + moved, shift);
+        let mut left = moved;
+        for count in &mut counts {
+            let here = left.min(*count);
+            *count -= here;
+            left -= here;
+        }
+        // Rounding may have left more in the oldest block than its other rows hold.
+        let mut over = counts[0].saturating_sub(self.slots(0).1);
+        counts[0] -= over;
+        for count in counts.iter_mut().skip(1) {
+            let here = over.min(self.units_per_block - *count);
+            *count += here;
+            over -= here;
+        }
+        for count in counts.into_iter().chain(open) {
+            self.valid_before.push(self.valid_before.last().copied().unwrap_or(0) + count);
+        }
+        for (block, until) in self.valid_before[1..].iter().enumerate() {
+            while ((self.hints.len() as u64) << self.hint_shift) < u64::from(*until) {
+                self.hints.push(block as u32);
+            }
+        }
+    }
+
+    /// Slots of the block that hold its valid units: the first of them, and their number.
+    #[inline]
+    fn slots(&self, block: u32) -> (u32, u32) {
+        if block >= self.closed {
+            return (0, self.open_rows[(block - self.closed) as usize & 1] * self.units_per_row);
+        }
+        let from = match self.victim_rows {
+            Some(rows) if block == 0 => rows * self.units_per_row,
+            _ => 0,
+        };
+        (from, self.units_per_block - from)
+    }
+
+    /// Rows that the block has on flash; `None` if it is free.
+    pub fn rows(&self, block: u32) -> Option<u32> {
+        if block < self.closed {
+            return Some(self.units_per_block / self.units_per_row);
+        }
+        self.open_rows.get((block - self.closed) as usize).copied().filter(|rows| *rows > 0)
+    }
+}
+
 impl Steady {
-    /// `working_set` of the capacity was written. `closed_blocks` of every die hold it, of the rest nothing
-    /// is known here.
+    /// `working_set` of the capacity was written.
     pub fn new(
         geometry: &Geometry,
         working_set: f64,
         policy: CollectPolicy,
-        closed_blocks: u32,
+        history: History,
         seed: u64,
     ) -> Self {
         let host_units_written = (f64::from(geometry.host_units) * working_set).round() as u32;
@@ -53,20 +192,18 @@ impl Steady {
         let units = host_units_written + written_table_units;
         let by_address = geometry.by_address;
         let shift = if policy == CollectPolicy::Fifo { 0.0 } else { 0.5 };
-        let counts =
-            valid_counts(geometry.units_per_block, closed_blocks, units.div_ceil(geometry.dies), shift);
-        let mut valid_before = vec![0];
-        valid_before.extend(counts.iter().scan(0, |sum, count| {
-            *sum += count;
-            Some(*sum)
-        }));
-        let hint_shift = (geometry.units_per_block / 2).max(1).ilog2();
-        let mut hints = Vec::new();
-        for (block, until) in valid_before[1..].iter().enumerate() {
-            while ((hints.len() as u64) << hint_shift) < u64::from(*until) {
-                hints.push(block as u32);
-            }
-        }
+        let phases = geometry.dies.min(PHASES_MAX);
+        let phase = |index: u32| {
+            let host = match history {
+                // The next group is the one that wrote longest ago.
+                History::FewDies { groups } => {
+                    f64::from(groups - index * groups / phases) / f64::from(groups)
+                }
+                History::AllDies { .. } => (f64::from(index) + 0.5) / f64::from(phases),
+            };
+            let collect = (f64::from(index) * GOLDEN).fract();
+            Phase::new(geometry, units.div_ceil(geometry.dies), shift, history, host, collect)
+        };
         Self {
             dies: geometry.dies,
             blocks_per_die: geometry.blocks_per_die,
@@ -76,14 +213,18 @@ impl Steady {
             units,
             permutation: Permutation::new(if by_address { units / geometry.dies } else { units }, seed),
             by_address,
-            valid_before,
-            hints,
-            hint_shift,
+            phases: (0..phases).map(phase).collect(),
         }
     }
 
     pub fn units_per_block(&self) -> u32 {
         self.units_per_block
+    }
+
+    /// Where the die is in its cycle.
+    #[inline]
+    pub fn phase(&self, die: u32) -> &Phase {
+        &self.phases[die as usize % self.phases.len()]
     }
 
     #[inline]
@@ -98,22 +239,27 @@ impl Steady {
         }
         let index = self.moved(written, Permutation::forward);
         let (die, in_die) = (index % self.dies, index / self.dies);
-        let mut block = self.hints[(in_die >> self.hint_shift) as usize] as usize;
-        while self.valid_before[block + 1] <= in_die {
+        let phase = self.phase(die);
+        let mut block = phase.hints[(in_die >> phase.hint_shift) as usize] as usize;
+        while phase.valid_before[block + 1] <= in_die {
             block += 1;
         }
-        let valid = self.valid_before[block + 1] - self.valid_before[block];
-        let in_block = spread(in_die - self.valid_before[block], valid, self.units_per_block);
+        let before = phase.valid_before[block];
+        let (from, slots) = phase.slots(block as u32);
+        let in_block = from + spread(in_die - before, phase.valid_before[block + 1] - before, slots);
         Some(FlashAddress((die * self.blocks_per_die + block as u32) * self.units_per_block + in_block))
     }
 
     pub fn unit_at(&self, place: FlashAddress) -> Option<u32> {
         let (block, in_block) = (place.0 / self.units_per_block, place.0 % self.units_per_block);
-        let (die, block) = (block / self.blocks_per_die, (block % self.blocks_per_die) as usize);
-        let (before, until) = (self.valid_before.get(block)?, self.valid_before.get(block + 1)?);
-        let valid = until - before;
-        let rank = (u64::from(in_block) * u64::from(valid)).div_ceil(u64::from(self.units_per_block)) as u32;
-        if rank >= valid || spread(rank, valid, self.units_per_block) != in_block {
+        let (die, block) = (block / self.blocks_per_die, block % self.blocks_per_die);
+        let phase = self.phase(die);
+        let before = phase.valid_before.get(block as usize)?;
+        let valid = phase.valid_before.get(block as usize + 1)? - before;
+        let (from, slots) = phase.slots(block);
+        let in_slots = in_block.checked_sub(from).filter(|slot| *slot < slots)?;
+        let rank = (u64::from(in_slots) * u64::from(valid)).div_ceil(u64::from(slots)) as u32;
+        if rank >= valid || spread(rank, valid, slots) != in_slots {
             return None;
         }
         let index = (before + rank) * self.dies + die;
@@ -127,8 +273,8 @@ impl Steady {
 
     /// Valid units in block `block` of `die`.
     pub fn valid(&self, die: u32, block: u32) -> u32 {
-        let block = block as usize;
-        match (self.valid_before.get(block), self.valid_before.get(block + 1)) {
+        let (valid_before, block) = (&self.phase(die).valid_before, block as usize);
+        match (valid_before.get(block), valid_before.get(block + 1)) {
             (Some(before), Some(until)) => {
                 // The last valid units are missing in dies that have one unit less.
                 let in_die = self.units() / self.dies + u32::from(die < self.units() % self.dies);

@@ -75,6 +75,11 @@ impl WriteQueue {
         self.stopped_ns + self.stopped_since_ns.map_or(0, |since_ns| now_ns - since_ns)
     }
 
+    /// Room that a whole unit takes.
+    pub fn room_of_unit(&self, unit_bytes: u32) -> u32 {
+        unit_bytes.div_ceil(self.room_bytes)
+    }
+
     /// Whether no write waits.
     pub fn is_idle(&self) -> bool {
         self.waiting.is_empty()
