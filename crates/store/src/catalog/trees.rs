@@ -132,6 +132,11 @@ impl Trees {
         !self.names().dropped.is_empty()
     }
 
+    /// Dropped trees with pages left, whether they are used or not.
+    pub fn dropped(&self) -> Vec<Tree> {
+        self.names().dropped.iter().map(|dropped| dropped.tree.clone()).collect()
+    }
+
     /// Dropped trees with pages left that nobody uses any more.
     pub fn abandoned(&self) -> Vec<Tree> {
         let is_unused = |dropped: &&Dropped| dropped.known.iter().all(|known| known.strong_count() == 0);

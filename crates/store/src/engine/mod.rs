@@ -295,6 +295,10 @@ impl Engine {
         // What is given up now is freed before the last checkpoint; after the next start nothing would refer
         // to it. An error only leaks pages, as a crash would.
         let _tried = self.transactions().stop();
+        // Dropped trees that are still in use merge tables until now; the next opening frees them.
+        for tree in self.trees.dropped() {
+            let _tried = tree.index.stop();
+        }
         // Overflow values that only snapshots saw.
         let _tried = self.transactions().settle();
         self.overflow_values.stop();

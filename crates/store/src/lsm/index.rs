@@ -194,6 +194,10 @@ impl Index for Lsm {
     }
 
     fn stop(&self) -> Result<(), Error> {
+        if self.is_cleared.load(Ordering::SeqCst) {
+            // A dropped tree that is being freed.
+            return Ok(());
+        }
         let turn = self.flushes.take();
         if self.is_cleared.load(Ordering::SeqCst) || planted!(MergesGoOnWhenClosed) {
             return Ok(());
@@ -206,6 +210,7 @@ impl Index for Lsm {
         self.sweep();
         // What cannot be given up now is at the next opening.
         let _tried = self.withdraw_orphans();
+        let _tried = self.leave_to_next_opening();
         // Counts that cannot be kept are no reason not to close.
         let _tried = self.keep_counts();
         flushed

@@ -47,7 +47,9 @@ impl Loads for Lsm {
     }
 
     fn commit_again(&self, load: LoadId, record: LogRecord) -> Result<(), Error> {
-        if self.parts().levels.load(load).is_none() {
+        // A load that was committed before has left the levels since, if it is listed.
+        let is_prepared = |run: &Run| run.iter().all(|table| table.summary.newest == LOADED.0);
+        if !self.parts().levels.load(load).is_some_and(is_prepared) {
             return Ok(());
         }
         self.flush_all()?;

@@ -451,22 +451,6 @@ impl Lsm {
         self.counters.moved_tables.fetch_add(job.tables().count() as u64, Ordering::Relaxed);
         Ok(())
     }
-
-    /// Gives back the segments of tables that have left the levels and that nobody reads any more.
-    pub(super) fn sweep(&self) {
-        // They stay listed until they are given back, so that a walk knows them; and nobody else sweeps them,
-        // as they have a reader here.
-        let unread: Vec<Arc<Table>> = {
-            let left = self.left();
-            let is_unread =
-                |table: &&Arc<Table>| Arc::strong_count(table) == 1 || planted!(TableSweptWhileRead);
-            left.iter().filter(is_unread).cloned().collect()
-        };
-        let mut pages = unread.iter().flat_map(|table| &table.pages);
-        // After an error nobody refers to what is left of them.
-        let _given_back = pages.try_for_each(|page| self.shared.pool.free_unread(*page));
-        self.left().retain(|table| !unread.iter().any(|swept| Arc::ptr_eq(table, swept)));
-    }
 }
 
 /// Tables that were made, whose segments have these numbers.

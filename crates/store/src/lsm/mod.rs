@@ -14,6 +14,7 @@
 //! filter     keys that a table surely does not have   load         records become tables at once
 //! versions   those of one key                         stats        what is counted
 //! withdrawal  tables move to the device's beginning
+//! left       tables that no level has any more
 //! walk       what is known of tables, beside what they have
 //! ```
 
@@ -26,6 +27,7 @@ mod filter;
 mod hidden;
 mod index;
 mod jobs;
+mod left;
 mod levels;
 mod load;
 mod manifest;

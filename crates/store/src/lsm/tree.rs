@@ -86,6 +86,7 @@ pub(crate) struct Lsm {
     pub(super) flushes: Turns,
     pub(super) jobs: Jobs,
     pub(super) changes: Turns,
+    pub(super) sweeps: Turns,
     /// Failures of flushes, and of other jobs.
     pub(super) trouble: Trouble,
     pub(super) job_trouble: Trouble,
@@ -238,6 +239,7 @@ impl Lsm {
             flushes: Turns::default(),
             jobs: Jobs::default(),
             changes: Turns::default(),
+            sweeps: Turns::default(),
             trouble: Trouble::default(),
             job_trouble: Trouble::default(),
             is_flush_sent: AtomicBool::new(false),
