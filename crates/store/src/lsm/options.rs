@@ -564,14 +564,14 @@ mod tests {
     fn the_workload_decides_the_design_and_the_drive_how_much_runs_beside() {
         let writes = LsmWorkload::new(1.0, 0.0, 0.0);
         let decided = Decided::of(LsmOptions::new().workload(writes).level_zero_runs(3), ROOM).unwrap();
-        assert_eq!((decided.policy.layout, decided.policy.level_zero_runs), (LsmLayout::Tiered, 3));
+        assert_eq!((decided.policy.layout, decided.policy.level_zero_runs), (LsmLayout::LazyLeveled, 3));
         assert_eq!(Decided::decode(&decided.encode()), Some(decided));
         let decisions = decided.decisions(&Options::new(decided, 4096, ROOM), ROOM);
         let because = |name: &str| {
             let one = decisions.iter().find(|one| one.setting.name() == name).unwrap();
             (one.setting.value(), one.because.as_str())
         };
-        assert_eq!(because("layout of runs").0, "tiered");
+        assert_eq!(because("layout of runs").0, "lazy leveled");
         assert!(because("layout of runs").1.starts_with("100 % writes"), "{decisions:?}");
         assert_eq!(because("runs of level 0"), ("3".to_owned(), "set by hand"));
         assert_eq!(because("parts of a job").0, "8");
