@@ -155,7 +155,7 @@ fn lives_of_many_names() -> Turn {
 fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
     let campaigns: Vec<Turn> = match bug {
         Bug::CutBeforeSuperblock => vec![of_moving_lives(Crash::about_cuts())],
-        Bug::AppendsOutgrowMove => vec![after(1110, crashes_while_log_shrinks())],
+        Bug::AppendsOutgrowMove => vec![after(1600, crashes_while_log_shrinks())],
         Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly => {
             vec![of_moving_lives(Crash::about_moves())]
         }
