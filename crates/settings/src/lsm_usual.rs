@@ -7,6 +7,9 @@ pub const MEMTABLE_DIVISOR: u64 = 8;
 /// The most bytes of a memtable.
 pub const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
 
+/// With the least fanout as many levels have more bytes than any device.
+pub const LEVELS_MAX: usize = 48;
+
 /// Bits of the filters for each key.
 pub const FILTER: FilterBits = FilterBits(100);
 

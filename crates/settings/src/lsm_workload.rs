@@ -11,7 +11,7 @@ use flashgrain_cost::dictionary::{Design, Operation, Records, Situation};
 use flashgrain_cost::lsm::LsmTree;
 
 use crate::LsmLayout;
-use crate::lsm_usual::FILTER;
+use crate::lsm_usual::{FILTER, LEVELS_MAX};
 
 /// What is done to a tree, in shares of its operations, and how large it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +65,6 @@ const KEY_BYTES: f64 = 16.0;
 /// Sizes of the tree that a design is priced at, over the one that is declared: a tree grows to it, and may
 /// outgrow it.
 const SIZES: [f64; 9] = [0.125, 0.177, 0.25, 0.354, 0.5, 0.707, 1.0, 1.414, 2.0];
-/// A store's tree makes as many levels as it needs.
-const LEVELS_MAX: usize = 64;
 
 impl LsmDesign {
     /// The tree as its price has it, with tables and memtables of so many bytes.

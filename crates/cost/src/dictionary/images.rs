@@ -140,10 +140,8 @@ mod tests {
         for (image, border) in [(2868.0, 4096.0), (2868.0, UNIT), (5700.0, 4096.0), (1000.0, 16384.0)] {
             let (mut at, mut units, mut images) = (0.0, 0.0, 0.0);
             while units < 10.0 {
-                let next: f64 = (at + 1.0_f64).div_euclid(border) * border;
-                let end = if next > at { next + border } else { at.div_euclid(border) * border + border };
-                let crosses = at + image > end;
-                if crosses && (image <= border || at % border != 0.0) {
+                let end = (f64::div_euclid(at, border) + 1.0) * border;
+                if at + image > end && (image <= border || at % border != 0.0) {
                     at = end;
                 }
                 if at + image > UNIT {

@@ -1,6 +1,7 @@
 //! The numbers of a policy, as the catalog keeps them.
 
 pub use flashgrain_settings::LsmLayout;
+use flashgrain_settings::lsm_usual::LEVELS_MAX;
 
 use super::Policy;
 use super::lazy::LazyLeveled;
@@ -46,9 +47,6 @@ pub(super) const FANOUT_MIN: u32 = 2;
 pub(super) const FANOUT_MAX: u32 = 1000;
 pub(super) const LEVEL_ZERO_RUNS_MAX: u32 = 1000;
 const TABLE_BYTES_MAX: u64 = 1 << 40;
-
-/// With the least fanout as many levels have more bytes than any device.
-const LEVELS_MAX: usize = 48;
 
 const STOP_RUNS_MAX: u32 = 100 * LEVEL_ZERO_RUNS_MAX;
 
