@@ -1,5 +1,5 @@
 //! `SHOW GLOBAL STATUS` of MariaDB or MySQL, as clients print it: with tabs, as a table, as CSV, or
-//! vertically (`\G`).
+//! vertically (`\G`); variables of the server may follow.
 
 use std::collections::BTreeMap;
 
@@ -60,14 +60,7 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
     };
     let Statements { inserts, writes } = Statements::of(&values, &mut notes);
     let commits = count("Com_commit").max(if count("Com_commit") > 0.0 { 0.0 } else { writes });
-    let flushes = value("Innodb_os_log_fsyncs").or(value("Innodb_data_fsyncs"));
-    let durability = flushes.filter(|_| commits > 0.0).map(|flushes| {
-        match flushes >= FLUSHES_PER_COMMIT_MIN * commits {
-            true => Durability::Sync,
-            // InnoDB's other modes flush about once a second.
-            false => Durability::Group { window_us: 1_000_000 },
-        }
-    });
+    let durability = durability(&values, commits, &mut notes);
     Ok(Seen {
         point_hits: hits,
         inserts,
@@ -84,6 +77,26 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
         notes,
         ..Seen::default()
     })
+}
+
+/// Whether commits were made durable; `None` if the text cannot tell. That is a variable of the server, which
+/// a status does not have. Many flushes show it; few may be commits that share them, or that changed nothing.
+fn durability(values: &BTreeMap<&str, f64>, commits: f64, notes: &mut Vec<String>) -> Option<Durability> {
+    let value = |name: &str| values.get(name).copied();
+    if let Some(mode) = value("innodb_flush_log_at_trx_commit") {
+        // The other modes flush about once a second.
+        let lazily = Durability::Group { window_us: 1_000_000 };
+        return Some(if mode == 0.0 || mode == 2.0 { lazily } else { Durability::Sync });
+    }
+    let flushes = value("Innodb_os_log_fsyncs").or(value("Innodb_data_fsyncs")).filter(|_| commits > 0.0)?;
+    if flushes >= FLUSHES_PER_COMMIT_MIN * commits {
+        return Some(Durability::Sync);
+    }
+    notes.push(format!(
+        "{flushes:.0} flushes of {commits:.0} commits: commits share them, change nothing, or do not wait; SHOW GLOBAL VARIABLES \
+         LIKE 'innodb_flush_log_at_trx_commit' after the status tells"
+    ));
+    None
 }
 
 /// What changed rows.

@@ -55,17 +55,21 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
     })
 }
 
-/// Whether commits were made durable, from the syncs and the groups of commits that shared one; `None` if
-/// nothing was written to the log. The counts from which it follows are noted.
+/// Whether commits were made durable, from the syncs and the groups of commits that shared one; `None` if the
+/// LOG cannot tell. `WriteOptions::sync` is said by each write alone: of some syncs, the LOG does not tell
+/// which commits wanted them.
 fn durability(text: &str, counts: &BTreeMap<&str, f64>, notes: &mut Vec<String>) -> Option<Durability> {
     let count = |name: &str| counts.get(name).copied().filter(|count| *count > 0.0);
     let logged = count("rocksdb.write.wal")?;
     let groups = count("rocksdb.write.self").or_else(|| commit_groups(text)).unwrap_or(logged).min(logged);
-    let synced = count("rocksdb.wal.synced").unwrap_or(0.0);
-    let is_synced = synced >= SYNCED_FRACTION * groups;
-    let kept = if is_synced { "every commit was durable" } else { "commits were not durable one by one" };
+    let synced = *counts.get("rocksdb.wal.synced")?;
+    let (durability, kept) = match synced {
+        0.0 => (Some(Durability::None), "no commit waited for the log"),
+        some if some >= SYNCED_FRACTION * groups => (Some(Durability::Sync), "every commit was durable"),
+        _ => (None, "some commits were durable, and no LOG tells which had to be"),
+    };
     notes.push(format!("{kept}: {logged:.0} writes in {groups:.0} groups, {synced:.0} syncs of the log"));
-    Some(if is_synced { Durability::Sync } else { Durability::None })
+    durability
 }
 
 /// `Cumulative writes: 3000 writes, 3000 keys, 190 commit groups, 15.8 writes per commit group, ...`, rounded
