@@ -163,6 +163,19 @@ fn little_memory_makes_no_cache_smaller_than_the_default_that_fits() {
     }
 }
 
+/// Of data that fit into memory, an engine reads nothing with its defaults either, as these get the memory.
+#[test]
+fn defaults_are_compared_with_the_memory_of_the_workload() {
+    let workload = Workload { memory_bytes: 256 << 30, ..workload::preset("ycsb-c").unwrap() };
+    for engine in Advice::new(&workload, &profile(FULL), &EngineName::ALL).engines {
+        assert!(engine.gain.value < 1.3, "{:?}: {:?}", engine.engine, engine.gain);
+        let caches = engine.settings.iter().filter(|setting| {
+            ["cache_size", "cache_bytes", "block_cache", "innodb_buffer_pool_size"].contains(&setting.name)
+        });
+        assert!(caches.clone().count() == 1 && caches.clone().all(|cache| cache.gain.is_none()));
+    }
+}
+
 #[test]
 fn mariadb_has_smaller_pages_only_where_they_hold_many_records_and_never_larger_ones() {
     let page = |value_bytes: u64, range_bytes: u64| {

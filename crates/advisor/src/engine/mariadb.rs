@@ -12,7 +12,8 @@ use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned, is_gain};
 use super::{
-    EngineAdvice, EngineName, Setting, explained, flush_text, half_bandwidth_text, measured_text, number_text,
+    EngineAdvice, EngineName, SAME_MEMORY, Setting, explained, flush_text, half_bandwidth_text, head,
+    measured_text, number_text,
 };
 use crate::drive::{Drive, LearnedNumber};
 use crate::workload::{Durability, Workload};
@@ -149,7 +150,9 @@ fn round(number: f64) -> f64 {
 }
 
 pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
-    let mut tuned = Tuned { default: DEFAULT, advised: configured(workload, drive), workload, drive };
+    let advised = configured(workload, drive);
+    let default = InnoDb { buffer_pool_bytes: advised.buffer_pool_bytes, ..DEFAULT };
+    let mut tuned = Tuned { default, advised, workload, drive };
     let room = |bytes: &f64| *bytes >= RECORDS_PER_PAGE_MIN * workload.records.record_bytes() as f64;
     let page_bytes: Vec<f64> = PAGE_BYTES.into_iter().filter(room).collect();
     tuned.advised.page_bytes =
@@ -172,12 +175,9 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         "sync_binlog and the binary log are not looked at: with log_bin on, each commit flushes that, too"
             .to_owned(),
     ];
-    let file = format!(
-        "# MariaDB 10.11, InnoDB: settings for {}.\n# {}\n\n[mariadbd]\n{}",
-        workload.name,
-        drive.describe(),
-        explained(&settings, "#", |setting, value| format!("{} = {value}\n", setting.name))
-    );
+    let settings_text = explained(&settings, "#", |setting, value| format!("{} = {value}\n", setting.name));
+    let file =
+        format!("{}\n[mariadbd]\n{settings_text}", head("MariaDB 10.11, InnoDB", "#", workload, drive));
     EngineAdvice {
         engine: EngineName::Mariadb,
         version: "10.11",
@@ -217,8 +217,8 @@ fn pool(tuned: &Innodb<'_>) -> Setting {
                 tuned.workload.clients
             ),
         ),
-        gain: Some(tuned.gain_of(|innodb, default| innodb.buffer_pool_bytes = default.buffer_pool_bytes)),
-        cost: format!("{} of memory, 75 % of memory_bytes", Bytes(bytes as u64)),
+        gain: None,
+        cost: format!("{} of memory, 75 % of memory_bytes, {SAME_MEMORY}", Bytes(bytes as u64)),
     }
 }
 

@@ -4,6 +4,7 @@
 //!    drive, and a model that prices a configuration: `Tuned`.
 //! 2. The gain of a setting is the predicted rate with all advised settings over the rate with this one back
 //!    at the engine's default, at the same ends of the drive's intervals.
+//!    Memory is the workload's: the default has the advised cache, and the size of a cache has no gain.
 //! 3. A setting that the profile does not support, or that gains nothing, stays at the default and says why:
 //!    [`Setting::value`] is `None`, and the file does not have it.
 //!
@@ -95,13 +96,15 @@ pub struct Setting {
 
 /// The settings of an engine for a workload on a drive.
 pub fn advise(engine: EngineName, workload: &Workload, drive: &Drive) -> EngineAdvice {
-    match engine {
+    let mut advice = match engine {
         EngineName::Rocksdb => rocksdb::advise(workload, drive),
         EngineName::Sqlite => sqlite::advise(workload, drive),
         EngineName::Mariadb => mariadb::advise(workload, drive),
         EngineName::Wiredtiger => wiredtiger::advise(workload, drive),
         EngineName::Flashgrain => flashgrain::advise(workload, drive),
-    }
+    };
+    advice.notes.extend(workload.assumptions.iter().map(|text| format!("assumed: {text}")));
+    advice
 }
 
 impl EngineAdvice {
@@ -128,6 +131,16 @@ impl EngineName {
     }
 }
 
+/// The first comments of a file: its title, the drive, and all that was assumed of the workload.
+fn head(title: &str, comment: &str, workload: &Workload, drive: &Drive) -> String {
+    let mut text =
+        format!("{comment} {title}: settings for {}.\n{comment} {}\n", workload.name, drive.describe());
+    for assumption in &workload.assumptions {
+        text += &commented(&format!("Assumed: {assumption}."), comment);
+    }
+    text
+}
+
 /// Comments of a file: each setting with its reason, number, gain and cost.
 fn explained(settings: &[Setting], comment: &str, line: impl Fn(&Setting, &str) -> String) -> String {
     let mut text = String::new();
@@ -144,6 +157,9 @@ fn explained(settings: &[Setting], comment: &str, line: impl Fn(&Setting, &str) 
     }
     text
 }
+
+/// Ends the cost of a cache.
+const SAME_MEMORY: &str = "which the defaults are compared with, too";
 
 /// Begins the text of a number that the profile does not have; its reason follows.
 const UNDETERMINED: &str = "undetermined";

@@ -13,7 +13,7 @@ use flashgrain_model::Access;
 use flashgrain_settings::Bytes;
 
 use super::tuned::{Configuration, Tuned};
-use super::{EngineAdvice, EngineName, Setting, explained, measured_text};
+use super::{EngineAdvice, EngineName, Setting, explained, head, measured_text};
 use crate::drive::Drive;
 use crate::workload::Workload;
 
@@ -167,11 +167,8 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
     let mut tuned = Tuned { default: DEFAULT, advised: DEFAULT, workload, drive };
     (0..ROUNDS).for_each(|_| choose(&mut tuned));
     let sectioned = settings(&tuned);
-    let mut file = format!(
-        "# RocksDB 7.8: settings for {}.\n# {}\n\n[Version]\nrocksdb_version=7.8.3\noptions_file_version=1.1\n\n",
-        workload.name,
-        drive.describe()
-    );
+    let mut file = head("RocksDB 7.8", "#", workload, drive);
+    file += "\n[Version]\nrocksdb_version=7.8.3\noptions_file_version=1.1\n\n";
     for section in Section::ALL {
         let own = sectioned.iter().filter(|(of, _)| *of == section);
         let own: Vec<Setting> = own.map(|(_, setting)| setting.clone()).collect();

@@ -12,7 +12,9 @@ use flashgrain_model::Access;
 use flashgrain_settings::{Bytes, SyncMethod};
 
 use super::tuned::{Configuration, Tuned, is_gain};
-use super::{EngineAdvice, EngineName, Setting, explained, flush_text, half_bandwidth_text, measured_text};
+use super::{
+    EngineAdvice, EngineName, Setting, explained, flush_text, half_bandwidth_text, head, measured_text,
+};
 use crate::drive::Drive;
 use crate::workload::{Durability, Workload};
 
@@ -136,12 +138,9 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         "SQLite has one writer at a time: transactions of several changes share a flush, single ones do not"
             .to_owned(),
     ];
-    let file = format!(
-        "-- SQLite 3: settings for {}.\n-- {}\n\n{}",
-        workload.name,
-        drive.describe(),
-        explained(&settings, "--", |setting, value| format!("PRAGMA {} = {value};\n", setting.name))
-    );
+    let settings_text =
+        explained(&settings, "--", |setting, value| format!("PRAGMA {} = {value};\n", setting.name));
+    let file = format!("{}\n{settings_text}", head("SQLite 3", "--", workload, drive));
     EngineAdvice {
         engine: EngineName::Sqlite,
         version: "3.40",

@@ -13,7 +13,8 @@ use flashgrain_settings::Bytes;
 
 use super::tuned::{Configuration, Tuned};
 use super::{
-    EngineAdvice, EngineName, Setting, commented, explained, flush_text, half_bandwidth_text, measured_text,
+    EngineAdvice, EngineName, SAME_MEMORY, Setting, commented, explained, flush_text, half_bandwidth_text,
+    head, measured_text,
 };
 use crate::drive::Drive;
 use crate::workload::{Durability, Workload};
@@ -113,7 +114,8 @@ fn cache_bytes(workload: &Workload) -> f64 {
 
 pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
     let advised = WiredTiger { cache_bytes: cache_bytes(workload), ..DEFAULT };
-    let mut tuned = Tuned { default: DEFAULT, advised, workload, drive };
+    let default = WiredTiger { cache_bytes: advised.cache_bytes, ..DEFAULT };
+    let mut tuned = Tuned { default, advised, workload, drive };
     let record = workload.records.record_bytes() as f64;
     let room = |bytes: &f64| *bytes >= RECORDS_PER_LEAF_MIN * record;
     let leaves: Vec<f64> = LEAF_BYTES.into_iter().filter(room).collect();
@@ -125,12 +127,9 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         .iter()
         .filter_map(|setting| Some(format!("{}={}", setting.name, setting.value.as_ref()?)))
         .collect();
-    let mut file = format!(
-        "# WiredTiger 3.2: settings for {}.\n# {}\n# Put this file into the database's home as WiredTiger.config.\n\n{}",
-        workload.name,
-        drive.describe(),
-        explained(&connection, "#", |setting, value| format!("{}={value}\n", setting.name))
-    );
+    let mut file = head("WiredTiger 3.2", "#", workload, drive);
+    file += "# Put this file into the database's home as WiredTiger.config.\n\n";
+    file += &explained(&connection, "#", |setting, value| format!("{}={value}\n", setting.name));
     file += &explained(&table, "#", |setting, value| {
         commented(&format!("{}={value} is given to WT_SESSION::create, below.", setting.name), "#")
     });
@@ -172,8 +171,11 @@ fn cache(tuned: &Tiger<'_>) -> Setting {
         }
         .into(),
         number: measured_text(tuned.drive, Access::Write, format!("a random write takes {:.1} µs of the drive's time with {EVICTION_THREADS} in flight", write.value * 1e6)),
-        gain: (!is_default).then(|| tuned.gain_of(|tiger, default| tiger.cache_bytes = default.cache_bytes)),
-        cost: if is_default { String::new() } else { format!("{} of memory", Bytes(bytes as u64)) },
+        gain: None,
+        cost: match is_default {
+            true => String::new(),
+            false => format!("{} of memory, {SAME_MEMORY}", Bytes(bytes as u64)),
+        },
     }
 }
 

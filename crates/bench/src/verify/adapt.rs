@@ -48,14 +48,6 @@ impl Adapted {
         self.changes.push(text.to_owned());
     }
 
-    /// Memory for an engine's defaults.
-    pub fn memory_at_least(&mut self, bytes: u64) {
-        if self.workload.memory_bytes < bytes {
-            self.workload.memory_bytes = bytes;
-            self.change(&format!("memory_bytes is {} MiB, as the engine's defaults take that", bytes >> 20));
-        }
-    }
-
     /// Keys are picked uniformly, by a client that cannot pick them otherwise.
     pub fn uniform(&mut self, client: &str) {
         let skew = std::mem::take(&mut self.workload.skew);

@@ -11,6 +11,7 @@
 //! still run then are killed first.
 
 mod adapt;
+mod cells;
 mod harness;
 mod integer_keys;
 mod mariadb;
@@ -32,6 +33,7 @@ use flashgrain_advisor::{Advice, Interval, Workload};
 use flashgrain_profile::DeviceProfile;
 use serde::Serialize;
 
+pub use cells::{Cells, FOREIGN, verify_cells};
 pub use rocksdb::grid::{Grid, GridOptions, grid};
 
 use crate::listener::Listener;
@@ -66,6 +68,8 @@ pub struct Verification {
     changes: Vec<String>,
     /// Memory of each run with the page cache; `None` where it could not be limited.
     memory_limit_bytes: Option<u64>,
+    /// The machine's load average at the end.
+    load: Option<f64>,
     rounds: u32,
     seconds: u32,
     seed: u64,
@@ -107,7 +111,8 @@ pub fn verify(
     listener: &dyn Listener,
     interrupt: &Arc<AtomicBool>,
 ) -> anyhow::Result<Verification> {
-    let adapted = adapted(engine, workload)?;
+    is_runnable(engine)?;
+    let adapted = adapted(engine, workload);
     scratch::make_sure_of_room(&options.directory, &adapted.workload, SPACE_FACTOR)?;
     let advice = only(Advice::new(&adapted.workload, profile, &[engine]))?;
     adapted.changes.iter().for_each(|change| listener.note(&format!("note: {change}")));
@@ -135,29 +140,24 @@ pub fn verify(
     Ok(verification(advice, adapted, &memory, options, &rates?))
 }
 
-/// The workload as the engine's client can run it, if there is one.
-fn adapted(engine: EngineName, workload: &Workload) -> anyhow::Result<Adapted> {
+/// Refuses an engine whose client is not there, with its remedy.
+fn is_runnable(engine: EngineName) -> anyhow::Result<()> {
     match engine {
-        EngineName::Rocksdb => rocksdb::is_installed().map(|()| rocksdb::adapted(workload)),
-        EngineName::Sqlite => sqlite::is_installed().map(|()| sqlite::adapted(workload)),
-        EngineName::Wiredtiger => harness::is_compiled_in().map(|()| harness::adapted(workload)),
-        EngineName::Flashgrain => Ok(harness::adapted(workload)),
-        EngineName::Mariadb => mariadb::is_installed().map(|()| mariadb::adapted(workload)),
+        EngineName::Rocksdb => rocksdb::is_installed(),
+        EngineName::Sqlite => sqlite::is_installed(),
+        EngineName::Wiredtiger => harness::is_compiled_in(),
+        EngineName::Flashgrain => Ok(()),
+        EngineName::Mariadb => mariadb::is_installed(),
     }
-    .map(|mut adapted| {
-        adapted.memory_at_least(default_bytes(engine));
-        adapted
-    })
 }
 
-/// Memory from which on the advice, which leaves room for what an engine needs beside its cache, is no
-/// smaller than the defaults, which take the same whatever the workload has.
-fn default_bytes(engine: EngineName) -> u64 {
+/// The workload as the engine's client can run it.
+fn adapted(engine: EngineName, workload: &Workload) -> Adapted {
     match engine {
-        EngineName::Rocksdb | EngineName::Sqlite => 0,
-        EngineName::Wiredtiger => 128 << 20,
-        EngineName::Mariadb => 176 << 20,
-        EngineName::Flashgrain => 288 << 20,
+        EngineName::Rocksdb => rocksdb::adapted(workload),
+        EngineName::Sqlite => sqlite::adapted(workload),
+        EngineName::Wiredtiger | EngineName::Flashgrain => harness::adapted(workload),
+        EngineName::Mariadb => mariadb::adapted(workload),
     }
 }
 
@@ -237,6 +237,7 @@ fn verification(
         workload: adapted.workload,
         changes: adapted.changes,
         memory_limit_bytes: memory.limit_bytes(),
+        load: cells::load(),
         rounds: options.rounds,
         seconds: options.seconds,
         seed: options.seed,

@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use flashgrain_advisor::engine::EngineName;
 use flashgrain_advisor::observe::{Kind, observe};
 use flashgrain_advisor::{Advice, Workload, workload};
-use flashgrain_bench::verify::{Options, verify};
-use flashgrain_profile::{DeviceProfile, file};
+use flashgrain_bench::verify::{FOREIGN, Options, verify, verify_cells};
+use flashgrain_profile::{DeviceProfile, Error, file};
 
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
@@ -28,7 +28,8 @@ pub struct AdviseArguments {
     /// A folder of results, or a `profile.json`.
     #[arg(long, value_name = "FILE", default_value = "flashgrain-out")]
     profile: PathBuf,
-    /// A workload as TOML (docs/advise.md tells the form), or one of the presets ycsb-a to ycsb-f.
+    /// A workload as TOML (docs/advise.md tells the form), or one of the presets ycsb-a to ycsb-f,
+    /// uniform-reads and uniform-updates; with `--verify` also `all` of these.
     #[arg(long, value_name = "FILE|PRESET", default_value = "ycsb-a")]
     workload: String,
     /// Take the workload from what an engine has counted: a result of `flashgrain bench --json`, a LOG of
@@ -57,9 +58,10 @@ pub struct AdviseArguments {
     #[arg(long)]
     print_workload: bool,
     /// Run the engine of `--for` with its defaults and as advised, in turns, in a scratch directory below
-    /// this one, and print the predicted gain beside the measured one. Nothing else in it is touched, and
-    /// the scratch directory is removed, also on Ctrl-C.
-    #[arg(long, value_name = "DIR", requires = "engine", conflicts_with_all = ["output", "print_workload"])]
+    /// this one, and print the predicted gain beside the measured one; without `--for` all engines of other
+    /// projects that are installed. Nothing else in it is touched, and the scratch directory is removed, also
+    /// on Ctrl-C.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "print_workload"])]
     verify: Option<PathBuf>,
     #[command(flatten)]
     rounds: RoundsOptions,
@@ -136,17 +138,14 @@ impl Engine {
 }
 
 pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()> {
-    let workload = workload(arguments)?;
+    if let Some(directory) = &arguments.verify {
+        return verify_in(directory, arguments, context);
+    }
+    let workload = workload(arguments, &arguments.workload)?;
     if arguments.print_workload {
         return Ok(print(&workload::print(&workload))?);
     }
-    let profile = results::read_profile(&arguments.profile)?;
-    if let Some(why) = &profile.distrust {
-        context.note(&format!("note: {why}"));
-    }
-    if let (Some(directory), Some(engine)) = (&arguments.verify, arguments.engine) {
-        return verify_in(directory, engine.name(), &workload, &profile, arguments, context);
-    }
+    let profile = profile(arguments, context)?;
     let engines: Vec<EngineName> = match arguments.engine {
         Some(engine) => vec![engine.name()],
         None if arguments.json => EngineName::ALL.to_vec(),
@@ -169,25 +168,43 @@ pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()>
     }
 }
 
-/// Runs both sides below a directory, and prints what was measured.
-fn verify_in(
-    directory: &Path,
-    engine: EngineName,
-    workload: &Workload,
-    profile: &DeviceProfile,
-    arguments: &AdviseArguments,
-    context: &Context,
-) -> anyhow::Result<()> {
-    let RoundsOptions { rounds, seconds, seed } = arguments.rounds;
-    let options = Options { directory: directory.to_owned(), rounds, seconds, seed };
-    context.interrupt.watch()?;
-    let interrupt = context.interrupt.flag();
-    let verification = verify(engine, workload, profile, &options, context, &interrupt)?;
-    if arguments.json { print_json(&verification) } else { Ok(print(&verification.table())?) }
+fn profile(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<DeviceProfile> {
+    let profile = results::read_profile(&arguments.profile)?;
+    if let Some(why) = &profile.distrust {
+        context.note(&format!("note: {why}"));
+    }
+    Ok(profile)
 }
 
-fn workload(arguments: &AdviseArguments) -> anyhow::Result<Workload> {
-    let given = &arguments.workload;
+/// Stands for all presets.
+const ALL: &str = "all";
+
+/// Runs both sides of each engine and workload below a directory, and prints what was measured.
+fn verify_in(directory: &Path, arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()> {
+    let workloads = match arguments.workload.as_str() {
+        ALL => workload::PRESETS.map(|(name, _)| workload(arguments, name)).into_iter().collect(),
+        given => workload(arguments, given).map(|one| vec![one]),
+    }?;
+    let profile = &profile(arguments, context)?;
+    let RoundsOptions { rounds, seconds, seed } = arguments.rounds;
+    let options = &Options { directory: directory.to_owned(), rounds, seconds, seed };
+    context.interrupt.watch()?;
+    let interrupt = &context.interrupt.flag();
+    if let (Some(engine), [workload]) = (arguments.engine, workloads.as_slice()) {
+        let verification = verify(engine.name(), workload, profile, options, context, interrupt)?;
+        return if arguments.json { print_json(&verification) } else { Ok(print(&verification.table())?) };
+    }
+    let engines = arguments.engine.map_or(FOREIGN.to_vec(), |engine| vec![engine.name()]);
+    let cells = verify_cells(&engines, &workloads, profile, options, context, interrupt)?;
+    if arguments.json {
+        print_json(&cells)?;
+    } else {
+        print(&cells.table())?;
+    }
+    if cells.interrupted { Err(Error::Interrupted.into()) } else { Ok(()) }
+}
+
+fn workload(arguments: &AdviseArguments, given: &str) -> anyhow::Result<Workload> {
     let path = PathBuf::from(given);
     let mut workload = if let Some(observed) = &arguments.observe {
         let named = observed.display();

@@ -13,7 +13,7 @@ mod settings;
 mod trees;
 
 use super::tuned::Tuned;
-use super::{EngineAdvice, EngineName, Setting, commented, explained};
+use super::{EngineAdvice, EngineName, Setting, commented, explained, head};
 use crate::drive::Drive;
 use crate::workload::Workload;
 use model::{DEFAULT, Store};
@@ -83,11 +83,8 @@ impl Parts {
     /// A shell script that makes the store and the tree in it, with the call that opens it as a comment.
     fn file(&self, tuned: &Ours<'_>, predicted: &[PredictedTree]) -> String {
         let (workload, drive) = (tuned.workload, tuned.drive);
-        let mut text = format!(
-            "#!/bin/sh\n# Flashgrain: a store for {}.\n# {}\n# STORE=/data/store PROFILE=flashgrain-out/profile.json sh THIS_FILE\n\n",
-            workload.name,
-            drive.describe()
-        );
+        let mut text = format!("#!/bin/sh\n{}", head("Flashgrain", "#", workload, drive));
+        text += "# STORE=/data/store PROFILE=flashgrain-out/profile.json sh THIS_FILE\n\n";
         text += "# What the average operation is predicted to take of each tree:\n";
         for tree in predicted {
             text += &commented(&format!("- {}", tree.describe()), "#");

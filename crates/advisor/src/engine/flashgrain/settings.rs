@@ -5,7 +5,7 @@ use flashgrain_cost::ranking::Requests;
 use flashgrain_model::Access;
 use flashgrain_settings::{BeTreeDesign, Bytes, drive as decided};
 
-use super::super::{Setting, UNDETERMINED, decision_text, flush_text, measured_text};
+use super::super::{SAME_MEMORY, Setting, UNDETERMINED, decision_text, flush_text, measured_text};
 use super::model::{DEFAULT, KIBI, TreeStructure, declared};
 use super::{Ours, Trees};
 
@@ -71,8 +71,8 @@ pub(super) fn cache(tuned: &Ours<'_>) -> Setting {
                 tuned.workload.clients
             ),
         ),
-        gain: Some(tuned.gain_of(|store, default| store.cache_bytes = default.cache_bytes)),
-        cost: format!("{} of memory", Bytes(bytes as u64)),
+        gain: None,
+        cost: format!("{} of memory, {SAME_MEMORY}", Bytes(bytes as u64)),
     }
 }
 

@@ -96,7 +96,8 @@ impl<'a> Trees<'a> {
             NODE_BYTES.into_iter().filter(|bytes| *bytes >= RECORDS_PER_NODE_MIN * record).collect();
         let of = |structure| {
             let advised = Store { structure, ..Store::advised(workload, drive) };
-            Tuned { default: DEFAULT, advised, workload, drive }
+            let default = Store { cache_bytes: advised.cache_bytes, ..DEFAULT };
+            Tuned { default, advised, workload, drive }
         };
         let with_best_node = |structure| {
             let mut tuned = of(structure);

@@ -16,9 +16,6 @@ use super::{Opening, Stores};
 use crate::engine::{Durability, EngineName, flashgrain};
 use crate::workload::TABLES;
 
-/// What [`flashgrain::Db`] takes unless told otherwise.
-const CACHE_BYTES: u64 = 256 << 20;
-
 /// Makes the advised store; the default one is made when it is opened first.
 pub(in super::super) fn flashgrain(
     workload: &Workload,
@@ -31,16 +28,14 @@ pub(in super::super) fn flashgrain(
     let directory = |side: Side| scratch.join(side.name());
     make(advice, profile, &flashgrain::store_in(&directory(Side::Advised)), scratch, interrupt)?;
     let cache_bytes = advice.value("cache_bytes").and_then(|bytes| bytes.parse().ok());
-    let opening = |side| match side {
-        Side::Default => Opening { cache_bytes: CACHE_BYTES, durability: Durability::Full, settings: None },
-        Side::Advised => Opening {
-            cache_bytes: cache_bytes.unwrap_or(CACHE_BYTES),
-            durability: match advice.value("durability") {
-                Some(_) => Durability::Buffered,
-                None => Durability::Full,
-            },
-            settings: None,
+    let cache_bytes = cache_bytes.context("the advice names no cache")?;
+    let opening = |side| Opening {
+        cache_bytes,
+        durability: match advice.value("durability").filter(|_| side == Side::Advised) {
+            Some(_) => Durability::Buffered,
+            None => Durability::Full,
         },
+        settings: None,
     };
     Ok(Stores::new(EngineName::Flashgrain, (workload, seconds), directory, opening, interrupt))
 }

@@ -20,9 +20,7 @@ use super::{Client, program};
 use server::{DataDirectory, SOCKET};
 
 const SYSBENCH: &str = "sysbench";
-
-/// Nothing but the server's defaults.
-const DEFAULTS: &str = "[mariadbd]\n";
+const POOL: &str = "innodb_buffer_pool_size";
 
 /// Two servers and what is run on them.
 pub(super) struct MariaDb<'a> {
@@ -63,9 +61,11 @@ impl<'a> MariaDb<'a> {
             settings: scratch.join(&format!("{}.cnf", side.name())),
             log: scratch.join("server.log"),
         });
-        let texts = [DEFAULTS, advice.file.as_str()];
+        // The defaults have the advised memory.
+        let pool = advice.value(POOL).map(|bytes| format!("{POOL} = {bytes}\n"));
+        let texts = [format!("[mariadbd]\n{}", pool.unwrap_or_default()), advice.file.clone()];
         for (directory, text) in directories.iter().zip(texts) {
-            write(&directory.settings, text)?;
+            write(&directory.settings, &text)?;
         }
         write(&scratch.join("events.lua"), &script::events(workload))?;
         Ok(Self { workload: workload.clone(), seconds, scratch, interrupt, directories })

@@ -32,8 +32,8 @@ pub(super) struct RocksDb<'a> {
     seconds: u32,
     scratch: &'a Scratch,
     interrupt: &'a AtomicBool,
-    /// Of the block cache, in the order of [`Side::ALL`]: `db_bench` replaces that of the options.
-    cache_bytes: [u64; 2],
+    /// Of both sides' block cache: `db_bench` replaces that of the options.
+    cache_bytes: u64,
 }
 
 pub(super) fn is_installed() -> anyhow::Result<()> {
@@ -77,7 +77,7 @@ impl<'a> RocksDb<'a> {
             let text = options::without_compression(text);
             std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
         }
-        let cache_bytes = texts.map(options::cache_bytes);
+        let cache_bytes = options::cache_bytes(&advice.file);
         Ok(Self { workload: workload.clone(), seconds, scratch, interrupt, cache_bytes })
     }
 
@@ -87,10 +87,6 @@ impl<'a> RocksDb<'a> {
 
     fn db_bench(&self, side: Side, seed: u64, arguments: &[String]) -> anyhow::Result<String> {
         let records = self.workload.records;
-        let cache_bytes = match side {
-            Side::Default => self.cache_bytes[0],
-            Side::Advised => self.cache_bytes[1],
-        };
         let options = self.scratch.join(&format!("{}.options", side.name()));
         let mut command = Command::new(PROGRAM);
         command
@@ -99,7 +95,7 @@ impl<'a> RocksDb<'a> {
             .arg(format!("--num={}", records.count))
             .arg(format!("--key_size={}", records.key_bytes))
             .arg(format!("--value_size={}", records.value_bytes))
-            .arg(format!("--cache_size={cache_bytes}"))
+            .arg(format!("--cache_size={}", self.cache_bytes))
             // 0 would be the time.
             .arg(format!("--seed={}", seed % SEEDS + 1))
             .args(arguments);

@@ -30,7 +30,8 @@ pub(super) struct Sqlite<'a> {
     seconds: u32,
     scratch: &'a Scratch,
     interrupt: &'a AtomicBool,
-    advised: String,
+    /// In the order of [`Side::ALL`].
+    pragmas: [String; 2],
 }
 
 pub(super) fn is_installed() -> anyhow::Result<()> {
@@ -43,7 +44,7 @@ pub(super) fn adapted(workload: &Workload) -> Adapted {
 }
 
 impl<'a> Sqlite<'a> {
-    /// The defaults need no settings, the advised side runs its PRAGMAs on each connection.
+    /// Each connection runs its side's PRAGMAs; the defaults have the advised memory.
     pub fn new(
         workload: &Workload,
         advice: &EngineAdvice,
@@ -51,14 +52,13 @@ impl<'a> Sqlite<'a> {
         scratch: &'a Scratch,
         interrupt: &'a AtomicBool,
     ) -> Self {
-        Self { workload: workload.clone(), seconds, scratch, interrupt, advised: advice.file.clone() }
+        let cache = advice.value("cache_size").map(|size| format!("PRAGMA cache_size = {size};\n"));
+        let pragmas = [cache.unwrap_or_default(), advice.file.clone()];
+        Self { workload: workload.clone(), seconds, scratch, interrupt, pragmas }
     }
 
     fn pragmas(&self, side: Side) -> &str {
-        match side {
-            Side::Default => "",
-            Side::Advised => &self.advised,
-        }
+        &self.pragmas[side as usize]
     }
 
     fn command(&self, side: Side) -> Command {
