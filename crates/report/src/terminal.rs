@@ -186,6 +186,11 @@ impl Printer {
         self.indented(sentence, "  ");
     }
 
+    /// A line that is to be copied: it is not broken.
+    pub(crate) fn verbatim(&mut self, line: &str) {
+        self.text += &format!("  {}\n", printable(line));
+    }
+
     fn indented(&mut self, sentence: &str, indent: &str) {
         if sentence.is_empty() {
             return;

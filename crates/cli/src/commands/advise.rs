@@ -17,6 +17,9 @@ use crate::output::{Context, print, print_json};
 use crate::units::{count_within, parse_positive_bytes};
 use crate::{results, summary};
 
+/// The preset that advice is for unless another workload is named.
+pub const DEFAULT_WORKLOAD: &str = "ycsb-a";
+
 /// Say what storage-engine designs would do on a profiled drive for a workload, and which settings follow.
 ///
 /// Ranks designs by predicted operations per second, with intervals that follow from the profile's, and says
@@ -30,7 +33,7 @@ pub struct AdviseArguments {
     profile: PathBuf,
     /// A workload as TOML (docs/advise.md tells the form), or one of the presets ycsb-a to ycsb-f,
     /// uniform-reads and uniform-updates; with `--verify` also `all` of these.
-    #[arg(long, value_name = "FILE|PRESET", default_value = "ycsb-a")]
+    #[arg(long, value_name = "FILE|PRESET", default_value = DEFAULT_WORKLOAD)]
     workload: String,
     /// Take the workload from what an engine has counted: a result of `flashgrain bench --json`, a LOG of
     /// RocksDB with statistics, the output of `db_bench`, or MariaDB's SHOW GLOBAL STATUS.
@@ -205,20 +208,26 @@ fn verify_in(directory: &Path, arguments: &AdviseArguments, context: &Context) -
 }
 
 fn workload(arguments: &AdviseArguments, given: &str) -> anyhow::Result<Workload> {
-    let path = PathBuf::from(given);
     let mut workload = if let Some(observed) = &arguments.observe {
-        let named = observed.display();
-        let text = fs::read(observed).with_context(|| format!("read {named}"))?;
+        let path = observed.display();
+        let text = fs::read(observed).with_context(|| format!("read {path}"))?;
         let kind = arguments.observe_kind.map(ObservedKind::kind);
-        observe(&String::from_utf8_lossy(&text), kind).map_err(|error| Usage(format!("{named}: {error}")))?
-    } else if path.exists() || given.contains(['/', '.']) {
-        let text = fs::read_to_string(&path).with_context(|| format!("read {given}"))?;
-        workload::parse(&text).map_err(|error| Usage(format!("{given}: {error}")))?
+        observe(&String::from_utf8_lossy(&text), kind).map_err(|error| Usage(format!("{path}: {error}")))?
     } else {
-        workload::preset(given).map_err(|error| Usage(error.to_string()))?
+        named(given)?
     };
     workload.memory_bytes = arguments.memory.unwrap_or(workload.memory_bytes);
     workload.records.count = arguments.records.unwrap_or(workload.records.count);
     workload.clients = arguments.clients.unwrap_or(workload.clients);
     Ok(workload::checked(workload).map_err(|error| Usage(error.to_string()))?)
+}
+
+/// The workload of a file, or of a preset.
+pub fn named(given: &str) -> anyhow::Result<Workload> {
+    let path = PathBuf::from(given);
+    if path.exists() || given.contains(['/', '.']) {
+        let text = fs::read_to_string(&path).with_context(|| format!("read {given}"))?;
+        return Ok(workload::parse(&text).map_err(|error| Usage(format!("{given}: {error}")))?);
+    }
+    Ok(workload::preset(given).map_err(|error| Usage(error.to_string()))?)
 }

@@ -10,6 +10,7 @@ use flashgrain_profile::{Config, DeviceProfile, Error};
 use flashgrain_report::unit;
 
 use crate::arguments::{MeasuringOptions, TargetOptions};
+use crate::commands::advise::DEFAULT_WORKLOAD;
 use crate::measure::{self, Measured};
 use crate::output::{Context, print, print_json};
 use crate::results;
@@ -41,9 +42,6 @@ pub struct TuneArguments {
     #[command(flatten)]
     target: TargetOptions,
 }
-
-/// The preset that the advice at the end is for.
-const DEFAULT_MIX: &str = "ycsb-a";
 
 pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
     let measuring = &arguments.measuring;
@@ -89,7 +87,7 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
     }
     let mut text = summary::profile(&profiled.profile);
     if profiled.profile.distrust.is_none() {
-        let workload = workload::preset(DEFAULT_MIX)?;
+        let workload = workload::preset(DEFAULT_WORKLOAD)?;
         let advice = Advice::new(&workload, &profiled.profile, &EngineName::ALL);
         text += &format!("\n{}", summary::brief_advice(&advice));
     }

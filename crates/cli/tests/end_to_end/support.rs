@@ -17,6 +17,15 @@ pub fn flashgrain() -> assert_cmd::Command {
     command
 }
 
+/// Whether an engine's program is there; says so where it is not.
+pub fn is_installed(program: &str) -> bool {
+    let found = std::process::Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed; scripts/install-peers.sh --engines installs it");
+    }
+    found
+}
+
 /// A new folder on a disk: `/tmp` may be in memory.
 pub fn folder() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()

@@ -1,10 +1,12 @@
 //! `flashgrain trace check`: what people and programs are told of a trace.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{fails, flashgrain, folder, stdout};
+use crate::support::{fails, flashgrain, folder, is_installed, stdout};
 
 /// A profile of the paper's SSD-S: hot in the middle of its chunks, flash page undetermined.
 const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../advisor/tests/fixtures/960evo.json");
@@ -61,6 +63,78 @@ fn a_trace_of_sqlite_breaks_what_the_paper_says() {
     assert!(database["rules"][1]["cost_seconds"].as_f64().unwrap() > 0.0, "{database}");
     assert_eq!(found["rules"][0]["skipped"], Value::Null);
     assert!(found["rules"][4]["skipped"].as_str().unwrap().contains("undetermined"));
+}
+
+/// Writes to a database in WAL mode and to its log, of which all break rules.
+fn writes_to(database: &str) -> String {
+    let mut trace = format!("1 0.1 openat(AT_FDCWD, \"{database}\", O_RDWR) = 3\n");
+    trace += &format!("1 0.1 openat(AT_FDCWD, \"{database}-wal\", O_RDWR) = 4\n");
+    for at in [4096, 12_288] {
+        trace += &format!("1 0.2 pwrite64(3, \"\"..., 4096, {at}) = 4096\n");
+        trace += &format!("1 0.2 pwrite64(4, \"\"..., 4096, {}) = 4096\n", at + 24);
+    }
+    trace
+}
+
+/// The output of a shell that knows this program.
+fn shell(command: &str, folder: &Path) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_flashgrain")).parent().unwrap().display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap());
+    let output = Command::new("sh").args(["-c", command]).current_dir(folder).env("PATH", path).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !errors.contains("rror"), "{command}: {said}{errors}");
+    said
+}
+
+#[test]
+fn remedies_run_as_they_stand_and_have_the_page_size_of_the_advice() {
+    if !is_installed("sqlite3") {
+        return;
+    }
+    let folder = folder();
+    let printed = ["advise", "--workload", "ycsb-e", "--memory", "256MiB", "--print-workload"];
+    let workload = stdout(&flashgrain().args(printed).assert().success());
+    fs::write(folder.path().join("mine.toml"), workload).unwrap();
+    let database = folder.path().join("my orders.db").display().to_string();
+    let remade = format!(
+        "rm -f '{database}'; sqlite3 '{database}' 'PRAGMA journal_mode = WAL' 'CREATE TABLE t(v)' 'INSERT INTO t VALUES(1)'"
+    );
+    fs::write(folder.path().join("trace"), writes_to(&database)).unwrap();
+    let with = ["--profile", PROFILE, "--workload", "mine.toml"];
+    let check = ["trace", "check", "trace", "--json"];
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(check).args(with);
+    let report: Value = serde_json::from_str(&stdout(&command.assert().success())).unwrap();
+    let run = |kind: &str| {
+        shell(&remade, folder.path());
+        let kinds = report["kinds"].as_array().unwrap();
+        let of_kind = kinds.iter().find(|of| of["kind"] == kind).unwrap();
+        for mending in of_kind["mending"].as_array().unwrap() {
+            let commands = mending["commands"].as_array().unwrap();
+            assert!(!commands.is_empty(), "{mending}");
+            commands.iter().for_each(|command| drop(shell(command.as_str().unwrap(), folder.path())));
+        }
+    };
+    run("sqlite_database");
+    let shown =
+        shell(&format!("sqlite3 '{database}' 'PRAGMA page_size' 'PRAGMA journal_mode'"), folder.path());
+    let mut advise = flashgrain();
+    advise.current_dir(&folder).args(["advise", "--for", "sqlite"]).args(with);
+    let advised = stdout(&advise.assert().success());
+    let page_size = shown.lines().next().unwrap();
+    assert_ne!(page_size, "4096");
+    assert!(advised.contains(&format!("PRAGMA page_size = {page_size};")), "{shown}: {advised}");
+    assert!(shown.ends_with("wal\n") && advised.contains("PRAGMA journal_mode = WAL;"), "{shown}");
+    run("sqlite_wal");
+    let info = shell(&format!("flashgrain vfs info '{database}.flashgrain'"), folder.path());
+    assert!(info.contains("hot:65536:32768+log:65536"), "{info}");
+    // Where the default stays, no remedy has another size.
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(check).args(["--profile", PROFILE]);
+    let text = stdout(&command.assert().success());
+    assert!(text.contains("page_size stays at its default") && !text.contains("PRAGMA page_size"), "{text}");
 }
 
 #[test]

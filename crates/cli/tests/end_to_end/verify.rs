@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{contents, fails, flashgrain, folder, signal, start_until, stdout};
+use crate::support::{contents, fails, flashgrain, folder, is_installed, signal, start_until, stdout};
 
 const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../advisor/tests/fixtures/960evo.json");
 
@@ -26,15 +25,6 @@ const TINY: &[&str] = &[
     "--seconds",
     "1",
 ];
-
-/// Says so where it is not.
-fn is_installed(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        eprintln!("SKIPPED: {program} is not installed; scripts/install-peers.sh --engines installs it");
-    }
-    found
-}
 
 #[test]
 fn rocksdb_runs_with_its_defaults_and_as_advised() {

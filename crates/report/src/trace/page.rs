@@ -125,9 +125,14 @@ fn sections(judged: &JudgedTrace<'_>) -> Vec<Section> {
 
 fn mending(judged: &JudgedTrace<'_>) -> Vec<Block> {
     let table = captioned("By kind of file", tables::mending(&judged.report.kinds));
-    vec![table.unwrap_or_else(|| {
-        Block::Absent("Nothing that is broken has a known remedy, or nothing is broken.".into())
-    })]
+    let Some(table) = table else {
+        return vec![Block::Absent(
+            "Nothing that is broken has a known remedy, or nothing is broken.".into(),
+        )];
+    };
+    let commands: Vec<String> = judged.report.kinds.iter().flat_map(tables::commands).cloned().collect();
+    let list = (!commands.is_empty()).then_some(Block::List(commands));
+    std::iter::once(table).chain(list).collect()
 }
 
 fn or_nothing(blocks: Vec<Block>) -> Vec<Block> {

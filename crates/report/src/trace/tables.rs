@@ -171,6 +171,11 @@ pub(super) fn mending(kinds: &[KindReport]) -> Table {
     table
 }
 
+/// What a kind's remedies have to paste.
+pub(super) fn commands(kind: &KindReport) -> impl Iterator<Item = &String> {
+    kind.mending.iter().flat_map(|mending| &mending.commands)
+}
+
 /// Wear for each size of flash pages (the paper's Figure 14).
 pub(super) fn wear(group: &Group) -> Table {
     let mut table = Table::new(&[

@@ -46,6 +46,10 @@ pub fn terminal(judged: &JudgedTrace<'_>, style: impl Into<Style>) -> String {
     if !mending.rows.is_empty() {
         out.title("What would mend it");
         out.table(&mending);
+        for kind in report.kinds.iter().filter(|kind| tables::commands(kind).next().is_some()) {
+            out.title(&kind.label);
+            tables::commands(kind).for_each(|command| out.verbatim(command));
+        }
     }
     out.title("Wear");
     sentences::wear(judged).iter().for_each(|sentence| out.prose(sentence));

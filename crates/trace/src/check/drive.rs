@@ -7,6 +7,7 @@ use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::LearnedValue;
 use serde::Serialize;
 
+use super::mend::Advised;
 use crate::{Grain, Rule};
 
 /// The most pieces of one request that are priced as running side by side.
@@ -20,6 +21,7 @@ pub struct Drive {
     /// The parameters.
     pub parameters: Vec<Parameter>,
     pub(super) grain: Grain,
+    pub(super) advised: Advised,
     pub(super) prices: Option<Prices>,
 }
 
@@ -78,12 +80,18 @@ impl Drive {
         let prices = profile.models.as_ref().and_then(|models| Prices::of(models, hot_drop));
         let identity = &profile.provenance.identity;
         let name = identity.model.clone().unwrap_or_else(|| identity.target.clone());
-        Self { name, parameters, grain, prices }
+        Self { name, parameters, grain, advised: Advised::default(), prices }
     }
 
     /// A drive with these parameters, of which no prices are known.
     pub fn of_grain(name: &str, grain: Grain) -> Self {
-        Self { name: name.to_owned(), parameters: Vec::new(), grain, prices: None }
+        let advised = Advised::default();
+        Self { name: name.to_owned(), parameters: Vec::new(), grain, advised, prices: None }
+    }
+
+    /// The same drive, with the settings that are advised on it.
+    pub fn with_advice(self, advised: Advised) -> Self {
+        Self { advised, ..self }
     }
 
     /// Why `rule` cannot be judged: the parameters that it needs and that are undetermined, with the reasons.

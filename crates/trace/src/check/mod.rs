@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use drive::{Drive, Parameter};
 pub use kind::FileKind;
+pub use mend::Advised;
 pub use report::{AT_DRIVE, Endurance, FileReport, Group, KindReport, Mending, Report, RuleReport, Wear};
 pub use run::{FLASH_PAGES_BYTES, FlashPages};
 pub use spread::SpreadPoint;

@@ -127,6 +127,8 @@ pub struct Mending {
     pub rules: Vec<usize>,
     /// What to do.
     pub advice: String,
+    /// Commands of a shell, or lines of an engine's settings, as they stand.
+    pub commands: Vec<String>,
 }
 
 /// What was counted of one file.
@@ -224,7 +226,9 @@ fn kinds(files: &[(String, FileKind, &FileTally)], drive: &Drive) -> Vec<KindRep
         let group = Group::of(tally, drive);
         // What would mend the system calls to files mends what reaches the drive.
         let is_said = *layer == Layer::Drive && sums.contains_key(&(*kind, Layer::File));
-        let mending = if is_said { Vec::new() } else { mend::mending(*kind, &group, &drive.grain) };
+        let foremost = files.iter().find(|(_, of, tally)| of == kind && tally.layer == *layer);
+        let path = foremost.map_or("", |(name, ..)| name);
+        let mending = if is_said { Vec::new() } else { mend::mending(*kind, path, &group, drive) };
         let is_file_at_drive = *layer == Layer::Drive && *kind != FileKind::Device;
         let label = format!("{}{}", kind.label(), if is_file_at_drive { AT_DRIVE } else { "" });
         KindReport { kind: *kind, label, group, mending }

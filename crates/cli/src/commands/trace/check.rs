@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use flashgrain_profile::file;
+use flashgrain_advisor::Advice;
+use flashgrain_advisor::engine::EngineName;
+use flashgrain_profile::{DeviceProfile, file};
 use flashgrain_report::trace::{JudgedTrace, page};
 use flashgrain_trace::Reader;
-use flashgrain_trace::check::{Check, Drive, Endurance, JudgedBy, Report};
+use flashgrain_trace::check::{Advised, Check, Drive, Endurance, JudgedBy, Report};
 use serde::Serialize;
 
+use crate::commands::advise::{DEFAULT_WORKLOAD, named};
 use crate::output::{Context, print, print_json};
 use crate::units::parse_positive_bytes;
 use crate::{results, summary};
@@ -30,6 +33,9 @@ pub struct CheckArguments {
     /// A folder of results, or a `profile.json`, of the drive.
     #[arg(long, value_name = "FILE", default_value = "flashgrain-out")]
     profile: PathBuf,
+    /// The workload whose advised settings remedies name, as `advise --workload` takes it.
+    #[arg(long, value_name = "FILE|PRESET", default_value = DEFAULT_WORKLOAD)]
+    workload: String,
     /// Bytes that the drive may be made to write in its life, such as 600TB: how long it lasts.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     endurance: Option<u64>,
@@ -77,7 +83,8 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> 
     arguments.html.as_deref().map_or(Ok(()), check_is_free)?;
     let profile = results::read_profile(&arguments.profile)?;
     let judged_by = if arguments.by_file { JudgedBy::File } else { JudgedBy::Drive };
-    let mut check = Check::new(Drive::of(&profile), judged_by);
+    let drive = Drive::of(&profile).with_advice(advised(&arguments.workload, &profile)?);
+    let mut check = Check::new(drive, judged_by);
     let mut reader = open(&arguments.trace)?;
     let named = arguments.trace.display().to_string();
     let damage = reader.by_ref().find_map(|request| request.map(|request| check.take(&request)).err());
@@ -109,6 +116,21 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> 
     }
     // What came before the damage is worth showing, but it is not the whole trace.
     damage.map_or(Ok(()), |error| Err(error).context(named))
+}
+
+/// The settings that `flashgrain advise` has for the workload.
+fn advised(workload: &str, profile: &DeviceProfile) -> anyhow::Result<Advised> {
+    let workload = named(workload)?;
+    let engines = [EngineName::Sqlite, EngineName::Mariadb, EngineName::Wiredtiger];
+    let advice = Advice::new(&workload, profile, &engines);
+    let value = |setting| advice.engines.iter().find_map(|engine| engine.value(setting)).map(str::to_owned);
+    Ok(Advised {
+        sqlite_page_size: value("page_size"),
+        sqlite_journal_mode: value("journal_mode"),
+        innodb_page_size: value("innodb_page_size"),
+        wiredtiger_leaf_page_max: value("leaf_page_max"),
+        workload: workload.name,
+    })
 }
 
 /// A reader of the trace at `path`.
