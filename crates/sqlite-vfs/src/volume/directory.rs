@@ -27,7 +27,7 @@
 //!
 //! Numbers are little-endian.
 
-use super::label::VolumeId;
+use super::volume_id::VolumeId;
 use super::{EXTENT_BYTES, SLOT_BYTES};
 
 const MAGIC: &[u8; 16] = b"Flashgrain vol.\0";

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::directory::{Directory, Entry, NAME_BYTES_MAX, Run};
-use super::label::VolumeId;
 use super::space::Space;
+use super::volume_id::VolumeId;
 use super::{EXTENT_BYTES, Error};
 
 /// A file as long as the volume is open; numbers are not used again.

@@ -20,11 +20,10 @@
 //! Numbers are little-endian. A label is at byte [`LABEL_AT`] of each member, written once when the volume is
 //! made. Volumes of version 2 have none.
 
-use std::hash::{BuildHasher as _, RandomState};
-
-use flashgrain_device::{Device, StripeSet, calendar_seconds};
+use flashgrain_device::{Device, StripeSet};
 
 use super::directory::part;
+use super::volume_id::VolumeId;
 use super::{BLOCK_BYTES, EXTENT_BYTES, Error, SLOT_BYTES};
 
 const MAGIC: &[u8; 16] = b"Flashgrain vol.m";
@@ -34,19 +33,6 @@ const ENCODED_BYTES: usize = 52;
 
 /// Where the label of a member is, in bytes of that member: the directory reaches no further on any.
 const LABEL_AT: u64 = 2 * SLOT_BYTES;
-
-/// Identity of a volume, drawn at random when it is made. Its labels and its directory have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct VolumeId(pub [u8; 16]);
-
-impl VolumeId {
-    /// A new one. What is drawn here decides about nothing but equality.
-    pub fn draw() -> Self {
-        let draw = || RandomState::new().hash_one(calendar_seconds()).to_le_bytes();
-        let halves = [draw(), draw()];
-        Self(std::array::from_fn(|at| halves[at / 8][at % 8]))
-    }
-}
 
 /// What a member says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,11 +205,6 @@ mod tests {
             |labels| labels.iter_mut().flatten().for_each(|label| label.stripe_unit_bytes = 4096),
             ["/d/0 ", "stripe unit of 4096"],
         );
-    }
-
-    #[test]
-    fn volumes_are_told_apart() {
-        assert_ne!(VolumeId::draw(), VolumeId::draw());
     }
 
     proptest! {

@@ -40,6 +40,7 @@ mod shared;
 mod space;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
+mod volume_id;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -9,9 +9,10 @@ use super::buffer::WriteBuffer;
 use super::directory::Directory;
 use super::edges::Edges;
 use super::files::{Extents, FileId, Files};
-use super::label::{Label, Members, VolumeId};
+use super::label::{Label, Members};
 use super::lane::Transfer;
 use super::shared::Shared;
+use super::volume_id::VolumeId;
 use super::{BLOCK_BYTES, EXTENT_BYTES, Error, Inner, SLOT_BYTES, Volume, VolumeOptions};
 
 /// Where extent 0 begins on volumes without labels.

@@ -1,7 +1,8 @@
 //! A volume's directory and labels of any bytes.
 
 use super::directory::{Directory, part};
-use super::label::{Label, VolumeId};
+use super::label::Label;
+use super::volume_id::VolumeId;
 
 /// More extents than this tell nothing more.
 const EXTENTS_MAX: u32 = 1 << 12;
