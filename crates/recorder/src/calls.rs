@@ -10,7 +10,7 @@ use flashgrain_trace::{Address, Loss, Operation, Reader};
 
 use crate::Error;
 use crate::places::Places;
-use crate::recording::Program;
+use crate::program::Program;
 use crate::runner::Runner;
 use crate::sink::Sink;
 

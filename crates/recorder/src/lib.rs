@@ -18,9 +18,11 @@ mod drives;
 mod error;
 mod place;
 mod places;
+mod program;
 mod recording;
 mod runner;
 mod sink;
 
 pub use error::Error;
-pub use recording::{Options, Program, Recorded, Recording};
+pub use program::Program;
+pub use recording::{Options, Recorded, Recording};

@@ -1,8 +1,6 @@
 //! A recording, from its sources to the trace.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::panic::resume_unwind;
@@ -20,6 +18,7 @@ use crate::calls::{self, Printed};
 use crate::drives::{Counters, Drive, all_counters, drive_of};
 use crate::place::place;
 use crate::places::Places;
+use crate::program::Program;
 use crate::runner::Runner;
 use crate::sink::Sink;
 
@@ -31,27 +30,6 @@ const KEEP: Nanos = Nanos(200_000_000);
 
 /// How long a program may take to end after Ctrl-C, which it gets, too, before it is asked again.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
-
-/// A program whose system calls are recorded.
-#[derive(Clone, Debug)]
-pub enum Program {
-    /// A command and its arguments.
-    Start(Vec<OsString>),
-    /// The number of a process that runs.
-    Attach(u32),
-}
-
-impl fmt::Display for Program {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start(words) => {
-                let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-                write!(formatter, "recorded: {}", words.join(" "))
-            }
-            Self::Attach(process) => write!(formatter, "recorded: process {process}"),
-        }
-    }
-}
 
 /// What to record.
 #[derive(Clone, Debug)]

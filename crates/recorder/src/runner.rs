@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus};
 use flashgrain_device::interrupt_process;
 
 use crate::Error;
-use crate::recording::Program;
+use crate::program::Program;
 
 /// A program, or the `strace` that watches it.
 pub enum Runner {
