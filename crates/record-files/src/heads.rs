@@ -21,36 +21,11 @@ use std::ops::Range;
 use flashgrain_layout::{PAGE_HEAD_BYTES, PageHead, sum};
 
 use crate::Records;
+use crate::known::Known;
 use crate::records::damaged;
 use crate::storage::Storage;
 
 const HEAD_BYTES: usize = PAGE_HEAD_BYTES as usize;
-
-/// What is known of a file beyond its content. All are logical offsets.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
-    /// All before is durable.
-    durable: u64,
-    /// The largest durable offset that heads have.
-    written: u64,
-    /// The same of heads that are durable themselves.
-    noted: u64,
-    /// Pages whose heads durably say that all of them is durable.
-    noted_pages: Range<usize>,
-    /// How often the file has become shorter.
-    shortened: u32,
-    /// The last change was made by another process, or before this one had opened the file.
-    is_by_others: bool,
-    /// How often this process has written heads, or shortened the file.
-    heads: u64,
-}
-
-impl Known {
-    /// Heads that were not written, or not all, say nothing, but may be on the drive.
-    pub(crate) fn after_failure(self) -> Self {
-        Self { heads: self.heads + 1, noted_pages: 0..0, ..self }
-    }
-}
 
 /// A moment before a synchronisation.
 #[derive(Clone, Copy, Debug)]

@@ -20,6 +20,7 @@
 
 mod counts;
 mod heads;
+mod known;
 pub mod lock;
 mod records;
 mod storage;

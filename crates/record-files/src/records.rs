@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Result};
 use flashgrain_layout::header::{ENCODED_BYTES, HEADER_BYTES, decode_records, encode_records};
 use flashgrain_layout::{Error as LayoutError, FlashPages};
 
-use crate::heads::Known;
+use crate::known::Known;
 use crate::storage::Storage;
 
 /// Zeros that are appended at a time where a program leaves a gap, and at most: they take room.
