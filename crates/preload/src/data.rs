@@ -12,12 +12,15 @@ use std::sync::{PoisonError, RwLock};
 use flashgrain_record_files::lock;
 use libc::mode_t;
 
-use super::fork;
+use super::descriptor_set::DescriptorSet;
+use super::process;
 use super::real::real;
-use super::table::PRIVATE;
 
 /// Private descriptors begin here, where a program that counts its own does not come by.
 const FIRST_NUMBER: u64 = 768;
+
+/// Private descriptors.
+pub static PRIVATE: DescriptorSet = DescriptorSet::new();
 
 /// A file, whatever its names are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +109,7 @@ impl Data {
             moving: RwLock::new(()),
             identity,
             flags: flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC),
-            process: AtomicI32::new(fork::process()),
+            process: AtomicI32::new(process::current()),
         })
     }
 
@@ -130,7 +133,7 @@ impl Data {
 
     /// Whether this process has opened it.
     pub fn is_own(&self) -> bool {
-        self.process.load(Ordering::Relaxed) == fork::process()
+        self.process.load(Ordering::Relaxed) == process::current()
     }
 
     /// Does something with the file.
@@ -149,11 +152,11 @@ impl Data {
     /// In a process that was forked, an open file description of its own takes the place of the shared one:
     /// else a lock of the parent would be the child's, too.
     fn adopt(&self) -> Result<()> {
-        let process = fork::process();
+        let process = process::current();
         if self.process.load(Ordering::Relaxed) == process {
             return Ok(());
         }
-        if !fork::is_own_memory() {
+        if !process::is_own_memory() {
             return Err(Error::from_raw_os_error(libc::EBADF));
         }
         let _moves = self.moving.write().unwrap_or_else(PoisonError::into_inner);

@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 use flashgrain_record_files::lock::FIRST_LOCKED_BYTE;
 use libc::{flock as Lock, off64_t};
 
-use super::data::{checked, close as close_real};
+use super::data::{PRIVATE, checked, close as close_real};
+use super::descriptor_set::DESCRIPTORS_MAX;
 use super::failure::{count, fail, refuse};
 use super::opened::Opened;
 use super::probe::HAS_LOCKED;
 use super::real::{instead, real};
-use super::table::{self, PRIVATE};
+use super::table;
 
 instead! { [close, __close](descriptor: c_int) -> c_int, real => {
     if PRIVATE.has(descriptor) {
@@ -75,7 +76,7 @@ fn duplicated(descriptor: c_int, other: c_int) -> c_int {
             close_real(other);
             return refuse(libc::EINVAL);
         }
-        Some(_) if other as usize >= table::DESCRIPTORS_MAX => {
+        Some(_) if other as usize >= DESCRIPTORS_MAX => {
             close_real(other);
             return refuse(libc::EMFILE);
         }

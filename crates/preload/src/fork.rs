@@ -5,27 +5,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::c_int;
 use std::mem;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, MutexGuard, RwLockWriteGuard};
 
 use super::opened::{Opened, Shared};
+use super::process;
 use super::table::{self, Files, Table};
-
-/// The process whose memory this is.
-static PROCESS: AtomicI32 = AtomicI32::new(0);
-
-/// The process that runs.
-pub fn process() -> c_int {
-    // SAFETY: it has no arguments.
-    unsafe { libc::getpid() }
-}
-
-/// Whether the process that runs is the one whose memory this is.
-pub fn is_own_memory() -> bool {
-    process() == PROCESS.load(Ordering::Relaxed)
-}
 
 type Held = (RwLockWriteGuard<'static, Table>, MutexGuard<'static, Files>);
 
@@ -36,7 +21,7 @@ thread_local! {
 
 /// The library is loaded.
 pub fn begin() {
-    PROCESS.store(process(), Ordering::Relaxed);
+    process::note_own_memory();
     // SAFETY: the functions live as long as the process.
     unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
 }
@@ -51,7 +36,7 @@ unsafe extern "C" fn in_parent() {
 }
 
 unsafe extern "C" fn in_child() {
-    PROCESS.store(process(), Ordering::Relaxed);
+    process::note_own_memory();
     let Some((mut opened, mut files)) = HELD.with(|place| place.borrow_mut().take()) else { return };
     // Threads that are not here may have left any of these locked.
     let mut shared: BTreeMap<_, Arc<Shared>> = BTreeMap::new();

@@ -33,6 +33,7 @@
 //! A process that reads such a file needs the library, too, and the same patterns.
 
 mod data;
+mod descriptor_set;
 mod descriptors;
 mod direct;
 mod failure;
@@ -43,6 +44,7 @@ mod names;
 mod opened;
 mod opening;
 mod probe;
+mod process;
 mod real;
 mod refused;
 mod settings;

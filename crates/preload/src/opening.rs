@@ -9,6 +9,7 @@ use flashgrain_record_files::{Kind, lock};
 use libc::mode_t;
 
 use super::data::{Data, checked, close};
+use super::descriptor_set::DESCRIPTORS_MAX;
 use super::failure::{fail, refuse};
 use super::opened::{Begun, Opened};
 use super::probe::{ANOTHER, Probe, is_ours};
@@ -180,7 +181,7 @@ impl Call {
         if probe.found.is_named && !has_name(&probe) {
             return Ok(Attempt::Again);
         }
-        if probe.descriptor() as usize >= table::DESCRIPTORS_MAX {
+        if probe.descriptor() as usize >= DESCRIPTORS_MAX {
             return Err(Error::from_raw_os_error(libc::EMFILE));
         }
         let shared = table::shared(data.identity());

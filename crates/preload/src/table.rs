@@ -6,51 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
 use std::io::Result;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard, Weak};
 
-use super::data::Identity;
-use super::fork;
+use super::data::{Identity, PRIVATE};
+use super::descriptor_set::DescriptorSet;
 use super::opened::{Opened, Shared};
-
-/// Descriptors with higher numbers are no files of records: the kernel's own default limit.
-pub const DESCRIPTORS_MAX: usize = 1 << 20;
-
-/// A set of descriptors that is asked without a lock, as each read and write of the program asks.
-pub struct Set([AtomicU64; DESCRIPTORS_MAX / 64]);
-
-impl Set {
-    const fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; DESCRIPTORS_MAX / 64])
-    }
-
-    fn word(&self, descriptor: c_int) -> Option<(&AtomicU64, u64)> {
-        let at = usize::try_from(descriptor).ok()?;
-        Some((self.0.get(at / 64)?, 1 << (at % 64)))
-    }
-
-    pub fn has(&self, descriptor: c_int) -> bool {
-        self.word(descriptor).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
-    }
-
-    pub fn insert(&self, descriptor: c_int) {
-        if let Some((word, bit)) = self.word(descriptor) {
-            word.fetch_or(bit, Ordering::AcqRel);
-        }
-    }
-
-    pub fn remove(&self, descriptor: c_int) {
-        if let Some((word, bit)) = self.word(descriptor) {
-            word.fetch_and(!bit, Ordering::AcqRel);
-        }
-    }
-}
+use super::process;
 
 /// Descriptors in the table.
-static LISTED: Set = Set::new();
-
-/// Private descriptors.
-pub static PRIVATE: Set = Set::new();
+static LISTED: DescriptorSet = DescriptorSet::new();
 
 pub type Table = BTreeMap<c_int, Arc<Opened>>;
 
@@ -142,7 +106,7 @@ pub fn remove(descriptor: c_int) {
 
 fn remove_if(descriptor: c_int, condition: impl FnOnce(&Arc<Opened>) -> bool) {
     // A process begun by `vfork` has its parent's memory, but descriptors of its own.
-    if !LISTED.has(descriptor) || !fork::is_own_memory() {
+    if !LISTED.has(descriptor) || !process::is_own_memory() {
         return;
     }
     let mut all = write_table();
@@ -174,7 +138,7 @@ pub fn private(first: c_int, last: c_int) -> Vec<c_int> {
 /// # Errors
 /// If there is no other number.
 pub fn make_free(number: c_int) -> Result<()> {
-    if !PRIVATE.has(number) || !fork::is_own_memory() {
+    if !PRIVATE.has(number) || !process::is_own_memory() {
         return Ok(());
     }
     let all: Vec<_> = OPENED.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
