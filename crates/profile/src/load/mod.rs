@@ -16,13 +16,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use flashgrain_device::limits::{self, Limit};
-use flashgrain_device::{Device, Nanos, REQUEST_BYTES_MAX, ThreadTimes};
+use flashgrain_device::{Device, Nanos, REQUEST_BYTES_MAX, ThreadTimes, bytes_text};
 use flashgrain_model::Workload;
 use flashgrain_settings::SyncMethod;
 use hdrhistogram::Histogram;
 
 use crate::Error;
-use crate::trial::bytes_text;
 use worker::Worker;
 
 pub use layout::lay_out;

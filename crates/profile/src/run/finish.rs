@@ -7,7 +7,8 @@ use flashgrain_model::{Comparison, FitOptions, Models, Sample, compare, fit};
 
 use super::bench::Bench;
 use super::cache::Cache;
-use super::rounds::{self, Bounds};
+use super::rounds::{Bounds, Outcome};
+use super::trials;
 use super::{Measured, Profiled, regime};
 use crate::config::ExperimentName;
 use crate::experiment::{record, sustain};
@@ -219,7 +220,7 @@ fn verify_models(
         what: "verification",
         cache: fitted.cache,
     };
-    let outcome = rounds::run(bench, &plan.site, allotted.trials, bounds)?;
+    let outcome = trials::run(bench, &plan.site, allotted.trials, bounds)?;
     left_out.extend(outcome.left_out.iter().map(|text| verify::left_out_text(text)));
     let judge = |series: &Series| verify::judge(series, fitted.predict(&series.trial)?);
     let verification = outcome.series.iter().filter_map(judge).collect();
@@ -227,7 +228,7 @@ fn verify_models(
 }
 
 /// Time, bytes and noise of each experiment.
-fn experiment_uses(outcome: &rounds::Outcome, measurements: &Measurements) -> Vec<ExperimentUse> {
+fn experiment_uses(outcome: &Outcome, measurements: &Measurements) -> Vec<ExperimentUse> {
     let of_rounds = outcome.used.iter().map(|(name, used)| {
         let noises: Vec<f64> =
             of(*name, &outcome.series).iter().filter_map(|series| series.noise()).collect();

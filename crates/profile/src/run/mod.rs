@@ -1,6 +1,7 @@
 //! A whole profile run: layout, rounds of trials, fits, verification.
 
 mod bench;
+mod byte_shares;
 mod cache;
 mod cap;
 mod create;
@@ -12,6 +13,7 @@ mod rounds;
 mod steady;
 mod sustained;
 mod sweep;
+mod trials;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -170,7 +172,7 @@ fn measure(bench: &mut Bench<'_>, plan: &Plan, bytes_per_second: Option<f64>) ->
     }
     let seed = bench.config.seed;
     let bounds = Bounds { deadline_s, rounds: ROUNDS, seed, write_bytes, first_s, what: "measuring", cache };
-    measured.outcome = rounds::run(bench, &plan.site, trials, bounds)?;
+    measured.outcome = trials::run(bench, &plan.site, trials, bounds)?;
     if creation.1 > 0 {
         let used = measured.outcome.used.entry(ExperimentName::RequestSize).or_default();
         used.seconds += creation.0;

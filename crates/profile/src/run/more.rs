@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::bench::Bench;
-use super::rounds::{self, Bounds, Used};
+use super::rounds::{Bounds, Outcome, Used};
+use super::trials;
 use super::{Measured, create};
 use crate::Error;
 use crate::config::ExperimentName;
@@ -59,7 +60,7 @@ pub(super) fn use_the_rest(
             what: "measuring again",
             cache: None,
         };
-        let outcome = rounds::run(bench, &plan.site, trials, bounds)?;
+        let outcome = trials::run(bench, &plan.site, trials, bounds)?;
         merge(measured, outcome);
     }
     Ok(())
@@ -119,7 +120,7 @@ fn named(
 }
 
 /// Adds the reads of a repeat to those of the same trials.
-fn merge(measured: &mut Measured, outcome: rounds::Outcome) {
+fn merge(measured: &mut Measured, outcome: Outcome) {
     let length = |series: &Series| match &series.trial.work {
         Work::Sweep(sweep) => Some(sweep.length_bytes),
         Work::Load(_) => None,

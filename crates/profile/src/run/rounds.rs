@@ -14,7 +14,6 @@ use rand_pcg::Pcg64;
 
 use super::bench::{Bench, is_fatal};
 use super::cache::Cache;
-use super::sustained;
 use super::sweep::Sweeping;
 use crate::Error;
 use crate::config::ExperimentName;
@@ -68,7 +67,7 @@ pub(super) struct Outcome {
     pub series: Vec<Series>,
     /// Time and bytes by experiment.
     pub used: BTreeMap<ExperimentName, Used>,
-    /// Trials that failed, in words; [`run`] adds those that never got their turn.
+    /// Trials that failed, in words; [`Outcome::concluded`] adds those that never got their turn.
     pub left_out: Vec<String>,
     /// Trials that the deadline overtook before their first turn.
     pub never_run: BTreeMap<ExperimentName, u32>,
@@ -105,8 +104,17 @@ impl Outcome {
         }
     }
 
+    /// Books the time and bytes of a fill, in equal parts for the experiments that needed it.
+    pub(super) fn book(&mut self, names: &BTreeSet<ExperimentName>, (seconds, written): (f64, u64)) {
+        for name in names {
+            let used = self.used.entry(*name).or_default();
+            used.seconds += seconds / names.len() as f64;
+            used.write_bytes += written / names.len() as u64;
+        }
+    }
+
     /// Says which trials the deadline overtook.
-    fn concluded(mut self) -> Self {
+    pub(super) fn concluded(mut self) -> Self {
         let text = |(name, count): (&ExperimentName, &u32)| {
             format!("{name}: {count} trials that the end of the time budget came before")
         };
@@ -181,37 +189,6 @@ struct Rounds<'r, 'b> {
     failures: u32,
     /// Written since the cache was empty.
     dirty_bytes: u64,
-}
-
-/// Runs all trials until they are tight enough or the bounds are reached: first those that any state of the
-/// write cache is good for or an empty one is needed for, then those that need a full one, which are not
-/// interrupted by anything that lets it drain. The time is divided in proportion to the time of a round of
-/// each.
-pub(super) fn run(
-    bench: &mut Bench<'_>,
-    site: &Site,
-    planned: Vec<PlannedTrial>,
-    bounds: Bounds,
-) -> Result<Outcome, Error> {
-    let is_sustained = |one: &PlannedTrial| one.trial.regime == Some(Regime::Sustained);
-    let (sustained, others): (Vec<_>, Vec<_>) = planned.into_iter().partition(is_sustained);
-    let Some(cache) = bounds.cache.filter(|_| !sustained.is_empty()) else {
-        return Ok(run_together(bench, site, others, bounds)?.0.concluded());
-    };
-    // Experiments that run first have time of their own.
-    let is_later = |one: &&PlannedTrial| !bounds.first_s.contains_key(&one.trial.experiment);
-    let others_s = others.iter().filter(is_later).map(|one| one.expected_s).sum::<f64>();
-    let share = others_s / (others_s + sustained::expected_s(&sustained, cache)).max(f64::MIN_POSITIVE);
-    let now_s = bench.elapsed_s();
-    let remaining_s = (bounds.deadline_s - now_s).max(0.0);
-    let first_s = bounds.first_s.values().sum::<f64>().min(remaining_s);
-    let first = Bounds { deadline_s: now_s + first_s + (remaining_s - first_s) * share, ..bounds.clone() };
-    let (outcome, write_bytes) = run_together(bench, site, others, first)?;
-    if bench.concluding {
-        return Ok(outcome.concluded());
-    }
-    let more = sustained::run(bench, site, sustained, Bounds { write_bytes, ..bounds }, cache)?;
-    Ok(outcome.and(more).concluded())
 }
 
 /// Runs trials that may follow each other. Also returns the bytes that may still be written.

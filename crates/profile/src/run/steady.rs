@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use flashgrain_model::Workload;
 
 use super::bench::Bench;
+use super::byte_shares::ByteShares;
 use super::cache::{self, Cache};
 use super::rounds::{Bounds, Outcome, run_together};
-use super::sustained::{ByteShares, book};
 use crate::Error;
 use crate::config::ExperimentName;
 use crate::plan::PlannedTrial;
@@ -125,7 +125,7 @@ impl Steady<'_> {
         let steady = (self.cache.piece_bytes(), INTO_CACHE_RATIO * self.passed_on);
         cache::fill_again(bench, self.site, self.workload, steady, limits)?;
         let written = bench.written_bytes - written_before;
-        book(outcome, &self.names, (bench.elapsed_s() - began_s, written));
+        outcome.book(&self.names, (bench.elapsed_s() - began_s, written));
         Ok(written)
     }
 

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flashgrain_model::Workload;
 
 use super::bench::Bench;
+use super::byte_shares::ByteShares;
 use super::cache::{self, Cache};
 use super::rounds::{Bounds, Outcome};
 use super::steady::Steady;
@@ -103,7 +104,7 @@ pub(super) fn run(
     }
     let end_s = bounds.deadline_s;
     let mut remaining_s: f64 = groups.iter().map(|group| group.expected_s(cache)).sum();
-    let mut shares = ByteShares::of(&groups);
+    let mut shares = ByteShares::of(groups.iter().flat_map(|group| &group.trials));
     let mut is_empty = true;
     for group in groups {
         let (now_s, own_s) = (bench.elapsed_s(), group.expected_s(cache));
@@ -114,7 +115,7 @@ pub(super) fn run(
         let written = bench.written_bytes - written_before;
         fill_bytes = fill_bytes.saturating_sub(written);
         let names: BTreeSet<ExperimentName> = group.trials.iter().map(|one| one.trial.experiment).collect();
-        book(&mut outcome, &names, (bench.elapsed_s() - now_s, written));
+        outcome.book(&names, (bench.elapsed_s() - now_s, written));
         is_empty = false;
         let passed_on = match filled {
             Err(error) => {
@@ -190,39 +191,6 @@ fn fill(
     cache::fill_with(bench, site, group.fill(cache.capacity_bytes), cache, (until_s, bytes_max))
 }
 
-/// Bytes that trials which have not run yet would write in a repeat, by experiment: repeats of the first
-/// kinds leave the others their bytes.
-pub(super) struct ByteShares(BTreeMap<ExperimentName, u64>);
-
-impl ByteShares {
-    fn of(groups: &[Group]) -> Self {
-        Self(planned_bytes(groups.iter().flat_map(|group| &group.trials)))
-    }
-
-    /// The part of `remaining` for `trials`, which are about to run.
-    pub(super) fn take(
-        &mut self,
-        trials: &[PlannedTrial],
-        remaining: &BTreeMap<ExperimentName, u64>,
-    ) -> BTreeMap<ExperimentName, u64> {
-        let part = |(name, own): (ExperimentName, u64)| {
-            let all = self.0.get_mut(&name)?;
-            let share = own as f64 / (*all).max(1) as f64;
-            *all -= own;
-            Some((name, (*remaining.get(&name)? as f64 * share) as u64))
-        };
-        planned_bytes(trials).into_iter().filter_map(part).collect()
-    }
-}
-
-fn planned_bytes<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> BTreeMap<ExperimentName, u64> {
-    let mut bytes = BTreeMap::new();
-    for one in trials {
-        *bytes.entry(one.trial.experiment).or_default() += one.write_bytes;
-    }
-    bytes
-}
-
 /// Takes from each experiment the part of its bytes that filling the cache may take, and returns the sum.
 fn set_aside(write_bytes: &mut BTreeMap<ExperimentName, u64>) -> u64 {
     let part = |own: &mut u64| {
@@ -231,13 +199,4 @@ fn set_aside(write_bytes: &mut BTreeMap<ExperimentName, u64>) -> u64 {
         aside
     };
     write_bytes.values_mut().map(part).sum()
-}
-
-/// Books the time and bytes of a fill, in equal parts for the experiments that needed it.
-pub(super) fn book(outcome: &mut Outcome, names: &BTreeSet<ExperimentName>, (seconds, written): (f64, u64)) {
-    for name in names {
-        let used = outcome.used.entry(*name).or_default();
-        used.seconds += seconds / names.len() as f64;
-        used.write_bytes += written / names.len() as u64;
-    }
 }
