@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::BackendKind;
+use crate::backend::files::Files;
 use crate::backend::libaio::LibaioBackend;
 use crate::backend::sync::SyncBackend;
 use crate::backend::uring::UringBackend;
 use crate::fallback::Fallback;
 use crate::limits::{Limit, limited};
+use crate::live_geometry::LiveGeometry;
 use crate::queue::RequestQueue;
 use crate::store_files::Locks;
 use crate::target::{DirectAlign, Target};
-use crate::{Channel, ChannelOptions, Device, Error, Geometry, Identity, Request, StripeSet, identity};
+use crate::{Channel, ChannelOptions, Device, Error, Geometry, Identity, StripeSet, identity};
 
 /// The deepest queue: the most that one `io_uring` can complete, halved for linked flushes.
 const DEPTH_MAX: u32 = 32_000;
@@ -184,8 +186,7 @@ impl FileDevice {
     ) -> io::Result<Box<dyn Channel>> {
         let (depth, stripes) = (options.depth, self.stripes);
         let geometry = LiveGeometry::new(self.geometry.clone(), Arc::clone(&self.capacity_bytes));
-        let fds = self.targets.iter().map(Target::fd).collect();
-        let files = Files { targets: Arc::clone(&self.targets), fds };
+        let files = Files::of(&self.targets);
         Ok(match kind {
             BackendKind::IoUring => {
                 let parts = RequestQueue::<UringBackend>::parts_max(depth, stripes);
@@ -315,47 +316,5 @@ impl Device for FileDevice {
             self.capacity_bytes.store(shrunk, Ordering::Release);
         }
         Ok(())
-    }
-}
-
-/// A geometry whose capacity may change at any time.
-pub(crate) struct LiveGeometry {
-    geometry: Geometry,
-    capacity_bytes: Arc<AtomicU64>,
-}
-
-impl LiveGeometry {
-    pub fn new(geometry: Geometry, capacity_bytes: Arc<AtomicU64>) -> Self {
-        Self { geometry, capacity_bytes }
-    }
-
-    /// As [`Geometry::check`], with the capacity of this moment.
-    #[inline]
-    pub fn check(&mut self, request: &Request) -> Result<(), Error> {
-        self.geometry.capacity_bytes = self.capacity_bytes.load(Ordering::Acquire);
-        self.geometry.check(request)
-    }
-
-    pub fn offset_align_bytes(&self) -> u32 {
-        self.geometry.offset_align_bytes
-    }
-}
-
-/// The descriptors of a device's targets, kept open as long as a channel uses them.
-pub(crate) struct Files {
-    #[expect(dead_code, reason = "held so that the descriptors stay open")]
-    targets: Arc<Vec<Target>>,
-    fds: Vec<std::os::fd::RawFd>,
-}
-
-impl Files {
-    /// The descriptor of a member.
-    pub fn fd(&self, member: u32) -> std::os::fd::RawFd {
-        self.fds[member as usize]
-    }
-
-    /// All descriptors, by member.
-    pub fn fds(&self) -> &[std::os::fd::RawFd] {
-        &self.fds
     }
 }

@@ -22,6 +22,7 @@ mod file_device;
 mod fork;
 mod identity;
 pub mod limits;
+mod live_geometry;
 mod memory;
 mod memory_device;
 mod overlay;

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use crate::alarm::{self, Alarm};
 use crate::backend::{Backend, Part, PartOp};
-use crate::file_device::LiveGeometry;
+use crate::live_geometry::LiveGeometry;
 use crate::stripe::StripeSet;
 use crate::{Channel, ChannelWaker, Completion, Error, Nanos, Op, Request, clock};
 

@@ -3,9 +3,9 @@
 use std::io;
 use std::os::fd::RawFd;
 
+use super::files::Files;
 use super::{Backend, Part, PartOp, discard};
 use crate::Nanos;
-use crate::file_device::Files;
 
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;

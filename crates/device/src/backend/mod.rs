@@ -3,6 +3,7 @@
 //! A backend carries *parts*: a request to one member of the device, already cut at stripe boundaries. It
 //! knows nothing of retries, stripes or timestamps; those live once, in [`crate::queue`].
 
+pub(crate) mod files;
 pub(crate) mod libaio;
 pub(crate) mod sync;
 pub(crate) mod uring;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
 
+use super::files::Files;
 use super::{Backend, Part, PartOp, discard, flush, or_errno};
 use crate::Nanos;
-use crate::file_device::Files;
 
 /// Runs staged parts one after another on the calling thread.
 pub(crate) struct SyncBackend {

@@ -12,8 +12,8 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 
+use super::files::Files;
 use super::{Backend, DISCARD_MODE, Part, PartOp, discard, flush};
-use crate::file_device::Files;
 use crate::limits::{Limit, remedy_for};
 use crate::{Arena, Nanos, Origin};
 
