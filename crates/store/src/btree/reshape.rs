@@ -30,7 +30,7 @@ pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
         (true, true) => incoming.min(count),
         (true, false) => incoming.min(count - 1),
         (false, _) if count == 1 => incoming.min(1),
-        (false, _) => middle(node, count),
+        (false, _) => middle(node, count, incoming, key),
     };
     // Fences are stored whole: where they are long, a side with many records may have no room for the new
     // one.
@@ -88,19 +88,24 @@ fn fits(node: Node<'_>, cut: &Cut) -> bool {
         && bytes(cut.slot..node.count()) + separator + u64::from(upper) <= room
 }
 
-/// The slot that divides the bytes of a node most evenly, with at least one on each side.
-fn middle(node: Node<'_>, count: u32) -> u32 {
+/// The slot that divides the bytes of a node and of the key that is to go to slot `incoming` most evenly,
+/// with at least one slot on each side; of two, the one that leaves the key's side shorter.
+///
+/// A node of few long keys would otherwise be full again as soon as it has the key: then each split of a leaf
+/// splits all nodes above it, and the tree becomes higher with each.
+fn middle(node: Node<'_>, count: u32, incoming: u32, key: &[u8]) -> u32 {
     // Lengths that are read while they change may add up to anything.
     let bytes = |index: u32| u64::from(node.slot_bytes(index));
+    let own = u64::from(node.needed_bytes(key.len(), 0));
     let total: u64 = (0..count).map(bytes).sum();
-    let mut left = 0;
-    for index in 0..count - 1 {
-        left += bytes(index);
-        if 2 * left >= total {
-            return index + 1;
-        }
+    let (mut left, mut best) = (0, (u64::MAX, u64::MAX, count - 1));
+    for slot in 1..count {
+        left += bytes(slot - 1);
+        let right = total.saturating_sub(left);
+        let (own_side, other) = if incoming <= slot { (left + own, right) } else { (right + own, left) };
+        best = best.min((own_side.max(other), own_side, slot));
     }
-    count - 1
+    best.2
 }
 
 /// Moves the slots from the cut on to the page `right`, whose header stays. `scratch` is as long as the
@@ -281,6 +286,18 @@ mod tests {
                 expected_lower = upper;
             }
         }
+    }
+
+    /// In a tree of such nodes each split of a leaf would split all nodes above it.
+    #[test]
+    fn a_node_is_not_full_again_when_it_has_the_key_it_was_split_for() {
+        const KEYS: u8 = 200;
+        let mut leaves = Leaves::new();
+        leaves.put(b"", b"");
+        // A node has room for two.
+        (1..=KEYS).rev().for_each(|first| leaves.put(&[first; 400], b""));
+        leaves.check();
+        assert_eq!(leaves.pages.len(), usize::from(KEYS / 2));
     }
 
     proptest! {
