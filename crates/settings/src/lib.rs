@@ -32,6 +32,7 @@ mod value;
 pub use amount::Amount;
 pub use be_tree_design::{BeTreeDesign, BeTreeSurroundings};
 pub use error::Error;
+pub use flashgrain_cost::dictionary::PART_MEMORY_DIVISOR_MIN;
 pub use flashgrain_cost::lsm::Layout as LsmLayout;
 pub use lsm::FilterBits;
 pub use lsm_workload::{LsmDesign, LsmWorkload};

@@ -51,7 +51,7 @@ pub use levels::{Level, Levels, Shape};
 pub use log::{Durability, log_write};
 pub use operation::Operation;
 pub use out_of_place::OutOfPlaceBTree;
-pub use out_of_place_b_epsilon::OutOfPlaceBEpsilonTree;
+pub use out_of_place_b_epsilon::{OutOfPlaceBEpsilonTree, PART_MEMORY_DIVISOR_MIN};
 pub use out_of_place_blocks::OutOfPlaceBTreeOfBlocks;
 pub use pdam_b_tree::PdamBTree;
 pub use price::{Binding, Cost, price};

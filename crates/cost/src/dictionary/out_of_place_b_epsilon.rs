@@ -41,10 +41,10 @@ pub struct OutOfPlaceBEpsilonTree {
 
 /// A part has at least so many times the bytes of a basement node; in the smallest caches half as many.
 const PART_PER_BASEMENT_MIN: u64 = 4;
-/// A part takes at most this part of the memory.
+/// A new tree's part takes at most this part of the memory: a flush needs several at a time, and memtables.
 const PART_MEMORY_DIVISOR: u64 = 16;
-/// In the smallest memories it may take this part.
-const PART_MEMORY_DIVISOR_MIN: u64 = 8;
+/// In the smallest memories a part may take this part, and those of any tree that is opened do.
+pub const PART_MEMORY_DIVISOR_MIN: u64 = 8;
 /// One in so many bytes of a part is left for pivots to come.
 const SLACK_DIVISOR: f64 = 8.0;
 /// Bytes of a pivot beside its key, at most.

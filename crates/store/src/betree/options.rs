@@ -244,18 +244,25 @@ fn class_of(number: u64) -> Option<usize> {
 
 /// B and F for what is known of the drive; `None` if nothing is. What is given stays.
 fn design(given: &BeTreeOptions, basement_bytes: u64, room: Room) -> Option<BeTreeDesign> {
-    let surroundings = BeTreeSurroundings {
-        half_bandwidth_bytes: f64::from(room.half_bandwidth_bytes),
-        cache_bytes: room.cache_bytes,
-        unit_bytes: room.unit_bytes,
-        basement_bytes,
-    };
     let wanted = |design: &BeTreeDesign| {
         given.node_bytes.is_none_or(|bytes| bytes == design.node_bytes)
             && given.fanout.is_none_or(|fanout| fanout == design.fanout)
     };
     let is_known = room.half_bandwidth_bytes > 0;
-    is_known.then(|| BeTreeDesign::best_of(&BeTreeDesign::usual_workload(), &surroundings, wanted))
+    is_known.then(|| {
+        let surroundings = surroundings(basement_bytes, room);
+        BeTreeDesign::best_of(&BeTreeDesign::usual_workload(), &surroundings, wanted)
+    })
+}
+
+/// What a tree with such basement nodes meets in this room.
+pub(super) fn surroundings(basement_bytes: u64, room: Room) -> BeTreeSurroundings {
+    BeTreeSurroundings {
+        half_bandwidth_bytes: f64::from(room.half_bandwidth_bytes),
+        cache_bytes: room.cache_bytes,
+        unit_bytes: room.unit_bytes,
+        basement_bytes,
+    }
 }
 
 /// Bytes of a memtable whose size is not given.

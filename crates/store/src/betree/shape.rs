@@ -22,19 +22,15 @@
 //!
 //! So a flush never has to make room in a node for the sake of the same node: see [`flush`](super::flush).
 
-use super::options::Decided;
+use flashgrain_settings::{BeTreeDesign, PART_MEMORY_DIVISOR_MIN};
+
+use super::options::{Decided, surroundings};
 use super::part::{SLOTS, Summary};
 use super::tree::LEVEL_MIN;
 use crate::Error;
 use crate::buffered::{Memtable, Room};
 use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
 
-/// A new tree's parts take at most this part of the cache, and those of any tree this one: a flush needs
-/// several at a time, beside memtables.
-const CACHE_DIVISOR: u64 = 16;
-const CACHE_DIVISOR_MIN: u64 = 8;
-/// A part has at least so many times the bytes of a basement node; in the smallest caches half as many.
-const PART_PER_BASEMENT_MIN: u64 = 4;
 /// One in so many bytes of a part is left for pivots that come when children are split, and at least room
 /// for this number of the longest ones.
 const SLACK_DIVISOR: u64 = 8;
@@ -64,18 +60,11 @@ impl Shape {
     /// The shape of a tree that is made in this room.
     pub fn new(decided: Decided, basement_class: usize, room: Room) -> Self {
         let basement_bytes = class_bytes(basement_class);
-        let part_bytes = (decided.node_bytes / u64::from(decided.fanout))
-            .max(basement_bytes * PART_PER_BASEMENT_MIN)
-            .min(room.cache_bytes / CACHE_DIVISOR)
-            .min(room.unit_bytes)
-            .max(
-                (basement_bytes * PART_PER_BASEMENT_MIN / 2)
-                    .min(room.cache_bytes / CACHE_DIVISOR_MIN)
-                    .min(room.unit_bytes),
-            );
+        let design = BeTreeDesign { node_bytes: decided.node_bytes, fanout: decided.fanout };
+        let part_bytes = design.part_bytes(&surroundings(basement_bytes, room));
         let usual_class = (part_bytes / PAGE_BYTES_MIN).max(1).ilog2() as usize;
         let fits = |class: &usize| {
-            class_bytes(*class) <= (room.cache_bytes / CACHE_DIVISOR_MIN).min(room.unit_bytes)
+            class_bytes(*class) <= (room.cache_bytes / PART_MEMORY_DIVISOR_MIN).min(room.unit_bytes)
         };
         let part_class = decided.part_class.filter(fits).unwrap_or(usual_class);
         Self {
@@ -96,10 +85,10 @@ impl Shape {
     /// [`Error::Options`]: the cache has no room for them.
     pub fn with_parts(self, part_class: usize, room: Room) -> Result<Self, Error> {
         let (part_bytes, cache_bytes) = (class_bytes(part_class), room.cache_bytes);
-        if part_bytes > cache_bytes / CACHE_DIVISOR_MIN {
+        if part_bytes > cache_bytes / PART_MEMORY_DIVISOR_MIN {
             return Err(Error::Options(format!(
                 "a cache of {cache_bytes} bytes: a Bε-tree of this store has parts of {part_bytes} bytes, which need at least {}",
-                part_bytes * CACHE_DIVISOR_MIN
+                part_bytes * PART_MEMORY_DIVISOR_MIN
             )));
         }
         Ok(Self { part_class, ..self })
