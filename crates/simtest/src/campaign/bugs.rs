@@ -129,22 +129,6 @@ fn lives_of(habits: Habits) -> Lives {
     Lives { habits: Some(habits), ..Lives::default() }
 }
 
-/// Crashes while the log moves into less room and much is appended.
-fn crashes_while_log_shrinks() -> Turn {
-    let about = Crash::about_cuts();
-    let usual = about.habits.unwrap_or_default();
-    let habits = Habits {
-        tasks: 8,
-        value_bytes: 1500,
-        overflow: 0.2,
-        compact: 0.2,
-        log_moves: 1.0,
-        sync: 0.1,
-        ..usual
-    };
-    (Box::new(Crash { habits: Some(habits), states_per_life: 150, ..about }), 1)
-}
-
 /// Lives of LSM-trees with many names, which are used again between a checkpoint and what a memtable keeps
 /// in the log.
 fn lives_of_many_names() -> Turn {
@@ -155,7 +139,6 @@ fn lives_of_many_names() -> Turn {
 fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
     let campaigns: Vec<Turn> = match bug {
         Bug::CutBeforeSuperblock => vec![of_moving_lives(Crash::about_cuts())],
-        Bug::AppendsOutgrowMove => vec![after(1600, crashes_while_log_shrinks())],
         Bug::LogMovedBeforeSuperblock | Bug::OldRingFreedTooEarly => {
             vec![of_moving_lives(Crash::about_moves())]
         }

@@ -156,7 +156,7 @@ impl Shared {
             if to.next_block(state.open.end()) > to.room_until(tail) {
                 return Ok(None);
             }
-            state.mover.to = Some(to).filter(|_| !planted!(AppendsOutgrowMove));
+            state.mover.to = Some(to);
         }
         if !self.copy(from, to, tail, written)? {
             return Ok(None);

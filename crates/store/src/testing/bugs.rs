@@ -135,9 +135,6 @@ bugs! {
     /// The log's old place is used again before the superblock names the new one: a crash in between leaves a
     /// store without its log.
     OldRingFreedTooEarly: "old-ring-freed-too-early", Crash;
-    /// While the log moves to a shorter place, records are appended for which there is room in the old one
-    /// only: they are written over what recovery needs.
-    AppendsOutgrowMove: "appends-outgrow-move", Crash;
     /// A device becomes shorter before a superblock says so.
     CutBeforeSuperblock: "cut-before-superblock", Crash;
     /// The log moves to a place to which a crashed store had copied more of it: commits come back that

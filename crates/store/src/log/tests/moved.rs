@@ -1,8 +1,10 @@
 //! Logs that move while others append and wait.
 
+use std::sync::atomic::AtomicBool;
+
 use flashgrain_device::MemoryDevice;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation};
-use shuttle::thread::spawn;
+use shuttle::thread::{spawn, yield_now};
 
 use super::*;
 use crate::sync::explored::explore;
@@ -47,6 +49,36 @@ fn who_waits_while_the_log_moves_gets_what_was_waited_for() {
         let expected: Vec<_> =
             (0..3).flat_map(|thread| (0..3).map(move |number| vec![thread, number])).collect();
         assert_eq!(records, expected);
+    });
+}
+
+/// Under many schedules of threads, into half of the room.
+#[test]
+fn appends_while_the_log_moves_have_the_room_of_the_shorter_place() {
+    const SHORTER: LogExtent = LogExtent { start_bytes: 1 << 19, bytes: 34 * BLOCK_BYTES };
+    explore(200, || {
+        let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 20, 1 << 20).unwrap()), None);
+        let (log, _) = open_on(&devices, &layout_of(66 * BLOCK_BYTES), NEW).unwrap();
+        let is_done = Arc::new(AtomicBool::new(false));
+        let appender = spawn({
+            let (log, is_done) = (log.clone(), Arc::clone(&is_done));
+            move || {
+                (0..50).for_each(|_| assert!(log.append(&[7; 400]).is_ok()));
+                is_done.store(true, Ordering::Release);
+            }
+        });
+        let has_moved = log.move_to(SHORTER, |_| {
+            (0..200).for_each(|_| yield_now());
+            Ok(())
+        });
+        let has_moved = has_moved.unwrap();
+        assert!(log.fill() <= 1.0, "{} of the ring, moved: {has_moved}", log.fill());
+        while !is_done.load(Ordering::Acquire) {
+            log.wait(log.end(), Durability::Sync).unwrap();
+            log.truncate(log.end());
+            yield_now();
+        }
+        appender.join().unwrap();
     });
 }
 
