@@ -24,6 +24,7 @@
 //! refused     calls that would pass the layout    settings    names, and the flash page
 //! names       rename and link                     failure     errors as a C program sees them
 //! direct      system calls by number              real        the C library's functions
+//! process     whose memory this is                descriptor_set  which descriptors, without a lock
 //! ```
 //!
 //! All of it rests on one promise, on which the safety comments call: programs call these functions as the C

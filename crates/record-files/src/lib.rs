@@ -15,7 +15,7 @@
 //! records    what programs call                      storage   what a file of records lies on
 //! heads      pages with heads, and the order of      lock      locks between processes
 //!            durable writes                          unpack    the way back to a plain file
-//! counts     pages of earlier versions
+//! counts     pages of earlier versions               known     what is known beyond the content
 //! ```
 
 mod counts;
