@@ -23,11 +23,11 @@ const GAIN_MIN: f64 = 0.95;
 
 /// Half of the cells gain this.
 const GAIN_AIM: f64 = 1.2;
-const GAINING_SHARE: f64 = 0.5;
+const GAINING_FRACTION: f64 = 0.5;
 
 /// Predicted and measured gains differ by at most this factor in most cells.
 const PREDICTED_FACTOR: f64 = 1.5;
-const PREDICTED_SHARE: f64 = 0.8;
+const PREDICTED_FRACTION: f64 = 0.8;
 
 /// All cells that were measured.
 #[derive(Debug, Serialize)]
@@ -126,12 +126,12 @@ fn verdict(gains: &[Gains]) -> [Verdict; 3] {
     };
     [
         of(format!("never below {GAIN_MIN} of the default"), 1.0, &|cell| cell.measured >= GAIN_MIN),
-        of(format!("at least {GAIN_AIM} x in half of the cells"), GAINING_SHARE, &|cell| {
+        of(format!("at least {GAIN_AIM} x in half of the cells"), GAINING_FRACTION, &|cell| {
             cell.measured >= GAIN_AIM
         }),
         of(
             format!("predicted within a factor of {PREDICTED_FACTOR} in 80 % of the cells"),
-            PREDICTED_SHARE,
+            PREDICTED_FRACTION,
             &Gains::is_predicted,
         ),
     ]
