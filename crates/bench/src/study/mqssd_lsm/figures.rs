@@ -2,7 +2,7 @@
 
 use flashgrain_report::page::{Figure, Growth, Unit};
 
-use super::sheet::Question;
+use super::question::Question;
 use super::{Layout, MqssdResult, paper};
 use crate::study::chart::{Curve, Quantity, legend, panel};
 

@@ -9,6 +9,7 @@
 mod figures;
 mod layout;
 mod paper;
+mod question;
 mod sheet;
 
 use std::path::PathBuf;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use flashgrain_profile::Error;
 
-use super::prediction::{Prediction, State};
+use super::prediction::Prediction;
+use super::state::State;
 use super::{INSERT, LOOK_UP, Operations, Point, Tree, WARMUP_DIVISOR};
 use crate::benchmark::Benchmark as _;
 use crate::drive::{EngineHost, Host as _, drive};

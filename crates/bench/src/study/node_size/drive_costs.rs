@@ -11,7 +11,7 @@ use flashgrain_report::unit;
 use serde::Serialize;
 
 use super::Options;
-use super::prediction::State;
+use super::state::State;
 use crate::fill::Order;
 use crate::listener::Listener;
 use crate::measure::{RawDrive, RawRequests};

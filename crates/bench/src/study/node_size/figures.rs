@@ -2,13 +2,13 @@
 
 use flashgrain_report::page::{Figure, Growth, Unit};
 
-use super::sheet::{self, ASKED};
+use super::asked::{self, ASKED};
 use super::{OnDrive, Operations, Point, Tree};
 use crate::study::chart::{Curve, Quantity, dashed_key, legend, panel};
 
 /// A figure for each tree.
 pub(super) fn both(drive: &OnDrive) -> Vec<Figure> {
-    let has = |tree: &Tree| sheet::of_tree(drive, *tree).next().is_some();
+    let has = |tree: &Tree| asked::of_tree(drive, *tree).next().is_some();
     Tree::ALL.into_iter().filter(has).map(|tree| of_tree(drive, tree)).collect()
 }
 
@@ -17,7 +17,7 @@ fn of_tree(drive: &OnDrive, tree: Tree) -> Figure {
     for (number, (label, of)) in ASKED.into_iter().enumerate() {
         let curve = |is_paper, us: fn(&Operations) -> Option<f64>| {
             let at = |point: &Point| Some((point.node_bytes as f64, us(of(point)?)? * 1e-6));
-            let points = sheet::of_tree(drive, tree).filter_map(at).collect();
+            let points = asked::of_tree(drive, tree).filter_map(at).collect();
             Curve { number, label: label.into(), is_paper, points }
         };
         curves.push(curve(true, |operations| operations.predicted.us));

@@ -14,12 +14,14 @@
 //! loaded tree is. With them the model predicts both trees. The line through the look-ups of the loaded
 //! B+-trees has another α, which should be the same.
 
+mod asked;
 mod berkeley_db;
 mod drive_costs;
 mod figures;
 mod fitted;
 mod prediction;
 mod sheet;
+mod state;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -30,7 +32,8 @@ use serde::Serialize;
 
 use self::drive_costs::DriveCosts;
 use self::fitted::{Fitted, LookUp};
-use self::prediction::{Predicted, Prediction, State};
+use self::prediction::{Predicted, Prediction};
+use self::state::State;
 use super::subject::{Measured, Subject, Task};
 use super::{LogPlace, Setup, Sheet};
 use crate::engine::EngineName;

@@ -8,6 +8,7 @@ use flashgrain_model::Access;
 use serde::Serialize;
 
 use super::drive_costs::DriveCosts;
+use super::state::State;
 use super::{Options, SEGMENT_BYTES, Tree, WORKERS};
 use crate::study::setup::unit_bytes;
 
@@ -22,15 +23,6 @@ pub(super) struct Predicted {
     pub read_bytes: f64,
     /// Bytes that are written for it.
     pub written_bytes: f64,
-}
-
-/// When a tree is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Loaded in the order of its keys, so that its leaves are full.
-    Loaded,
-    /// Grown by random inserts.
-    Grown,
 }
 
 /// A tree as it is built on a drive, and what its operations should take.

@@ -4,6 +4,7 @@ use flashgrain::BeTreeLevelStats;
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
 
+use super::asked::{ASKED, Asked, of_tree};
 use super::drive_costs::UNIT_BYTES;
 use super::fitted::Fitted;
 use super::{
@@ -167,23 +168,10 @@ fn sensitivity(drive: &OnDrive) -> Option<String> {
     ))
 }
 
-/// What is asked of each tree.
-pub(super) type Asked = (&'static str, fn(&Point) -> Option<&Operations>);
-
-pub(super) const ASKED: [Asked; 3] = [
-    ("look-ups, loaded", |point| point.loaded.as_ref()),
-    ("look-ups, grown", |point| Some(&point.grown)),
-    ("inserts", |point| Some(&point.inserts)),
-];
-
 /// The columns of both trees: what they are called, and what they show.
 fn columns(drive: &OnDrive) -> Vec<(Tree, Asked)> {
     let both = Tree::ALL.into_iter().flat_map(|tree| ASKED.map(|asked| (tree, asked)));
     both.filter(|(tree, (_, of))| of_tree(drive, *tree).any(|point| of(point).is_some())).collect()
-}
-
-pub(super) fn of_tree(drive: &OnDrive, tree: Tree) -> impl Iterator<Item = &Point> {
-    drive.points.iter().filter(move |point| point.tree == tree)
 }
 
 /// A row for each size of nodes, with `cell` for each kind of operation of each tree.

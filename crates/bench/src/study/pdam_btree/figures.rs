@@ -2,7 +2,6 @@
 
 use flashgrain_report::page::{Figure, Growth, Unit};
 
-use super::sheet::by;
 use super::{Nodes, OnDrive, PdamResult, lemma};
 use crate::study::chart::{Curve, Quantity, legend, panel};
 
@@ -13,7 +12,7 @@ pub(super) fn throughput(result: &PdamResult, drive: &OnDrive) -> Figure {
         let label = found.nodes.name().to_owned();
         let ours = found.look_ups.iter().map(|run| (f64::from(run.clients), run.per_s)).collect();
         if found.nodes == Nodes::InBlocks
-            && let Some(one) = by(found, 1)
+            && let Some(one) = found.by(1)
         {
             let at = |run: &crate::study::Measured| {
                 Some((f64::from(run.clients), one.per_s * lemma::growth(result, drive, run.clients)?))

@@ -108,6 +108,13 @@ struct Found {
     look_ups: Vec<Measured>,
 }
 
+impl Found {
+    /// Its look-ups by so many clients.
+    fn by(&self, clients: u32) -> Option<&Measured> {
+        self.look_ups.iter().find(|measured| measured.clients == clients)
+    }
+}
+
 /// The trees on one drive.
 #[derive(Debug, Serialize)]
 struct OnDrive {

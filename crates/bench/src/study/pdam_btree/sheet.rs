@@ -3,9 +3,8 @@
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
 
-use super::{Found, Nodes, OnDrive, PdamResult, figures, lemma};
+use super::{Nodes, OnDrive, PdamResult, figures, lemma};
 use crate::study::sheet::{Part, Sheet};
-use crate::study::subject::Measured;
 
 pub(super) fn of(result: &PdamResult) -> Sheet {
     let drives = result.drives.iter().enumerate().map(|(number, drive)| on_drive(result, number, drive));
@@ -40,16 +39,11 @@ fn conditions(result: &PdamResult) -> Vec<String> {
     ]
 }
 
-/// The look-ups of a tree by so many clients.
-pub(super) fn by(found: &Found, clients: u32) -> Option<&Measured> {
-    found.look_ups.iter().find(|measured| measured.clients == clients)
-}
-
 /// The throughput of one tree over that of another, by so many clients.
 fn ratio(drive: &OnDrive, one: Nodes, other: Nodes, clients: u32) -> Option<f64> {
     let of = |nodes: Nodes| {
         let found = drive.trees.iter().find(|found| found.nodes == nodes)?;
-        by(found, clients).map(|measured| measured.per_s)
+        found.by(clients).map(|measured| measured.per_s)
     };
     Some(of(one)? / of(other)?)
 }
@@ -92,7 +86,7 @@ fn throughput(drive: &OnDrive) -> Table {
     let mut table = Table::new(&columns);
     let clients = drive.trees.first().map(|found| found.look_ups.iter().map(|run| run.clients));
     for clients in clients.into_iter().flatten() {
-        let cells = drive.trees.iter().flat_map(|found| match by(found, clients) {
+        let cells = drive.trees.iter().flat_map(|found| match found.by(clients) {
             Some(run) => [
                 unit::count(run.per_s.round()),
                 format!("{:.2}", run.reads_each),

@@ -2,7 +2,6 @@
 
 use flashgrain_report::page::{Figure, Growth, Unit};
 
-use super::sheet::{is_share, varied};
 use super::{Answer, Point, Question, paper};
 use crate::study::chart::{Curve, Quantity, legend, panel};
 
@@ -56,10 +55,10 @@ fn curves(answer: &Answer) -> Vec<(String, Vec<&Point>)> {
 /// Rates and times over what the question varies.
 fn varying(answer: &Answer, id: &str) -> Figure {
     let question = answer.question;
-    let unit = if is_share(question) { Unit::Share } else { Unit::Count };
-    let growth = if is_share(question) { Growth::Linear } else { Growth::Log2 };
-    let x = Quantity { title: varied(question), unit, growth };
-    let title = format!("Over {}", varied(question));
+    let unit = if question.is_share() { Unit::Share } else { Unit::Count };
+    let growth = if question.is_share() { Growth::Linear } else { Growth::Log2 };
+    let x = Quantity { title: question.varied(), unit, growth };
+    let title = format!("Over {}", question.varied());
     let (mut panels, mut keys) = (Vec::new(), Vec::new());
     for (name, y, ours, papers) in PANELS {
         let mut drawn = Vec::new();
@@ -92,7 +91,7 @@ fn over_time(answer: &Answer, id: &str, values: &[f64]) -> Figure {
                 drawn.push(Curve { number, label: label.clone(), is_paper: false, points });
             }
         }
-        let name = match varied(answer.question) {
+        let name = match answer.question.varied() {
             "" => "Operations a second".to_owned(),
             what => format!("{:.0} % {what}", value * 100.0),
         };

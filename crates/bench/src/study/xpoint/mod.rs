@@ -75,6 +75,23 @@ pub enum Question {
     Reads,
 }
 
+impl Question {
+    /// What it varies over.
+    fn varied(self) -> &'static str {
+        match self {
+            Self::Writes | Self::Log => "writes",
+            Self::LevelZero => "runs of level 0 meant",
+            Self::Parallelism => "clients",
+            Self::Bursts => "",
+            Self::Reads => "reads",
+        }
+    }
+
+    fn is_share(self) -> bool {
+        matches!(self, Self::Writes | Self::Log | Self::Reads)
+    }
+}
+
 /// What the study is asked.
 #[derive(Clone, Debug)]
 pub struct Options {

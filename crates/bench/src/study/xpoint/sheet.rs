@@ -60,26 +60,11 @@ fn title(question: Question) -> (&'static str, &'static str) {
     }
 }
 
-/// What the question varies over.
-pub(super) fn varied(question: Question) -> &'static str {
-    match question {
-        Question::Writes | Question::Log => "writes",
-        Question::LevelZero => "runs of level 0 meant",
-        Question::Parallelism => "clients",
-        Question::Bursts => "",
-        Question::Reads => "reads",
-    }
-}
-
-pub(super) fn is_share(question: Question) -> bool {
-    matches!(question, Question::Writes | Question::Log | Question::Reads)
-}
-
 fn table(answer: &Answer) -> Table {
     let question = answer.question;
     let mut table = Table::new(&[
         ("drive", Kind::Label),
-        (varied(question), Kind::Number),
+        (question.varied(), Kind::Number),
         ("operations/s", Kind::Number),
         ("slowest slice", Kind::Number),
         ("look-ups: p50", Kind::Number),
@@ -100,7 +85,7 @@ fn table(answer: &Answer) -> Table {
         table.push(
             [
                 point.name(),
-                if is_share(question) { unit::share(point.x) } else { unit::count(point.x) },
+                if question.is_share() { unit::share(point.x) } else { unit::count(point.x) },
                 beside(unit::count(watched.per_s.round()), known.per_s.map(unit::count)),
                 unit::count(slowest(&watched.slices).round()),
                 time(&watched.reads, |times| times.p50_us, None),

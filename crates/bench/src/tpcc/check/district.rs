@@ -1,6 +1,6 @@
 //! The conditions of a warehouse and of its districts.
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 
 use super::super::access::{Access, decode, part};
 use super::super::keys::{self, DistrictId};
@@ -8,8 +8,9 @@ use super::super::rows::{Customer, District, Order, OrderLine, Row, Warehouse};
 use super::super::tables;
 use super::super::{Scale, districts_of};
 use super::paid::Paid;
+use super::told::told;
 use super::{Condition, VIOLATIONS_MAX, Violation};
-use crate::engine::{Failure, Table};
+use crate::engine::Table;
 
 /// A client of the check.
 pub(super) struct Checker<'a> {
@@ -228,12 +229,4 @@ fn name(of: DistrictId) -> String {
 
 fn order_name(of: DistrictId, number: u32) -> String {
     format!("{}, order {number}", name(of))
-}
-
-/// No other transaction is under way, so none can win against the check.
-pub(super) fn told<T>(result: Result<T, Failure>) -> anyhow::Result<T> {
-    match result {
-        Err(Failure::Broken(error)) => Err(error),
-        other => other.context("the check reads while others write"),
-    }
 }

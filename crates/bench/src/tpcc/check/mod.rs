@@ -2,6 +2,7 @@
 
 mod district;
 mod paid;
+mod told;
 
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicU32, Ordering};

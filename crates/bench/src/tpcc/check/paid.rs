@@ -7,7 +7,7 @@ use super::super::keys::DistrictId;
 use super::super::rows::History;
 use super::super::tables;
 use super::super::{DISTRICTS, Scale};
-use super::district::told;
+use super::told::told;
 
 /// Sums over the history.
 #[derive(Debug, Default)]

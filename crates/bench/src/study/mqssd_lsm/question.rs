@@ -1,0 +1,43 @@
+//! What is asked of a layout.
+
+use super::{Found, Layout, MqssdResult, paper};
+use crate::study::subject::Measured;
+
+/// Seconds of something by concurrency: ours, as much as the paper did, and the paper's.
+#[derive(Clone, Copy)]
+pub(super) struct Question {
+    pub ours: fn(&MqssdResult, &Found) -> Vec<(u32, f64)>,
+    pub papers: fn(Layout) -> Option<paper::Column>,
+    /// What takes the time.
+    pub name: &'static str,
+    /// What runs concurrently.
+    pub concurrent: &'static str,
+}
+
+pub(super) const QUERIES: Question = Question {
+    ours: |_, found| found.queries.iter().map(total_s).collect(),
+    papers: paper::queries,
+    name: "3.2 M queries",
+    concurrent: "clients",
+};
+
+pub(super) const SCANS: Question = Question {
+    ours: |_, found| found.scans.iter().map(total_s).collect(),
+    papers: paper::scans,
+    name: "3.2 M scans",
+    concurrent: "clients",
+};
+
+pub(super) const COMPACTION: Question = Question {
+    ours: |result, found| {
+        let factor = paper::RECORDS / result.fill_records.count as f64;
+        found.compactions.iter().map(|fill| (fill.jobs, fill.seconds * factor)).collect()
+    },
+    papers: paper::compactions,
+    name: "filling until no merge is due",
+    concurrent: "jobs",
+};
+
+fn total_s(measured: &Measured) -> (u32, f64) {
+    (measured.clients, paper::QUERIES / measured.per_s)
+}
