@@ -7,7 +7,7 @@ use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::LearnedValue;
 use serde::Serialize;
 
-use super::mend::Advised;
+use super::advised::Advised;
 use crate::{Grain, Rule};
 
 /// The most pieces of one request that are priced as running side by side.

@@ -3,9 +3,11 @@
 //! Commands and lines of settings can be pasted as they stand. Sizes of pages are those that an advisor chose
 //! ([`Advised`]); nothing else here prices a workload.
 
+use serde::Serialize;
+
+use super::advised::Advised;
 use super::drive::Drive;
 use super::kind::FileKind;
-use super::report::{Group, Mending};
 use crate::{Grain, Rule};
 
 /// The stripe of a layout where the drive's is unknown, in bytes.
@@ -18,20 +20,15 @@ const RESERVED_BYTES: u32 = 24;
 const WRITE_BUFFER_BYTES: u64 = 1 << 20;
 const WAL_SYNC_BYTES: u64 = 512 << 10;
 
-/// Settings that are advised for a workload on the drive, in the words of their engines; one that is `None`
-/// stays at the engine's default.
-#[derive(Clone, Debug, Default)]
-pub struct Advised {
-    /// The workload's name.
-    pub workload: String,
-    /// `page_size` of SQLite.
-    pub sqlite_page_size: Option<String>,
-    /// `journal_mode` of SQLite.
-    pub sqlite_journal_mode: Option<String>,
-    /// `innodb_page_size`.
-    pub innodb_page_size: Option<String>,
-    /// `leaf_page_max` of WiredTiger.
-    pub wiredtiger_leaf_page_max: Option<String>,
+/// What would mend some rules in files of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mending {
+    /// The numbers of the rules.
+    pub rules: Vec<usize>,
+    /// What to do.
+    pub advice: String,
+    /// Commands of a shell, or lines of an engine's settings, as they stand.
+    pub commands: Vec<String>,
 }
 
 /// What to do.
@@ -51,9 +48,14 @@ impl Remedy {
 }
 
 /// What would mend the rules that the files of a kind break; `path` is that of the file that breaks most.
-pub(super) fn mending(kind: FileKind, path: &str, group: &Group, drive: &Drive) -> Vec<Mending> {
+pub(super) fn mending(
+    kind: FileKind,
+    path: &str,
+    broken: impl Iterator<Item = Rule>,
+    drive: &Drive,
+) -> Vec<Mending> {
     let mut mending: Vec<Mending> = Vec::new();
-    for rule in Rule::ALL.into_iter().filter(|rule| group.broken(*rule).is_some()) {
+    for rule in broken {
         let Some(Remedy { advice, commands }) = remedy(kind, rule, path, drive) else { continue };
         match mending.iter_mut().find(|mending| mending.advice == advice) {
             Some(same) => same.rules.push(rule.number()),

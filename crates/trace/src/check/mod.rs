@@ -5,6 +5,7 @@
 //! 2. [`Check`] takes one request after the other. Each file has its own tally; nothing else is kept.
 //! 3. [`Check::finish`] gives files their kinds, adds them up by kind, and says what would mend what.
 
+mod advised;
 mod drive;
 mod kind;
 mod mend;
@@ -15,10 +16,11 @@ mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use advised::Advised;
 pub use drive::{Drive, Parameter};
 pub use kind::FileKind;
-pub use mend::Advised;
-pub use report::{AT_DRIVE, Endurance, FileReport, Group, KindReport, Mending, Report, RuleReport, Wear};
+pub use mend::Mending;
+pub use report::{AT_DRIVE, Endurance, FileReport, Group, KindReport, Report, RuleReport, Wear};
 pub use run::{FLASH_PAGES_BYTES, FlashPages};
 pub use spread::SpreadPoint;
 pub use tally::{Count, Example, RuleTally};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::drive::{Drive, Parameter};
 use super::kind::FileKind;
-use super::mend;
+use super::mend::{Mending, mending};
 use super::run::{FLASH_PAGES_BYTES, FlashPages};
 use super::spread::SpreadPoint;
 use super::tally::{Count, FileTally, RuleTally};
@@ -120,17 +120,6 @@ pub struct KindReport {
     pub mending: Vec<Mending>,
 }
 
-/// What would mend some rules in files of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mending {
-    /// The numbers of the rules.
-    pub rules: Vec<usize>,
-    /// What to do.
-    pub advice: String,
-    /// Commands of a shell, or lines of an engine's settings, as they stand.
-    pub commands: Vec<String>,
-}
-
 /// What was counted of one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
@@ -228,7 +217,8 @@ fn kinds(files: &[(String, FileKind, &FileTally)], drive: &Drive) -> Vec<KindRep
         let is_said = *layer == Layer::Drive && sums.contains_key(&(*kind, Layer::File));
         let foremost = files.iter().find(|(_, of, tally)| of == kind && tally.layer == *layer);
         let path = foremost.map_or("", |(name, ..)| name);
-        let mending = if is_said { Vec::new() } else { mend::mending(*kind, path, &group, drive) };
+        let broken = Rule::ALL.into_iter().filter(|rule| group.broken(*rule).is_some());
+        let mending = if is_said { Vec::new() } else { mending(*kind, path, broken, drive) };
         let is_file_at_drive = *layer == Layer::Drive && *kind != FileKind::Device;
         let label = format!("{}{}", kind.label(), if is_file_at_drive { AT_DRIVE } else { "" });
         KindReport { kind: *kind, label, group, mending }
