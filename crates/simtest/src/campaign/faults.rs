@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use flashgrain::{CpuCosts, Error, ErrorKind, JoinHandle, Simulated};
+use flashgrain::{CpuCosts, Simulated};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -14,9 +14,10 @@ use super::compare::{Found, compare};
 use super::failure::Failure;
 use super::kind::{Allowed, Kind};
 use super::life::begin;
+use super::outcomes::{is_typed, outcomes};
 use super::run::Campaign;
 use crate::media::random_cut;
-use crate::world::{CASES, Counts, Habits, Shared, Stop, quietly, small};
+use crate::world::{CASES, Counts, Habits, Shared, quietly, small};
 
 /// One kind of fault.
 pub struct Faults {
@@ -178,30 +179,4 @@ impl Case<'_> {
         device.disarm_faults();
         device.power_on();
     }
-}
-
-/// How tasks have ended; how many with an error that they may end with.
-pub(super) fn outcomes(
-    tasks: Vec<JoinHandle<Result<(), Stop>>>,
-    may: impl Fn(&Error) -> bool,
-) -> Result<u64, String> {
-    let mut errors = 0;
-    for task in tasks {
-        if !task.is_finished() {
-            return Err("tasks wait for each other".into());
-        }
-        match task.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
-            Ok(()) | Err(Stop::Error(Error::Full { .. })) => {}
-            Err(Stop::Error(error)) if may(&error) => errors += 1,
-            Err(Stop::Error(error)) => return Err(format!("while it was used: {error}")),
-            Err(Stop::Wrong(what)) => return Err(what),
-        }
-    }
-    Ok(errors)
-}
-
-/// Whether an error has a kind that tells the cause.
-pub(super) fn is_typed(error: &Error) -> bool {
-    use ErrorKind::{Closed, Corrupt, Dropped, Full, Io, NotFound, Poisoned, TreeFailed};
-    matches!(error.kind(), Io | Poisoned | Corrupt | Full | Closed | NotFound | Dropped | TreeFailed)
 }

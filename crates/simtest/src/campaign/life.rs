@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::failure::Failure;
-use super::faults::outcomes;
+use super::outcomes::outcomes;
 use crate::media::{Event, Recorder, Tape};
 use crate::world::{Counts, Habits, Shape, Shared, Stop, Work, check, drive, look, quietly, small};
 

@@ -22,6 +22,7 @@ mod life;
 mod listing;
 mod lives;
 mod nth;
+mod outcomes;
 mod paths;
 mod rot;
 mod run;

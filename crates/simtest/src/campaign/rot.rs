@@ -10,8 +10,8 @@ use rand_pcg::Pcg64;
 
 use super::compare::{Found, compare};
 use super::failure::Failure;
-use super::faults::is_typed;
 use super::life::work_on;
+use super::outcomes::is_typed;
 use super::run::Campaign;
 use crate::media::{Disk, SECTOR_BYTES, Tape};
 use crate::world::{CASES, Counts, Habits, Shape, Shared, quietly, small};

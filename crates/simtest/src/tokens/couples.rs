@@ -12,7 +12,8 @@ use flashgrain::{Db, Error, ErrorKind, Readable, Tree};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::work::{Stop, durability};
+use super::durability::durability;
+use crate::world::Stop;
 
 /// Couples there are: few, so that batches and removals meet.
 const COUPLES: u8 = 40;

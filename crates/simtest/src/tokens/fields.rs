@@ -5,7 +5,7 @@ use flashgrain::{Db, Error, Tree};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::work::durability;
+use super::durability::durability;
 use crate::world::Stop;
 
 /// Places of a field.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use flashgrain::{Db, Durability, Error, Tree};
 
-use super::work::{Stop, Trees};
+use super::work::Trees;
+use crate::world::Stop;
 
 /// Checks before the store counts as one that never gives back its pages.
 const LOOKS: u32 = 200;

@@ -24,6 +24,7 @@
 //!    new one.
 
 mod couples;
+mod durability;
 mod fields;
 mod leaks;
 mod ledger;

@@ -16,8 +16,9 @@ use flashgrain::{Db, Durability, Error, Tree};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
+use super::durability::durability;
 use super::ledger::{Ledger, Numbers, TASKS_MAX};
-use super::work::{Stop, durability};
+use crate::world::Stop;
 
 /// Records between the keys of pairs, so that those are in different leaves.
 const BETWEEN: u32 = 3;

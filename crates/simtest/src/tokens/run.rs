@@ -15,8 +15,8 @@ use rand_pcg::Pcg64;
 use super::leaks::{empty_pages, give_everything_back, reclaim};
 use super::ledger::{Ledger, TASKS_MAX};
 use super::streams::{judge, leave};
-use super::work::{Habit, STEPS, Stop, Trees, Work, settle};
-use crate::world::{Shape, drive, segments_for, small};
+use super::work::{Habit, STEPS, Trees, Work, settle};
+use crate::world::{Shape, Stop, drive, segments_for, small};
 
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x746f_6b65_6e73;

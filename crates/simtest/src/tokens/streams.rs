@@ -8,7 +8,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::leaks::no_orphans;
-use super::work::Stop;
+use crate::world::Stop;
 
 /// Bytes of a value that is given up: several pages of most stores.
 const GIVEN_UP_BYTES: u64 = 40_000;

@@ -7,7 +7,7 @@ use flashgrain::{Db, Error, Readable, Tree};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::work::Stop;
+use crate::world::Stop;
 
 /// Tokens there are.
 pub const TOKENS: u32 = 40;

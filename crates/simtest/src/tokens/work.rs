@@ -9,13 +9,14 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::couples::Couples;
+use super::durability::durability;
 use super::fields::Field;
 use super::ledger::{Ledger, TASKS_MAX};
 use super::pairs::Pairs;
 use super::token_keys::{Laid, PLACES, TOKENS, TokenKey, TokenTrees, complete, decode, encode};
 
 use super::streams;
-pub use crate::world::Stop;
+use crate::world::Stop;
 
 /// The most places whose tokens are moved together.
 const RANGE_PLACES: u32 = 8;
@@ -93,15 +94,6 @@ impl Trees {
     pub fn all(&self) -> impl Iterator<Item = &Tree> {
         let others = [self.pairs.tree(), self.couples.tree(), &self.ashes, &self.fields, &self.others];
         self.places.trees().iter().chain(others)
-    }
-}
-
-/// Some commits wait until they are durable.
-pub fn durability(random: &mut Pcg64) -> Durability {
-    match random.random_range(0..4) {
-        0 => Durability::Sync,
-        1 => Durability::Buffered,
-        _ => Durability::None,
     }
 }
 
