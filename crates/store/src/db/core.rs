@@ -127,7 +127,8 @@ impl Core {
         self.workers.is_none().then(|| self.engine.executor())
     }
 
-    /// Refuses what comes after [`Core::close`], and what a forked child asks of its parent's store.
+    /// Refuses what comes after [`Core::close`], and what a forked child asks of its parent's store. Reads as
+    /// of a snapshot check it once more when they have read: closing frees what only snapshots see.
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), Error> {
         if self.closed.load(Ordering::Relaxed) {
@@ -195,6 +196,7 @@ impl Core {
             bytes.clear();
             transactions.look_up(&tree.tree, key, Some(at.timestamp()), may, &mut bytes)
         })?;
+        self.check_open()?;
         Ok(version.map(|version| (version, bytes)))
     }
 
@@ -239,8 +241,9 @@ impl Core {
             return Ok(Value::from(bytes));
         }
         let mut value = Vec::new();
-        self.engine.overflow_values().read(bytes, &mut value)?;
-        Ok(Value::from(value))
+        let read = self.engine.overflow_values().read(bytes, &mut value);
+        self.check_open()?;
+        read.map(|()| Value::from(value))
     }
 
     /// Keeps what is visible now.

@@ -88,13 +88,28 @@ impl<'a> Lookup<'a> {
             return Ok(Poll::Ready(written.is_some()));
         }
         self.core.check_open()?;
-        with_spare(|record| Ok(self.find(key, may, record)?.map(|version| version.is_some())))
+        let found = with_spare(|record| Ok(self.find(key, may, record)?.map(|version| version.is_some())));
+        self.check_still_open()?;
+        found
     }
 
     /// Appends the value that the tree has under `key`, and says whether there is one.
     #[inline]
     fn read(&self, key: &[u8], may: May, into: &mut Vec<u8>) -> Result<Poll<bool>, Error> {
         self.core.check_open()?;
+        let found = self.read_stored(key, may, into);
+        self.check_still_open()?;
+        found
+    }
+
+    /// Closing gives up what only snapshots see.
+    #[inline]
+    fn check_still_open(&self) -> Result<(), Error> {
+        if self.at.is_some() { self.core.check_open() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn read_stored(&self, key: &[u8], may: May, into: &mut Vec<u8>) -> Result<Poll<bool>, Error> {
         let start = into.len();
         loop {
             let version = match self.find(key, may, into)? {

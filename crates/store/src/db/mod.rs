@@ -540,7 +540,8 @@ impl Db {
     }
 
     /// Closes the store: waits for what is under way, takes a last checkpoint and marks the store as closed.
-    /// Other handles then return [`Error::Closed`]; its files stay locked until the last of them is gone.
+    /// Other handles, snapshots and iterators then return [`Error::Closed`]; its files stay locked until the
+    /// last of them is gone.
     ///
     /// # Errors
     /// [`Error::Poisoned`], [`Error::Io`]: the store then opens as after a crash.

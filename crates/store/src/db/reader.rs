@@ -92,7 +92,9 @@ impl ValueReader {
                 Ok(value.as_slice().get(start..).unwrap_or_default())
             }
             Source::Pages(stored) | Source::Own { stored, .. } => {
-                self.core.engine().overflow_values().read_at(stored, position)
+                let read = self.core.engine().overflow_values().read_at(stored, position);
+                self.core.check_open()?;
+                read
             }
         }
     }

@@ -120,8 +120,10 @@ impl TreeScan {
                 self.taken += 1;
                 return Ok(Some(place.map(|at| at as usize)));
             }
-            self.core.check_process()?;
-            if !self.steps.step(&mut self.piece)? {
+            self.core.check_open()?;
+            let is_more = self.steps.step(&mut self.piece);
+            self.core.check_open()?;
+            if !is_more? {
                 return Ok(None);
             }
             self.shared = Arc::from(self.piece.parts().0);

@@ -299,8 +299,8 @@ impl Engine {
         for tree in self.trees.dropped() {
             let _tried = tree.index.stop();
         }
-        // Overflow values that only snapshots saw.
-        let _tried = self.transactions().settle();
+        // Overflow values that only snapshots saw, and those that some still hold.
+        let _tried = self.transactions().settle_for_good();
         self.overflow_values.stop();
         while self.overflow_values.is_freeing() {
             yield_now();

@@ -93,6 +93,13 @@ impl Snapshots {
         ended
     }
 
+    /// Ends all that there are. Nothing is read as of them any more, and they may be given back later.
+    pub fn end_all(&self) {
+        let mut state = self.state();
+        state.active.clear();
+        self.note(&state);
+    }
+
     /// Whether the commit `by` has to keep the version of `timestamp` that it is about to replace, because a
     /// snapshot may see it. If not, snapshots that are being taken wait for the commit.
     #[inline]

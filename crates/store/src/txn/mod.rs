@@ -230,6 +230,15 @@ impl Transactions {
         self.collect(true)
     }
 
+    /// The same when the store is closed: readers that are left are refused, and no snapshot needs anything.
+    ///
+    /// # Errors
+    /// As [`Transactions::settle`].
+    pub fn settle_for_good(&self) -> Result<(), Error> {
+        self.snapshots.end_all();
+        self.settle()
+    }
+
     /// From now on commits are admitted at the pace that this load allows; `gauges` gets the bytes that
     /// commits under way may make dirty. While segments are few, every commit looks at it.
     pub fn watch(

@@ -273,6 +273,8 @@ fn everything_that_is_asked_of_a_closed_store_is_refused() {
     tree.insert("a", "b").unwrap();
     let (other, mut begun, mut batch) = (db.clone(), db.begin().unwrap(), db.batch());
     begun.insert(&tree, "a", "c").unwrap();
+    let snapshot = db.snapshot().unwrap();
+    let (mut iter, mut cursor) = (tree.iter().unwrap(), tree.cursor().unwrap());
     batch.insert(&tree, "a", "c").unwrap();
     db.close().unwrap();
     let refused = [
@@ -293,6 +295,9 @@ fn everything_that_is_asked_of_a_closed_store_is_refused() {
         ("last", tree.last_key_value().err()),
         ("iter", tree.iter().err()),
         ("cursor", tree.cursor().err()),
+        ("snapshot", snapshot.get(&tree, "a").err()),
+        ("iterator", iter.next().and_then(Result::err)),
+        ("cursor that was there", cursor.next().err()),
         ("remove", tree.remove("a").err()),
         ("remove_range", tree.remove_range::<&[u8]>(..).err()),
         ("load", tree.load([("b", "c")]).err()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flashgrain::{Db, Durability, ErrorKind, Readable};
+use flashgrain::{Db, Durability, ErrorKind, IndexKind, Readable, TreeOptions};
 use flashgrain_device::{Device, MemoryDevice};
 
 fn value(length: usize, seed: u8) -> Vec<u8> {
@@ -165,4 +165,40 @@ fn regression_very_many_overflow_values_are_given_up_at_once() {
     drop(snapshot);
     tree.insert("another", "commit").unwrap();
     db.close().unwrap();
+}
+
+/// Pages without an owner in a store that was closed while an iterator could see overflow values that have
+/// been replaced since.
+fn leaked_under_a_reader(kind: IndexKind) -> u64 {
+    let device = device();
+    let db = create(&device);
+    let tree = db.tree_with("t", &TreeOptions::new().kind(kind)).unwrap();
+    let fill = |seed| {
+        (0..20_u8).for_each(|key| tree.insert([key], value(20_000, seed)).unwrap());
+        db.checkpoint().unwrap();
+        db.compact().unwrap();
+    };
+    fill(1);
+    let mut reader = tree.iter().unwrap();
+    reader.next().unwrap().unwrap();
+    fill(2);
+    db.clone().close().unwrap();
+    let goes_on = reader.find_map(Result::err);
+    assert_eq!(goes_on.map(|error| error.kind()), Some(ErrorKind::Closed));
+    drop((reader, tree, db));
+    let db = open(&device);
+    let leaked = loop {
+        match db.reclaim().unwrap() {
+            Some(pages) => break pages,
+            None => db.checkpoint().unwrap(),
+        }
+    };
+    assert_eq!(db.existing_tree("t").unwrap().get([7]).unwrap().unwrap(), value(20_000, 2));
+    leaked
+}
+
+#[test]
+fn closing_leaks_no_value_that_is_still_read() {
+    let kinds = [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree];
+    assert_eq!(kinds.map(leaked_under_a_reader), [0; 3]);
 }
