@@ -488,6 +488,26 @@ mod tests {
         assert!(looks_of(LOOK_EVERY * 10) <= 11);
     }
 
+    /// A thread goes from store to store: the same history comes again only if each begins alike.
+    #[test]
+    fn the_first_commit_of_each_store_looks() {
+        let poison = Poison::default();
+        for _ in 0..3 {
+            let (throttle, looks) = (Throttle::default(), Arc::new(AtomicU64::new(0)));
+            let counted = Arc::clone(&looks);
+            let gauges = move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Load::default()
+            };
+            throttle.watch(Devices::new(device(1) as _, None), Arc::default(), Box::new(gauges));
+            let looks_after_a_commit = || {
+                drop(throttle.admit(1, 0, true, &poison).unwrap());
+                looks.load(Ordering::Relaxed)
+            };
+            assert_eq!([looks_after_a_commit(), looks_after_a_commit()], [1, 1]);
+        }
+    }
+
     #[test]
     fn nobody_waits_for_room_that_will_not_come() {
         let (throttle, _, _) = under(Load::default());

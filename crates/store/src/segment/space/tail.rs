@@ -176,3 +176,51 @@ impl Inner {
         self.ledger.iter().skip(ceiling).any(|(_, segment)| segment.state == SegmentState::Map)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Placement;
+    use crate::segment::tests::layout;
+    use crate::segment::{Stream, UnitSequence};
+
+    const SEGMENTS: usize = 64;
+
+    /// Segments of 256 KiB, all of them free, behind 1 MiB.
+    fn space() -> Space {
+        let layout = layout(Placement::OutOfPlace);
+        Space::new(&layout, layout.segments_start_bytes + SEGMENTS as u64 * layout.segment_bytes)
+    }
+
+    #[test]
+    fn a_cut_leaves_what_removals_need_and_no_more_than_there_was_before() {
+        let space = space();
+        let cut = |first, most| {
+            space.cut_tail(Leave::ForRemoving { first, most }).unwrap();
+            space.count()
+        };
+        assert_eq!(cut(40, SEGMENTS), 40, "the first ones stay");
+        let left = cut(0, SEGMENTS);
+        assert!(left < 40 && space.room(0).to_remove, "{left}");
+        assert_eq!(cut(0, left - 1), left - 1, "it is no longer than before");
+        assert!(!space.room(0).to_remove, "one fewer is too few");
+    }
+
+    #[test]
+    fn a_compaction_is_worth_it_if_much_lies_behind_or_becomes_free() {
+        let space = space();
+        assert!(!space.is_worth_compacting(0), "nothing is in use");
+        let open = || space.open(Stream::Fresh, UnitSequence(1)).unwrap();
+        (0..11).for_each(|_| _ = open());
+        let last = open();
+        // An eighth of 4 MiB is two segments.
+        assert!(!space.is_worth_compacting(12) && !space.is_worth_compacting(10));
+        assert!(space.is_worth_compacting(9));
+        space.close(last, Stream::Fresh);
+        assert!(space.is_worth_compacting(12), "a checkpoint frees a segment");
+
+        let space = self::space();
+        space.take_log(1).unwrap();
+        assert!(space.is_worth_compacting(SEGMENTS), "the log may move");
+    }
+}

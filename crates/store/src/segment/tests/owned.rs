@@ -277,6 +277,8 @@ fn a_compaction_keeps_the_device_up_to_the_last_owned_segment() {
             compaction.remaining_bytes(keep) == kept.0.length()
         });
         assert!(rounds.is_some(), "{:?}", segments.usage());
+        let leave = Leave::ForRemoving { first: 4, most: 64 };
+        assert_eq!(compaction.leaves(capacity_bytes), leave);
         segments.end.cut(compaction.leaves(capacity_bytes), |_| Ok(())).unwrap();
         assert_read(&kept.0, &kept.1);
         own.verify_all().unwrap();
