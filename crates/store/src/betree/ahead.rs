@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 
 use super::content::Group;
-use super::tree::{BeTree, LEVEL_MIN};
+use super::levels::LEVEL_MIN;
+use super::tree::BeTree;
 use crate::Error;
 use crate::header::PageId;
 use crate::index::is_eager;

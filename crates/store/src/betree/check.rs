@@ -1,11 +1,12 @@
 //! Looking at every part of a tree.
 
 use super::content::Content;
+use super::levels::LEVEL_MIN;
 use super::messages::Messages;
 use super::part::Part;
 use super::progress::Progress;
 use super::stats::Fill;
-use super::tree::{BeTree, LEVEL_MIN};
+use super::tree::BeTree;
 use crate::Error;
 use crate::buffered::{Cursor, Fragment, MemtableCursor, Turn};
 use crate::class::class_bytes;

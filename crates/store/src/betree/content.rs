@@ -2,11 +2,22 @@
 
 use std::ops::Range;
 
-use super::messages::Messages;
-use super::part::{ENTRY_BYTES, Numbers, SLOT_BYTES, SLOTS, Summary};
+use super::messages::{Messages, Numbers};
+use super::part_format::{ENTRY_BYTES, SLOT_BYTES, SLOTS};
 use crate::buffered::{Fragment, RangeTombstones};
 use crate::header::PageId;
 use crate::page::padded;
+
+/// How full a part is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub page_bytes: u64,
+    pub pivots: usize,
+    pub pivots_bytes: u64,
+    /// Basement nodes below it.
+    pub weight: u32,
+    pub has_messages: bool,
+}
 
 /// A pivot: the page that leads to a child, and the first key that belongs to it. It lies in the part for the
 /// child's parent, beside the messages for that.

@@ -2,9 +2,10 @@
 
 use super::content::Content;
 use super::flush::Step;
+use super::levels::LEVEL_MIN;
 use super::messages::Messages;
 use super::progress::Progress;
-use super::tree::{BeTree, FlushTurn, LEVEL_MIN};
+use super::tree::{BeTree, FlushTurn};
 use crate::Error;
 use crate::buffered::{Cursor, MemtableCursor, RangeTombstones};
 use crate::header::PageId;

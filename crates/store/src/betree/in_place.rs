@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use super::content::Group;
 use super::messages::{Messages, message_bytes};
-use super::part::{self, Left, Part, SLOT_BYTES};
+use super::part::{self, Left, Part};
+use super::part_format::SLOT_BYTES;
 use crate::index::Version;
 use crate::page::Page;
 

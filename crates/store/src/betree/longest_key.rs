@@ -3,7 +3,7 @@
 //! The root's page has it, and it is noted there before a longer key enters the page: so no page below has a
 //! longer one. That of a tree of an earlier format version is unknown, which counts as the longest possible.
 
-use super::content::Content;
+use super::content::{Content, Summary};
 use super::part;
 use super::shape::Shape;
 use super::tree::BeTree;
@@ -47,7 +47,7 @@ impl BeTree {
     }
 
     /// As [`Shape::must_split`].
-    pub(super) fn must_split(&self, level: u16, summary: &part::Summary) -> bool {
+    pub(super) fn must_split(&self, level: u16, summary: &Summary) -> bool {
         self.shape.must_split(level, summary, self.longest_key_bytes())
     }
 

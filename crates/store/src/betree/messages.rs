@@ -3,13 +3,16 @@
 
 use std::ops::Range;
 
-use super::part::{ENTRY_BYTES, SLOT_BYTES};
+use super::part_format::{ENTRY_BYTES, SLOT_BYTES};
 use crate::Error;
 use crate::buffered::Cursor;
 use crate::index::Version;
 use crate::log::Timestamp;
 use crate::page::padded;
 use crate::sync::Arc;
+
+/// Numbers of messages: from the first up to, and without, the second.
+pub(super) type Numbers = std::ops::Range<u32>;
 
 /// Where a message's parts are.
 #[derive(Clone, Copy, Debug)]

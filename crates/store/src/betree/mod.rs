@@ -26,11 +26,13 @@ mod enter;
 mod flush;
 mod in_place;
 mod index;
+mod levels;
 mod longest_key;
 mod merging;
 mod messages;
 mod options;
 mod part;
+mod part_format;
 #[cfg(test)]
 mod part_tests;
 mod progress;

@@ -29,44 +29,20 @@
 
 use std::cmp::Ordering;
 
-use super::content::{Content, Fitting, Group, Pivot};
-use super::messages::{Messages, Place};
+use super::content::{Content, Fitting, Group, Pivot, Summary};
+use super::messages::{Messages, Numbers, Place};
+use super::part_format::{
+    ENTRY_BYTES, KEY_LENGTH, LEFT, LEVEL, MAY_GO, MESSAGES, OTHER, RANGES, SLOT_BYTES, SLOTS,
+};
 use crate::buffered::RangeTombstones;
 use crate::header::{BACK_START, FRONT_END, Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::index::Version;
 use crate::log::Timestamp;
 use crate::page::{Page, padded};
 
-const LEVEL: u32 = PAGE_HEADER_BYTES;
-const MESSAGES: u32 = LEVEL + 4;
-const RANGES: u32 = LEVEL + 8;
-const LEFT: u32 = LEVEL + 12;
-/// A bit of the word of [`LEFT`] bytes.
-const MAY_GO: u32 = 1 << 31;
-/// Where offsets begin.
-pub(super) const SLOTS: u32 = LEVEL + 16;
-
-/// Bytes of an offset.
-pub(super) const SLOT_BYTES: u32 = 4;
-/// Bytes of a pivot, range or message without its keys and value.
-pub(super) const ENTRY_BYTES: u32 = 16;
-const KEY_LENGTH: u32 = 8;
-const OTHER: u32 = 12;
-
 /// A page of a Bε-tree, which may change while it is read.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a>(Page<'a>);
-
-/// See [`Part::summary`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Summary {
-    pub page_bytes: u64,
-    pub pivots: usize,
-    pub pivots_bytes: u64,
-    /// Basement nodes below it.
-    pub weight: u32,
-    pub has_messages: bool,
-}
 
 /// What is behind a page's counts.
 #[derive(Clone, Copy, Debug)]
@@ -76,9 +52,6 @@ pub(super) struct Left {
     /// Whether some of the page's versions may be unneeded one day.
     pub may_go: bool,
 }
-
-/// Numbers of messages: from the first up to, and without, the second.
-pub(super) type Numbers = std::ops::Range<u32>;
 
 impl<'a> Part<'a> {
     pub fn new(page: Page<'a>) -> Self {

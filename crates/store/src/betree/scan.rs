@@ -2,10 +2,11 @@
 
 use std::ops::Bound;
 
+use super::levels::{LEVEL_MAX, LEVEL_MIN};
 use super::messages::{Messages, MessagesCursor};
 use super::part::Part;
-use super::search::{ATTEMPTS, is_valid};
-use super::tree::{BeTree, LEVEL_MAX, LEVEL_MIN};
+use super::search::is_valid;
+use super::tree::{ATTEMPTS, BeTree};
 use crate::buffered::{
     Chain, Cursor, DEAD_RUN, Held, Hidden, KeyVersions, Memtables, Merged, Met, RangeTombstones, Removals,
     SeenCursor, Watch, unreadable,

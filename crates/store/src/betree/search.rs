@@ -1,7 +1,8 @@
 //! Look-ups: memtables, and then one part on each level.
 
+use super::levels::LEVEL_MAX;
 use super::part::Part;
-use super::tree::{BeTree, LEVEL_MAX};
+use super::tree::{ATTEMPTS, BeTree};
 use crate::Error;
 use crate::buffered::{Chain, hidden_by};
 use crate::index::{Found, May, Version};
@@ -10,10 +11,6 @@ use crate::pool::{Access, OptimisticGuard};
 use crate::sync::Arc;
 use crate::task::yield_now;
 use std::task::Poll;
-
-/// Attempts after which it matters whether the store is poisoned, and nobody may change the tree any more:
-/// memory may be so full that each page on the way evicts the one above it, again and again.
-pub(super) const ATTEMPTS: u32 = 8;
 
 /// What was found of a key, from the newest sources on.
 #[derive(Default)]

@@ -24,9 +24,10 @@
 
 use flashgrain_settings::{BeTreeDesign, PART_MEMORY_DIVISOR_MIN};
 
+use super::content::Summary;
+use super::levels::LEVEL_MIN;
 use super::options::{Decided, surroundings};
-use super::part::{SLOTS, Summary};
-use super::tree::LEVEL_MIN;
+use super::part_format::SLOTS;
 use crate::Error;
 use crate::buffered::{Memtable, Room};
 use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};

@@ -1,6 +1,6 @@
 //! What a Bε-tree counts.
 
-use super::tree::LEVEL_MAX;
+use super::levels::LEVEL_MAX;
 use crate::index::{BeTreeLevelStats, BeTreeStats, OperationCounts};
 use crate::sync::atomic::{AtomicU64, Ordering};
 

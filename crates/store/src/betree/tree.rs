@@ -19,13 +19,13 @@
 //! frozen: the holder of the tree's turn.
 
 use super::ahead::Ahead;
-use super::content::{Content, Pivot};
+use super::content::{Content, Pivot, Summary};
+use super::levels::LEVEL_MIN;
 use super::longest_key::{LongestKey, words_of};
 use super::messages::Messages;
 use super::options::Decided;
-use super::part::{self, Part, Summary, kind_of};
+use super::part::{self, Part, kind_of};
 use super::progress::Progress;
-use super::search::ATTEMPTS;
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
@@ -39,11 +39,9 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use crate::task::yield_now;
 
-/// The level of a tree that has one leaf.
-pub(super) const LEVEL_MIN: u16 = 1;
-
-/// More levels than any tree has.
-pub(super) const LEVEL_MAX: u16 = 64;
+/// Attempts after which it matters whether the store is poisoned, and nobody may change the tree any more:
+/// memory may be so full that each page on the way evicts the one above it, again and again.
+pub(super) const ATTEMPTS: u32 = 8;
 
 /// The right to change pages of a tree, until this is dropped.
 pub(super) struct FlushTurn<'a> {

@@ -10,9 +10,10 @@
 //! a node's weight changes by a constant part of itself between two of its rebuildings.
 
 use super::content::{Content, Fitting, Pivot};
+use super::levels::{LEVEL_MAX, LEVEL_MIN};
 use super::messages::Messages;
 use super::part::{self, Part};
-use super::tree::{BeTree, LEVEL_MAX, LEVEL_MIN};
+use super::tree::BeTree;
 use crate::Error;
 use crate::buffered::RangeTombstones;
 use crate::header::{PageId, PageKind};

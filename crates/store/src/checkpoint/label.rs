@@ -18,9 +18,9 @@
 
 use std::path::PathBuf;
 
-use super::slots::COPY_BYTES;
+use super::area::COPY_BYTES;
 #[cfg(test)]
-use super::slots::END_BYTES;
+use super::area::END_BYTES;
 use super::superblock::Shape;
 use crate::Error;
 use crate::io_context::{Block, Devices, Role, flush};

@@ -18,6 +18,7 @@
 //! [`run::Run`] only, which the checkpointer hands out. The pool and the segments are told of the cut by it,
 //! and free things on its word.
 
+pub(crate) mod area;
 mod checkpointer;
 mod give_back;
 pub(crate) mod label;

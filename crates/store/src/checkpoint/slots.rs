@@ -22,23 +22,18 @@
 //! A superblock counts as written only when it was flushed and read back, because a lost or misdirected write
 //! of it would silently take the store back to the previous checkpoint.
 
+use super::area::{COPY_BYTES, END_BYTES};
 use super::label::Label;
 use super::superblock::Superblock;
 use crate::Error;
 use crate::io_context::{Block, Devices, Role, flush};
 use crate::sector::{Found, SECTOR_BYTES};
 
-/// Bytes that a copy takes.
-pub(super) const COPY_BYTES: u64 = 4 << 10;
-
 /// Distance of the copies of a slot.
 const COPY_DISTANCE_BYTES: u64 = 16 << 10;
 
 /// Distance of the slots.
 const SLOT_DISTANCE_BYTES: u64 = 64 << 10;
-
-/// End of the area of superblocks.
-pub(crate) const END_BYTES: u64 = 128 << 10;
 
 /// Begins a place of a superblock, and every member's file, of a store that is not complete yet.
 pub(crate) const MAKING: [u8; 8] = *b"flshgrn0";

@@ -12,7 +12,7 @@ use std::task::Poll;
 
 use super::content::Content;
 use super::core::Core;
-use super::source::Overlay;
+use super::overlay::Overlay;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::NamedTree;

@@ -15,6 +15,7 @@ mod cursor;
 mod iter;
 mod lookup;
 mod merging;
+mod overlay;
 mod parts;
 mod prepared;
 mod readable;
@@ -25,6 +26,7 @@ mod site;
 mod snapshot;
 mod source;
 mod stats;
+mod store_files;
 mod swap;
 mod transaction;
 mod tree;
@@ -47,12 +49,12 @@ pub use iter::Iter;
 pub use readable::Readable;
 pub use reader::ValueReader;
 pub use simulated::Simulated;
-pub use site::{DATA_FILE, LOG_FILE};
 pub use snapshot::Snapshot;
 pub use stats::{
     CacheStats, CheckpointStats, ConflictStats, HistoryStats, LogStats, RecoveryStats, SpaceStats, Stats,
     ThrottleStats, WrittenStats,
 };
+pub use store_files::{DATA_FILE, LOG_FILE};
 pub use swap::CompareAndSwapError;
 pub use transaction::Transaction;
 pub use tree::{Tree, TreeOptions};

@@ -11,8 +11,9 @@ use std::fs::{self, File, TryLockError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::site::{DATA_FILE, LOG_FILE, io, is_block_device};
+use super::store_files::{DATA_FILE, LOG_FILE, io, is_block_device};
 use crate::Error;
+use crate::checkpoint::area::END_BYTES;
 use crate::checkpoint::slots;
 
 /// Initial length of a file; it grows as soon as the layout is known.
@@ -102,7 +103,7 @@ fn is_cut_off(file: &Path, is_log: bool) -> Result<bool, Error> {
     let mut head = Vec::new();
     let read = File::open(file).and_then(|file| {
         let bytes = file.metadata()?.len();
-        file.take(slots::END_BYTES).read_to_end(&mut head)?;
+        file.take(END_BYTES).read_to_end(&mut head)?;
         Ok(bytes)
     });
     let bytes = read.map_err(|error| io(format!("open {}", file.display()), &error))?;

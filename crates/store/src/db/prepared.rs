@@ -9,6 +9,7 @@ use flashgrain_settings::{Bytes, drive};
 use super::core::Core;
 use super::site::{Made, Site, of_device};
 use crate::Error;
+use crate::checkpoint::area::END_BYTES;
 use crate::checkpoint::slots;
 use crate::engine::{Engine, Given};
 use crate::io_context::{Devices, Role};
@@ -90,7 +91,7 @@ impl Prepared {
         let stripe_unit = stripe_unit.map(|(Bytes(bytes), _)| bytes);
         let (devices, made) = site.create(claim, stripe_unit)?;
         let data = devices.device(Role::Data);
-        if site.may_grow() && data.capacity_bytes() >= slots::END_BYTES {
+        if site.may_grow() && data.capacity_bytes() >= END_BYTES {
             // Before it has its size, so that what a crash leaves is known for what it is.
             slots::erase(&devices)?;
         }

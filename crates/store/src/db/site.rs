@@ -11,16 +11,12 @@ use flashgrain_device::{
 };
 
 use super::parts::{START_BYTES, Survey};
+use super::store_files::{DATA_FILE, LOG_FILE, io, is_block_device};
 use crate::Error;
 use crate::checkpoint::Shape;
 use crate::checkpoint::label::Label;
 use crate::checkpoint::slots;
 use crate::io_context::Devices;
-
-/// The store's file in a directory.
-pub const DATA_FILE: &str = "data.flashgrain";
-/// The log's file in a directory.
-pub const LOG_FILE: &str = "log.flashgrain";
 
 /// Source of a device.
 #[derive(Clone)]
@@ -215,14 +211,6 @@ fn named(paths: &[PathBuf]) -> Result<&[PathBuf], Error> {
         [] => Err(Error::Options("no place for the store: name a directory or a device".into())),
         paths => Ok(paths),
     }
-}
-
-pub(super) fn is_block_device(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
-}
-
-pub(super) fn io(doing: String, error: &std::io::Error) -> Error {
-    Error::Io { doing, errno: error.raw_os_error().unwrap_or(5) }
 }
 
 /// Whether a path can be a place of a store: a directory, a block device, or nothing yet.

@@ -1,15 +1,13 @@
 //! A reader's view of a tree: its records as of a snapshot, overlaid by the reader's own writes.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
-
-use smallvec::SmallVec;
 
 use super::content::Content;
 use super::core::Core;
 use super::lookup::Lookup;
+use super::overlay::Overlay;
 use super::scan::{Place, TreeScan};
 use super::tree::Tree;
 use super::value::Value;
@@ -17,12 +15,6 @@ use crate::Error;
 use crate::catalog::NamedTree;
 use crate::index::{Direction, behind};
 use crate::txn::Snapshot;
-
-/// A key of which a short one needs no memory of its own.
-pub type Key = SmallVec<[u8; 24]>;
-
-/// Writes of a transaction to one tree; `None` removes.
-pub type Overlay = BTreeMap<Key, Option<Content>>;
 
 /// The implementation behind [`Readable`](super::readable::Readable). It cannot be named outside of the
 /// crate.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::content::Content;
 use super::core::Core;
-use super::source::{Key, Overlay};
+use super::overlay::{Key, Overlay};
 use crate::Error;
 use crate::catalog::NamedTree;
 use crate::index::TreeId;

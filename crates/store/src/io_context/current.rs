@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
 
 use super::context::IoContext;
+use super::failed::Failed;
 use super::flushes::Flushes;
 use super::traffic::{InFlight, Meter, Traffic};
 use crate::Error;
@@ -37,27 +38,6 @@ pub(super) struct Shared {
     /// Of each device.
     flushes: Vec<Flushes>,
     meter: Meter,
-}
-
-/// Why a request failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failed {
-    /// The device answered with this errno.
-    #[error("the device answered {}", std::io::Error::from_raw_os_error(*.0))]
-    Errno(i32),
-    /// The request did not reach the device.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-}
-
-impl Failed {
-    /// As the store's error; `doing` says what was tried.
-    pub fn error(self, doing: impl Into<String>) -> Error {
-        match self {
-            Self::Errno(errno) => Error::Io { doing: doing.into(), errno },
-            Self::Device(error) => error.into(),
-        }
-    }
 }
 
 impl Devices {

@@ -7,7 +7,7 @@
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::current::Failed;
+use super::failed::Failed;
 use crate::task::{Waker, park, waker};
 
 /// The flushes of a device.

@@ -13,6 +13,7 @@ mod block;
 pub(crate) mod broken;
 mod context;
 mod current;
+mod failed;
 mod flushes;
 mod pieces;
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 use flashgrain_device::{Arena, Op, Request};
 
 use super::context::IoContext;
-use super::current::{Devices, Failed, Role};
+use super::current::{Devices, Role};
+use super::failed::Failed;
 use crate::Error;
 
 /// Pieces in flight at most.

@@ -3,23 +3,13 @@
 use std::ops::Bound;
 
 use super::levels::Run;
+use super::reader::Reader;
 use super::table::Table;
-use super::table_cursor::{Reading, TableCursor};
+use super::table_cursor::TableCursor;
 use crate::Error;
 use crate::buffered::{Cursor, Hidden, KeyInterval, Removals, Removed, Start, place_of};
 use crate::index::{Direction, Version};
 use crate::log::Timestamp;
-use crate::pool::Pool;
-use crate::sync::Arc;
-use crate::task::Executor;
-
-/// How cursors read tables.
-#[derive(Clone)]
-pub(super) struct Reader {
-    pub pool: Arc<Pool>,
-    pub executor: Executor,
-    pub reading: Reading,
-}
 
 impl Removals for Table {
     /// Of those that were read before.

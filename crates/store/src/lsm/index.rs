@@ -9,9 +9,9 @@ use flashgrain_settings::layout::Decision;
 use super::cursor::RunCursor;
 use super::levels::Target;
 use super::merge::Output;
+use super::reader::Reading;
 use super::scan::LsmScan;
 use super::table::{KEY_DIVISOR, Table, VALUE_DIVISOR};
-use super::table_cursor::Reading;
 use super::tree::Lsm;
 use crate::Error;
 use crate::buffered::{

@@ -8,8 +8,8 @@ use super::cursor::RunCursor;
 use super::hidden;
 use super::levels::{Edit, Levels, Run, Target, bytes_of, overlapping};
 use super::policy::{ForRoom, Job, MergeRoom, Ticket};
+use super::reader::Reading;
 use super::table::{Made, Table, TableOptions, TableWriter};
-use super::table_cursor::Reading;
 use super::tree::Lsm;
 use crate::Error;
 use crate::buffered::{

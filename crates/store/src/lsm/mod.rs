@@ -35,6 +35,7 @@ mod merge;
 mod options;
 mod policy;
 mod range_blocks;
+mod reader;
 mod scan;
 mod stats;
 mod table;

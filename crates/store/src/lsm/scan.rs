@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Bound;
 
-use super::table_cursor::Reading;
+use super::reader::Reading;
 use super::tree::{Lsm, Parts};
 use crate::buffered::{Chain, DEAD_RUN, Held, Hidden, KeyVersions, Merged, Met, Watch, unreadable};
 use crate::index::{Direction, Piece, Steps, Version, behind};

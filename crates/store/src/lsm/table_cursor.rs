@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 
 use super::block::{Block, Record};
-use super::cursor::Reader;
+use super::reader::{Reader, Reading};
 use super::table::{Entries, Place, Table};
 use crate::Error;
 use crate::index::{Direction, Version};
@@ -14,16 +14,6 @@ use crate::task::JoinHandle;
 /// Blocks that a scan reads one by one, and keeps in memory, before it reads as many as it has read so far at
 /// once, and the next partition while it uses those of one.
 const BLOCKS_ALONE: usize = 16;
-
-/// What to do with blocks that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// They stay in memory for others.
-    Kept,
-    /// Nobody else wants them: whole partitions are read by few requests, the next one while this one is
-    /// used.
-    Once,
-}
 
 /// Blocks of a partition that were read together, or are being read.
 type Together = (Vec<Place>, Vec<Block>);

@@ -20,15 +20,15 @@ use std::task::Poll;
 
 use flashgrain_settings::layout::Decision;
 
-use super::cursor::{Reader, RunCursor};
+use super::cursor::RunCursor;
 use super::jobs::Jobs;
 use super::levels::{self, Entry, Levels};
 use super::manifest::Manifest;
 use super::options::{Decided, LsmOptions, Options};
 use super::policy::SMALL_RUNS;
+use super::reader::{Reader, Reading};
 use super::stats::Counters;
 use super::table::{FoundRecord, Table};
-use super::table_cursor::Reading;
 use super::throttling::Controller;
 use super::walk::Compared;
 use crate::Error;

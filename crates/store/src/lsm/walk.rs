@@ -3,8 +3,9 @@
 
 use std::ops::Bound;
 
-use super::cursor::{Reader, RunCursor};
+use super::cursor::RunCursor;
 use super::levels::Run;
+use super::reader::Reader;
 use super::table::{Summary, Table};
 use crate::Error;
 use crate::buffered::{Cursor, Fragment};

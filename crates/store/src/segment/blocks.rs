@@ -20,7 +20,7 @@
 use std::cell::RefCell;
 
 use super::GRAIN_BYTES;
-use super::pack::{Expected, UNCOVERED_BYTES};
+use super::image::{Expected, UNCOVERED_BYTES, image_bytes, seal_whole};
 use crate::Error;
 use crate::checksum::crc32c;
 use crate::class::class_bytes;
@@ -139,13 +139,13 @@ pub(super) fn seal(header: Header, image: &mut [u8]) {
         if number > 0 && planted!(OnlyFirstBlockSealed) {
             return;
         }
-        super::pack::seal_whole(own, block);
+        seal_whole(own, block);
     }
 }
 
 /// Where the parts of an image are, as its first block says.
 pub(crate) fn divided(header: Header) -> Divided {
-    Divided { image_bytes: super::pack::image_bytes(header), first_part: header.back_start }
+    Divided { image_bytes: image_bytes(header), first_part: header.back_start }
 }
 
 /// Bytes of a block of an image; `None` if there is no such block.
@@ -192,7 +192,7 @@ pub(crate) fn verify_block(block: &[u8], number: u32, expected: Expected) -> Res
     let mark = if number == 0 { IN_BLOCKS } else { IN_BLOCKS | NOT_FIRST };
     let is_marked = header.kind & (IN_BLOCKS | NOT_FIRST) == mark;
     let (found, own_number) = match number {
-        0 => (super::pack::image_bytes(header) == location.length_bytes(), 0),
+        0 => (image_bytes(header) == location.length_bytes(), 0),
         _ => (true, u32::from(header.image_grains)),
     };
     let is_own = header.page == page && usize::from(header.class) == location.class() && found;

@@ -11,8 +11,9 @@
 //! again.
 
 use super::gather::Gatherer;
+use super::image::Expected;
 use super::moves::{Move, Moves};
-use super::pack::{self, Expected};
+use super::pack;
 use super::space::Space;
 use super::stats::{CleanerCounters, add};
 use super::survey::{Survey, Surveyed, extents};

@@ -60,6 +60,7 @@ mod device_end;
 mod gather;
 mod gathering;
 mod growth;
+pub(crate) mod image;
 mod in_place;
 mod location;
 mod locator;

@@ -5,15 +5,13 @@
 //! [`verify`]; still, no bytes make anything here panic or reach outside of them.
 
 use super::blocks;
-use super::location::{GRAIN_BYTES, Location};
+use super::image::{Expected, UNCOVERED_BYTES, image_bytes, seal_whole};
+use super::location::GRAIN_BYTES;
 use crate::Error;
 use crate::checksum::crc32c;
 use crate::class::class_bytes;
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId};
 use crate::page::Page;
-
-/// Bytes of an image that the checksum does not cover: itself.
-pub(super) const UNCOVERED_BYTES: usize = 4;
 
 /// The bytes of a page that its image has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,25 +84,6 @@ pub(crate) fn seal(header: Header, image: &mut [u8]) {
     }
 }
 
-/// The same of an image that is not in blocks, or of a block.
-pub(super) fn seal_whole(header: Header, image: &mut [u8]) {
-    let Some(start) = image.first_chunk_mut() else { return };
-    *start = header.encode();
-    let checksum = crc32c(&image[UNCOVERED_BYTES..]);
-    if let Some(start) = image.first_chunk_mut() {
-        *start = Header { checksum, ..header }.encode();
-    }
-}
-
-/// The expected identity of an image.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Expected {
-    pub location: Location,
-    pub page: PageId,
-    /// No image in its segment was written earlier.
-    pub oldest_sequence: u64,
-}
-
 /// Verifies that `image`, as it was read from its location, is the expected one, and undamaged.
 ///
 /// # Errors
@@ -156,11 +135,6 @@ pub(crate) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> 
     Ok(header)
 }
 
-/// Bytes of the image that begins with this header.
-pub(crate) fn image_bytes(header: Header) -> u32 {
-    u32::from(header.image_grains) * GRAIN_BYTES
-}
-
 fn page_bytes(class: u8) -> u32 {
     class_bytes(usize::from(class).min(crate::class::CLASSES - 1)) as u32
 }
@@ -184,6 +158,7 @@ mod tests {
 
     use super::*;
     use crate::page::OwnPage;
+    use crate::segment::Location;
 
     /// A page with these parts used and bytes that depend on `seed`.
     fn page(class: usize, front_end: u32, back_start: u32, seed: u32) -> OwnPage {

@@ -1,7 +1,7 @@
 //! Reading of images.
 
 use super::blocks::{self, Division};
-use super::pack::Expected;
+use super::image::{Expected, image_bytes};
 use super::space::Space;
 use super::{Location, pack};
 use crate::Error;
@@ -144,7 +144,7 @@ impl ImageReader {
             pack::unpack(header, at, memory);
             return Ok(());
         }
-        let image = memory.get(at..).and_then(|bytes| bytes.get(..pack::image_bytes(header) as usize));
+        let image = memory.get(at..).and_then(|bytes| bytes.get(..image_bytes(header) as usize));
         let image = image.unwrap_or_default().to_vec();
         blocks::unpack(self.division, header, &image, memory)
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use corosensei::{Coroutine, Yielder};
 
 use super::Class;
+use super::id::TaskId;
 use super::mailbox::{Job, Mailbox};
 use super::schedule::Schedule;
 use super::stack::TaskStack;
@@ -21,13 +22,6 @@ const STEPS_MAX: u32 = 256;
 /// The same where the order of tasks is drawn, which is to find what goes wrong in between: some number up to
 /// this.
 const DRAWN_STEPS_MAX: usize = 3;
-
-/// A task of a scheduler: its slot, and a number that tells it from the slot's earlier tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TaskId {
-    pub(super) index: u32,
-    pub(super) generation: u32,
-}
 
 /// Why a coroutine gave way.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::any::Any;
 
 use super::Class;
-use super::core::TaskId;
+use super::id::TaskId;
 use super::join::{JoinHandle, joinable};
 
 /// Wakes a sleeping worker.

@@ -22,6 +22,7 @@
 
 mod core;
 mod executor;
+mod id;
 mod join;
 mod mailbox;
 mod park;
@@ -32,7 +33,7 @@ mod scheduler;
 mod stack;
 mod unwaiting;
 
-pub(crate) use self::core::TaskId;
+pub(crate) use self::id::TaskId;
 pub(crate) use executor::{Executor, Upkeep, UpkeepCache};
 pub use join::JoinHandle;
 pub(crate) use mailbox::{Mailbox, WakeUp};

@@ -4,7 +4,8 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::thread::{self, Thread};
 
-use super::core::{Core, TaskId};
+use super::core::Core;
+use super::id::TaskId;
 use super::mailbox::Mailbox;
 use super::unwaiting::Unwaiting;
 

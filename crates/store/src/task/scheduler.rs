@@ -10,7 +10,8 @@ use corosensei::CoroutineResult;
 use corosensei::stack::Stack as _;
 
 use super::Class;
-use super::core::{Core, Pause, TaskCoroutine, TaskId, TaskSlot, TaskState, catch, serve};
+use super::core::{Core, Pause, TaskCoroutine, TaskSlot, TaskState, catch, serve};
+use super::id::TaskId;
 use super::mailbox::{Job, Mail, Mailbox};
 use super::schedule::Schedule;
 use super::stack::TaskStack;

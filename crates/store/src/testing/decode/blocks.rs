@@ -8,7 +8,8 @@ use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::page::OwnPage;
 use crate::segment::Location;
 use crate::segment::blocks::{self, Division};
-use crate::segment::pack::{self, Expected};
+use crate::segment::image::Expected;
+use crate::segment::pack;
 
 /// Of the page: four blocks of the smallest size.
 const CLASS: usize = 2;

@@ -6,7 +6,8 @@ use crate::class::{CLASSES, class_bytes};
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId, PageKind};
 use crate::page::OwnPage;
 use crate::segment::Location;
-use crate::segment::pack::{self, Expected};
+use crate::segment::image::Expected;
+use crate::segment::pack;
 
 const GRAIN_BYTES: usize = 64;
 

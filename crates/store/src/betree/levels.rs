@@ -1,0 +1,7 @@
+//! How many levels a tree has.
+
+/// The level of a tree that has one leaf.
+pub(super) const LEVEL_MIN: u16 = 1;
+
+/// More levels than any tree has.
+pub(super) const LEVEL_MAX: u16 = 64;
