@@ -169,6 +169,19 @@ pub fn between_entries(uses: &Uses, folder: &[String]) -> Uses {
     entries
 }
 
+/// Modules that use each other, each pair once. A file and one in its own folder, which it declares, are no
+/// pair.
+pub fn pairs(uses: &Uses) -> BTreeSet<(Module, Module)> {
+    let is_used = |by: &Module, module: &Module| uses.get(by).is_some_and(|used| used.contains(module));
+    let is_pair =
+        |one: &Module, other: &Module| one < other && !other.starts_with(one) && is_used(other, one);
+    let of = |(one, used): (&Module, &BTreeSet<Module>)| {
+        let others = used.iter().filter(|other| is_pair(one, other));
+        others.map(|other| (one.clone(), other.clone())).collect::<Vec<_>>()
+    };
+    uses.iter().flat_map(of).collect()
+}
+
 /// The modules that remain when modules are removed, one after another, that use no remaining one: circles,
 /// and modules that lead to them.
 pub fn circles(uses: &Uses) -> Uses {
@@ -253,6 +266,19 @@ mod tests {
         ]));
         let found = circles(&uses);
         assert_eq!(found.into_keys().collect::<Vec<_>>(), [path("a"), path("b"), path("c")]);
+    }
+
+    #[test]
+    fn pairs_are_files_that_use_each_other_outside_of_their_own_folder() {
+        let uses = uses_of(&texts(&[
+            ("lib.rs", "mod a; mod b; mod c; use a::One;"),
+            ("a/mod.rs", "mod in_a; use in_a::Two; use crate::b::Three; use crate::c::Four;"),
+            ("a/in_a.rs", "use super::Five; use crate::b::Six;"),
+            ("b.rs", "fn f() { crate::a::in_a::g() } use crate::a::One; use crate::One as Root;"),
+            ("c.rs", ""),
+        ]));
+        let found: Vec<_> = pairs(&uses).into_iter().collect();
+        assert_eq!(found, [(path("a"), path("b")), (path("a/in_a"), path("b"))]);
     }
 
     #[test]
