@@ -16,7 +16,7 @@ use flashgrain_model::{Access, Estimate};
 use flashgrain_profile::schema::{DeviceProfile, LearnedValue};
 use flashgrain_settings::{SyncMethod, drive as decided};
 
-use costs::{Costs, interval_of};
+use costs::interval_of;
 use flush::Flushes;
 
 /// A drive as the advisor sees it.
@@ -25,8 +25,8 @@ pub struct Drive {
     name: String,
     date_utc: String,
     costs: DriveCosts,
-    reads: Source,
-    writes: Source,
+    reads_measured: bool,
+    writes_measured: bool,
     flushes: Flushes,
     depth_90: LearnedNumber,
     half_bandwidth_bytes: LearnedNumber,
@@ -41,13 +41,6 @@ pub(crate) enum LearnedNumber {
     Unknown(String),
 }
 
-/// Where the costs of a kind of access come from.
-#[derive(Clone, Debug)]
-struct Source {
-    name: String,
-    is_measured: bool,
-}
-
 impl Drive {
     /// The drive of a profile. Whatever the profile left undetermined is bracketed, which widens the
     /// intervals of predictions and is noted.
@@ -59,12 +52,11 @@ impl Drive {
             notes.push(format!("{} before the drive limits all predictions", cap.describe()));
         }
         let learned = &profile.learned;
-        let source = |costs: &Costs| Source { name: costs.source.clone(), is_measured: costs.is_measured };
         Self {
             name: profile.provenance.identity.target.clone(),
             date_utc: profile.provenance.date_utc.clone(),
-            reads: source(&reads),
-            writes: source(&writes),
+            reads_measured: reads.is_measured,
+            writes_measured: writes.is_measured,
             costs: DriveCosts {
                 reads: reads.numbers,
                 writes: writes.numbers,
@@ -114,21 +106,12 @@ impl Drive {
         &self.half_bandwidth_bytes
     }
 
-    fn source_of(&self, access: Access) -> &Source {
-        match access {
-            Access::Read => &self.reads,
-            Access::Write => &self.writes,
-        }
-    }
-
     /// Whether costs of this kind come from measurements.
     pub(crate) fn is_measured(&self, access: Access) -> bool {
-        self.source_of(access).is_measured
-    }
-
-    /// Where the costs of this kind come from.
-    pub(crate) fn source(&self, access: Access) -> &str {
-        &self.source_of(access).name
+        match access {
+            Access::Read => self.reads_measured,
+            Access::Write => self.writes_measured,
+        }
     }
 
     /// Whether durable writes were measured.

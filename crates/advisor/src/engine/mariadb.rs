@@ -54,8 +54,6 @@ const LOG_BYTES_MIN: f64 = (96u64 << 20) as f64;
 const LOG_BYTES_MAX: f64 = (16u64 << 30) as f64;
 /// InnoDB's write requests in flight: threads times 256, of which it uses what its flushing submits.
 const THREADS_MAX: f64 = 64.0;
-/// Background writes leave most of the drive to reads.
-const CAPACITY_FRACTION: f64 = 0.75;
 /// Flushing once a second is InnoDB's other mode; it fits windows from here on.
 const LAZY_WINDOW_US: u64 = 1_000_000;
 /// Neighbours are worth their writes where a random page costs at least so many times a sequential one.
@@ -143,12 +141,6 @@ fn configured(workload: &Workload, drive: &Drive) -> InnoDb {
     }
 }
 
-/// Two significant digits.
-fn round(number: f64) -> f64 {
-    let unit = 10f64.powf(number.log10().floor() - 1.0);
-    (number / unit).round() * unit
-}
-
 pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
     let advised = configured(workload, drive);
     let default = InnoDb { buffer_pool_bytes: advised.buffer_pool_bytes, ..DEFAULT };
@@ -161,8 +153,7 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         pool(&tuned),
         page(&tuned),
         log(&tuned),
-        capacity_max(&tuned),
-        capacity(&tuned),
+        capacity(),
         neighbours(&tuned),
         read_threads(&tuned),
         write_threads(&tuned),
@@ -269,55 +260,16 @@ fn log(tuned: &Innodb<'_>) -> Setting {
     }
 }
 
-/// Page writes per second that background flushing may use; `None` if the profile does not know writes.
-fn capacity_pages(tuned: &Innodb<'_>) -> Option<f64> {
-    let innodb = &tuned.advised;
-    let most = page_writes_per_s(tuned.drive, innodb.page_bytes, innodb.write_threads);
-    tuned.drive.is_measured(Access::Write).then(|| round((CAPACITY_FRACTION * most).max(200.0)))
-}
-
-fn capacity_max(tuned: &Innodb<'_>) -> Setting {
-    let pages = capacity_pages(tuned);
-    Setting {
-        name: "innodb_io_capacity_max",
-        value: pages.map(|pages| format!("{pages:.0}")),
-        default: "2000",
-        reason: match pages {
-            Some(_) => {
-                "three quarters of the pages that the drive writes a second, doublewrite counted".into()
-            }
-            None => "the profile does not know what writes cost".into(),
-        },
-        number: measured_text(
-            tuned.drive,
-            Access::Write,
-            format!(
-                "{:.0} page writes a second with {} in flight ({})",
-                page_writes_per_s(tuned.drive, tuned.advised.page_bytes, tuned.advised.write_threads),
-                tuned.advised.write_threads,
-                tuned.drive.source(Access::Write)
-            ),
-        ),
-        gain: None,
-        cost: if pages.is_some() {
-            "reads wait longer while pages are flushed".into()
-        } else {
-            String::new()
-        },
-    }
-}
-
-fn capacity(tuned: &Innodb<'_>) -> Setting {
-    let pages = capacity_pages(tuned).map(|pages| round(pages / 2.0));
+/// Measured: docs/advise.md.
+fn capacity() -> Setting {
     Setting {
         name: "innodb_io_capacity",
-        value: pages.map(|pages| format!("{pages:.0}")),
+        value: None,
         default: "200",
-        reason: match pages {
-            Some(_) => "half of innodb_io_capacity_max, for flushing while there is no hurry".into(),
-            None => "the profile does not know what writes cost".into(),
-        },
-        number: format!("see innodb_io_capacity_max ({})", tuned.drive.source(Access::Write)),
+        reason: "with three quarters of the pages that the drive writes a second, innodb_io_capacity_max included, half updates and inserts \
+                 ran at 0.66 to 0.92 of the default's rate: pages are written early that change again"
+            .into(),
+        number: "none".into(),
         gain: None,
         cost: String::new(),
     }

@@ -1,5 +1,5 @@
-//! WiredTiger: the defaults get the advised memory and the log that the workload's durability needs, as in
-//! the prediction; the advised side has its `WiredTiger.config`.
+//! WiredTiger: the defaults get the advised memory, and the log with its checkpoints that the workload's
+//! durability needs, as in the prediction; the advised side has its `WiredTiger.config`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -43,7 +43,7 @@ pub(in super::super) fn wiredtiger(
         durability: Durability::Full,
         settings: Some(match side {
             Side::Default => engine::Settings {
-                store: ["cache_size", "log", "transaction_sync"].map(value).join(","),
+                store: ["cache_size", "log", "transaction_sync", "checkpoint"].map(value).join(","),
                 table: String::new(),
             },
             Side::Advised => engine::Settings { store: String::new(), table: value("leaf_page_max") },

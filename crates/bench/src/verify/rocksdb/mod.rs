@@ -34,6 +34,8 @@ pub(super) struct RocksDb<'a> {
     interrupt: &'a AtomicBool,
     /// Of both sides' block cache: `db_bench` replaces that of the options.
     cache_bytes: u64,
+    /// Bytes in level 0 halfway between two compactions, in the order of [`Side::ALL`].
+    level_zero_bytes: [u64; 2],
 }
 
 pub(super) fn is_installed() -> anyhow::Result<()> {
@@ -78,7 +80,8 @@ impl<'a> RocksDb<'a> {
             std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
         }
         let cache_bytes = options::cache_bytes(&advice.file);
-        Ok(Self { workload: workload.clone(), seconds, scratch, interrupt, cache_bytes })
+        let level_zero_bytes = texts.map(options::level_zero_bytes);
+        Ok(Self { workload: workload.clone(), seconds, scratch, interrupt, cache_bytes, level_zero_bytes })
     }
 
     fn database(&self, side: Side) -> PathBuf {
@@ -141,7 +144,19 @@ impl Client for RocksDb<'_> {
     fn fill(&self, side: Side, seed: u64) -> anyhow::Result<()> {
         // Each key once, in random order, by one thread.
         let arguments = ["--benchmarks=filluniquerandom,waitforcompaction", "--threads=1"];
-        self.db_bench(side, seed, &arguments.map(str::to_owned)).map(drop)
+        self.db_bench(side, seed, &arguments.map(str::to_owned))?;
+        if self.workload.operations.writes() == 0.0 {
+            return Ok(());
+        }
+        // A tree that is written to has files in level 0, which a short run would not make.
+        let writes = self.level_zero_bytes[side as usize] / self.workload.records.record_bytes();
+        let arguments = [
+            "--benchmarks=overwrite".to_owned(),
+            "--use_existing_db=true".to_owned(),
+            "--threads=1".to_owned(),
+            format!("--writes={}", writes.max(1)),
+        ];
+        self.db_bench(side, seed, &arguments).map(drop)
     }
 
     fn run(&self, side: Side, seed: u64) -> anyhow::Result<f64> {
