@@ -102,7 +102,10 @@ impl Decided {
             given_bits: given.given_before.unwrap_or(given_bits),
             part_class: given.part_class,
         };
-        decided.check(room)?;
+        match given.given_before {
+            Some(_) => decided.check_kept()?,
+            None => decided.check(room)?,
+        }
         // An opening with less memory that finds the tree in the log alone makes it with the same parts.
         decided.part_class = Some(Shape::new(decided, basement_class, room).part_class);
         Ok(decided)

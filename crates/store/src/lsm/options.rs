@@ -259,10 +259,12 @@ impl Decided {
         Err(Error::Options(why.into()))
     }
 
-    /// Refuses what the policy does not know.
+    /// Refuses what the policy does not know. The numbers of a tree that was made elsewhere, or with another
+    /// cache, need not suit this room: [`Options::new`] bounds them.
     fn check(&self, given: LsmOptions, room: Room) -> Result<(), Error> {
         let most_bytes = room.cache_bytes.min(room.log_bytes) / MEMTABLE_DIVISOR_MIN;
         let least_bytes = room.segment_bytes.min(most_bytes);
+        let is_new = given.given_before.is_none();
         let problem = if self.filter_tenths > FILTER_TENTHS_MAX {
             format!("a filter must have from 0 to {} bits for each key", FILTER_TENTHS_MAX / 10)
         } else if !(1..=JOBS_MAX).contains(&self.jobs) {
@@ -271,12 +273,14 @@ impl Decided {
             format!("jobs of {} parts: they must have from 1 to {JOBS_MAX}", self.parts)
         } else if self.delayed_bytes_per_s == 0 {
             "a rate of delayed writes of 0 bytes a second: it must be 1 at least".to_owned()
-        } else if given.memtable_bytes.is_some_and(|bytes| !(least_bytes..=most_bytes).contains(&bytes)) {
+        } else if is_new
+            && given.memtable_bytes.is_some_and(|bytes| !(least_bytes..=most_bytes).contains(&bytes))
+        {
             format!(
                 "memtables of {} bytes: they must have from {least_bytes} (a segment) to {most_bytes} bytes, a quarter of the cache of {} and of the log of {}",
                 self.policy.memtable_bytes, room.cache_bytes, room.log_bytes
             )
-        } else if given.table_bytes.is_some() && self.policy.table_bytes > room.device_bytes / 2 {
+        } else if is_new && given.table_bytes.is_some() && self.policy.table_bytes > room.device_bytes / 2 {
             format!(
                 "tables of {} bytes: they must have at most {}, half of what the store may take, as a merge needs room for what it writes",
                 self.policy.table_bytes,

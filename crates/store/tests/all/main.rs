@@ -26,6 +26,7 @@ mod many_keys;
 mod merges;
 mod model;
 mod observed;
+mod other_room;
 mod overflow_values;
 mod pace;
 mod places;
