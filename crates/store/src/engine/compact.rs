@@ -56,23 +56,31 @@ impl Engine {
         compaction.make_room_to_move();
         // What trees have in memory keeps the log long.
         self.transactions().withdraw(u64::MAX)?;
-        let (mut least, mut futile) = (u64::MAX, 0);
-        loop {
-            compaction.make_room_to_move();
-            self.checkpointer.checkpoint()?;
-            // The room of a long log is no reason to keep more.
-            self.checkpointer.move_log_back()?;
-            self.transactions().withdraw(compaction.end_bytes(compaction.target()))?;
-            // Indexes may have become smaller.
-            let keep = compaction.target();
-            let remaining = compaction.remaining_bytes(keep);
-            futile = if remaining < least { 0 } else { futile + 1 };
-            least = least.min(remaining);
-            let ends = futile == FUTILE_ROUNDS || !goes_on(self.device_bytes());
-            // Where nothing can be moved now, though something is left, a cleaner has it in hand, or there is
-            // no room before the next checkpoint.
-            if ends || !compaction.move_some(keep)? && remaining == 0 {
-                break;
+        // Pages that withdrawing makes dirty count as needed until they are written. Then fewer segments are
+        // enough.
+        for withdraws in [true, false] {
+            let (mut least, mut futile) = (u64::MAX, 0);
+            while futile < FUTILE_ROUNDS {
+                compaction.make_room_to_move();
+                self.checkpointer.checkpoint()?;
+                // The room of a long log is no reason to keep more.
+                self.checkpointer.move_log_back()?;
+                if withdraws {
+                    self.transactions().withdraw(compaction.end_bytes(compaction.target()))?;
+                }
+                // Indexes may have become smaller.
+                let keep = compaction.target();
+                let remaining = compaction.remaining_bytes(keep);
+                futile = if remaining < least { 0 } else { futile + 1 };
+                least = least.min(remaining);
+                if !goes_on(self.device_bytes()) {
+                    return self.checkpointer.checkpoint();
+                }
+                // Where nothing can be moved now, though something is left, a cleaner has it in hand, or
+                // there is no room before the next checkpoint.
+                if !compaction.move_some(keep)? && remaining == 0 {
+                    break;
+                }
             }
         }
         // The last round leaves dirty pages and pending segments, both of which room is kept for.
