@@ -414,10 +414,10 @@ impl Db {
 
     /// Makes the store's files as short as its records allow: what is live moves to their beginning, and the
     /// rest is given back to the file system. Others may go on reading and writing. Free segments that
-    /// writing needs stay: the store is larger than its pages by about a quarter and eleven segments, each of
-    /// 256 KiB in a small store and of 4 MiB, unless decided otherwise, in one of more than 60 MiB. A store
-    /// in block devices keeps its size, as does one whose pages are placed in place; what was removed makes
-    /// room within.
+    /// removals need on a full disk stay. The store is about as long as a backup of it (one of a few MiB is
+    /// up to twice as long), and never longer than before unless others write meanwhile. A store in block
+    /// devices keeps its size, as does one whose pages are placed in place; what was removed makes room
+    /// within.
     ///
     /// Checkpoints cut files by themselves when most of them is free at the end. After many removals, live
     /// pages lie everywhere, and this moves them.

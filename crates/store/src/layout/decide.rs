@@ -59,6 +59,9 @@ const FIRST_SEGMENT_BYTES: u64 = 256 << 10;
 const FIRST_LOG_BYTES: u64 = 256 << 10;
 const FIRST_LOG_BLOCKS: u64 = 16;
 
+/// The longest log: places behind it can still be counted.
+const LOG_BYTES_MAX: u64 = 1 << 60;
+
 const DEFAULT_LOG_BLOCK_BYTES: u32 = 4 << 10;
 const LOG_BLOCK_BYTES: (u32, u32) = (4 << 10, 64 << 10);
 const DEFAULT_IN_FLIGHT: u32 = 64;
@@ -377,10 +380,10 @@ impl Draft<'_> {
         let block = u64::from(block);
         let least = 64 * block;
         let (bytes, because) = match wanted {
-            Some(bytes) if bytes < least || most.is_some_and(|most| bytes > most) => {
-                let most = most.map_or(String::new(), |most| format!(" and at most {most}"));
+            Some(bytes) if !(least..=most.unwrap_or(LOG_BYTES_MAX)).contains(&bytes) => {
+                let most = most.unwrap_or(LOG_BYTES_MAX);
                 return Err(Error::Options(format!(
-                    "a log of {bytes} bytes: use at least {least} bytes{most}"
+                    "a log of {bytes} bytes: use at least {least} bytes and at most {most}"
                 )));
             }
             Some(bytes) => (bytes, SET.to_owned()),
