@@ -9,20 +9,18 @@ use super::tree::{BeTree, FlushTurn};
 use crate::Error;
 use crate::buffered::{Cursor, MemtableCursor, RangeTombstones};
 use crate::header::PageId;
-use crate::index::{Direction, behind};
+use crate::index::{Clearing, Direction, behind};
 use crate::pool::{Access, OptimisticGuard};
 use crate::task::yield_now;
 
 impl BeTree {
     /// Frees all pages but the root's, the largest keys first, and the overflow values of each once nothing
     /// refers to it. Nobody uses the tree any more.
-    pub(super) fn clear_pages(
-        &self,
-        _turn: &FlushTurn<'_>,
-        free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub(super) fn clear_pages(&self, _turn: &FlushTurn<'_>, clearing: &Clearing<'_>) -> Result<(), Error> {
+        let free_overflow = clearing.free_overflow;
         self.clear_memtables(free_overflow)?;
         loop {
+            (clearing.go_on)()?;
             // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
             self.shared.pool.images.check()?;
             let level = self.root_level()?;

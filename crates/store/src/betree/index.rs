@@ -11,7 +11,7 @@ use crate::Error;
 use crate::buffered::{Retention, StagedMemtables, made_before};
 use crate::header::PageId;
 use crate::index::{
-    BeTreeStats, Census, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied,
+    BeTreeStats, Census, Clearing, Commit, Direction, Found, Index, Limits, May, Newest, Prior, Reapplied,
     RemovesRanges, SeeVersion, Staged, Steps, TreeOperations, Version, Write, Written, behind,
 };
 use crate::log::{LogRecord, Timestamp};
@@ -206,12 +206,14 @@ impl Index for BeTree {
         self.check(&turn, page, record)
     }
 
-    fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn clear(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
+        // From then on nothing else puts into pages the references that are in memory.
+        (clearing.go_on)()?;
         self.is_cleared.store(true, Ordering::SeqCst);
         // Nobody flushes any more.
         let turn = self.take_turn();
         self.update_claim();
-        self.clear_pages(&turn, free_overflow)
+        self.clear_pages(&turn, clearing)
     }
 
     fn destroy(&self) -> Result<(), Error> {

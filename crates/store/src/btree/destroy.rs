@@ -12,12 +12,13 @@ const LEAVES_PER_SECTION: u32 = 32;
 impl BTree {
     /// Takes all records out and frees all pages but the root, the largest keys first; others run in between.
     /// Nobody uses the tree any more. If it is cut short, by an error or the end of the store, what is left
-    /// is a tree that can be cleared later. Leaves are not read.
+    /// is a tree that can be cleared later. Leaves are not read. It ends where `go_on` fails.
     ///
     /// # Errors
-    /// The pool's.
-    pub fn clear(&self) -> Result<(), Error> {
+    /// The pool's; those of `go_on`.
+    pub fn clear(&self, go_on: &dyn Fn() -> Result<(), Error>) -> Result<(), Error> {
         let free_some = || {
+            go_on()?;
             let freed = self.free_some();
             if !matches!(freed, Ok(true)) {
                 yield_now();
@@ -54,7 +55,7 @@ impl BTree {
     /// # Errors
     /// The pool's; a part is left then.
     pub fn free_all(&self) -> Result<(), Error> {
-        self.clear()?;
+        self.clear(&|| Ok(()))?;
         loop {
             let result = self.pool.section().free_unread(self.root);
             match result {

@@ -376,7 +376,7 @@ fn a_tree_that_is_given_up_leaves_no_pages() {
         put(&tree, &number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes(), &[3; 100]);
     }
     assert!(tree.check(&mut |_, _| {}).unwrap().page_bytes > 4 << 20);
-    tree.clear().unwrap();
+    tree.clear(&|| Ok(())).unwrap();
     assert_eq!(tree.check(&mut |_, _| {}).unwrap().leaves, 1);
     assert_eq!(pool.pages.count(), before + 1);
     put(&tree, b"key", b"value");

@@ -22,7 +22,7 @@ use crate::Error;
 use crate::btree::{BTree, Change, Scan};
 use crate::factory::{Factory, Plan};
 use crate::header::PageId;
-use crate::index::{Direction, Operators, Parameters, Piece, Tree, TreeId, TreeOperator};
+use crate::index::{Clearing, Direction, Operators, Parameters, Piece, Tree, TreeId, TreeOperator};
 use crate::log::Timestamp;
 
 const OWN_KEYS: u8 = 0xff;
@@ -143,13 +143,13 @@ impl Trees {
         self.names().dropped.iter().filter(is_unused).map(|dropped| dropped.tree.clone()).collect()
     }
 
-    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time; `free_large` frees
-    /// those of an overflow value. If this is cut short, opening the store again resumes it.
+    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time. If this is cut
+    /// short, opening the store again resumes it.
     ///
     /// # Errors
-    /// The pool's.
-    pub fn free(&self, tree: &Tree, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        tree.index.clear(free_overflow)?;
+    /// As [`Index::clear`](crate::index::Index::clear).
+    pub fn free(&self, tree: &Tree, clearing: &Clearing<'_>) -> Result<(), Error> {
+        tree.index.clear(clearing)?;
         // Before the last of its pages are free, whose numbers may be other pages' then.
         self.forget(tree.id)?;
         tree.index.destroy()

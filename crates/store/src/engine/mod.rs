@@ -21,6 +21,7 @@ mod tests;
 mod upkeep;
 
 use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use std::collections::HashSet;
 
 use crate::Error;
@@ -28,7 +29,7 @@ use crate::buffered::Turns;
 use crate::catalog::{Entry, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::factory::Plan;
-use crate::index::{Operators, Tree, TreeId};
+use crate::index::{Clearing, Operators, Tree, TreeId};
 use crate::task::{Executor, yield_now};
 use crate::txn::{Operation, Transactions};
 pub(crate) use open::{Given, Recovery};
@@ -62,6 +63,8 @@ pub(crate) struct Engine {
     overflow_turns: Turns,
     /// Whether dropped trees are being freed.
     sweeping: Arc<SingleFlight>,
+    /// Whether the store is being closed, so that the next opening frees what is left of dropped trees.
+    is_closing: Arc<AtomicBool>,
     /// Kept so that upkeep goes on.
     _pages: Arc<Pages>,
 }
@@ -253,17 +256,20 @@ impl Engine {
     /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for
     /// another time.
     pub(super) fn sweep_soon(&self) {
-        if !self.trees.has_dropped() || !self.sweeping.begin() {
+        if self.is_closing.load(Ordering::SeqCst) || !self.trees.has_dropped() || !self.sweeping.begin() {
             return;
         }
         let (trees, overflow_values, sweeping) =
             (Arc::clone(&self.trees), Arc::clone(&self.overflow_values), Arc::clone(&self.sweeping));
-        let transactions = Arc::clone(&self.parts.transactions);
+        let (transactions, is_closing) = (Arc::clone(&self.parts.transactions), Arc::clone(&self.is_closing));
         self.executor.spawn(move || {
+            let free_overflow = |reference: &[u8]| overflow_values.free(reference);
+            let go_on = || if is_closing.load(Ordering::SeqCst) { Err(Error::Closed) } else { Ok(()) };
+            let clearing = Clearing { free_overflow: &free_overflow, go_on: &go_on };
             // A tree that could not be freed is freed at the next opening.
             let free = |tree: Tree| {
                 transactions.forget_unused(tree.id);
-                trees.free(&tree, &|reference| overflow_values.free(reference))
+                trees.free(&tree, &clearing)
             };
             sweeping.finish(|| trees.abandoned().pop(), free);
         });
@@ -293,7 +299,12 @@ impl Engine {
 
     fn last_checkpoint(&self) -> Result<(), Error> {
         // What is given up now is freed before the last checkpoint; after the next start nothing would refer
-        // to it. An error only leaks pages, as a crash would.
+        // to it. An error only leaks pages, as a crash would. A dropped tree that is being freed stays in the
+        // catalog with what is left of it.
+        self.is_closing.store(true, Ordering::SeqCst);
+        while self.sweeping.is_under_way() {
+            yield_now();
+        }
         let _tried = self.transactions().stop();
         // Dropped trees that are still in use merge tables until now; the next opening frees them.
         for tree in self.trees.dropped() {

@@ -373,7 +373,7 @@ impl Engine {
         let Parts { devices, segments, pool, poison, transactions, .. } = &parts;
         let overflow_values = Arc::new(OverflowValues::new(devices, segments, pool, poison, &given.executor));
         overflow_values.attend(transactions);
-        let sweeping = Arc::default();
+        let (sweeping, is_closing) = (Arc::default(), Arc::default());
         Arc::new(Self {
             parts,
             executor: given.executor,
@@ -383,6 +383,7 @@ impl Engine {
             overflow_values,
             overflow_turns: Turns::default(),
             sweeping,
+            is_closing,
             _pages: pages,
         })
     }

@@ -36,7 +36,8 @@ pub(crate) struct OverflowValues {
     devices: Devices,
     poison: Poison,
     freeing: Freeing,
-    /// Whether the store is being closed, so that uncommitted values stay as they are.
+    /// Whether the store is being closed, so that uncommitted values stay as they are, and no reader has a
+    /// right to committed ones.
     closing: AtomicBool,
     /// Committed values that iterators and readers of their transaction still read, as they read its own
     /// writes: no snapshot of theirs sees these.
@@ -85,13 +86,12 @@ impl Drop for Parked {
             return;
         }
         let (owner, set) = (Arc::clone(&self.owner), self.draft.set());
-        let is_gone = owner.take_back(&self.reference);
-        if !is_gone && !owner.overflow.is_withheld(set) {
-            return;
-        }
+        // First: closing either waits for this, or frees the value itself.
         let pending = owner.freeing.begin();
-        if owner.closing.load(Ordering::SeqCst) {
-            // The last checkpoint leaves it out.
+        let is_gone = owner.take_back(&self.reference);
+        // The last checkpoint leaves out what is withheld.
+        let is_left = !owner.overflow.is_withheld(set) || owner.closing.load(Ordering::SeqCst);
+        if !is_gone && is_left {
             return;
         }
         let (freeing, reference) = (owner.freeing.clone(), std::mem::take(&mut self.reference));
@@ -275,9 +275,14 @@ impl OverflowValues {
         self.overflow.free(reference)
     }
 
-    /// From now on what is not committed is left as it is.
+    /// From now on what is not committed is left as it is, and what is given up is freed whoever reads it.
     pub fn stop(&self) {
         self.closing.store(true, Ordering::SeqCst);
+        let lent = std::mem::take(&mut *self.lent());
+        for lent in lent.iter().filter(|lent| lent.is_gone) {
+            // What cannot be freed stays allocated, which harms nobody.
+            let _tried = self.free(&lent.reference);
+        }
     }
 
     /// Whether values are being freed in the background.

@@ -7,6 +7,15 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 #[derive(Default)]
 pub(super) struct SingleFlight(AtomicBool);
 
+/// Ends the active caller's work on every path, panics included: closing the store waits for that.
+struct Active<'a>(&'a AtomicBool);
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
 impl SingleFlight {
     /// Makes the caller the active one unless there is one already. If this returns `true`, the caller has to
     /// [finish](SingleFlight::finish). To be called when there is something to do.
@@ -22,11 +31,12 @@ impl SingleFlight {
     /// be used only by the active caller.
     pub fn finish<T, E>(&self, next: impl Fn() -> Option<T>, act: impl Fn(T) -> Result<(), E>) {
         loop {
+            let active = Active(&self.0);
             match next().map(&act) {
-                Some(Ok(())) => {}
-                Some(Err(_)) => return self.0.store(false, Ordering::SeqCst),
+                Some(Ok(())) => std::mem::forget(active),
+                Some(Err(_)) => return,
                 None => {
-                    self.0.store(false, Ordering::SeqCst);
+                    drop(active);
                     // An item that came between `next` and the store was left to this caller.
                     if next().is_none() || !self.begin() {
                         return;
@@ -47,6 +57,16 @@ mod tests {
     use super::*;
     use crate::sync::Mutex;
     use crate::sync::explored::{explore, point};
+
+    /// Closing the store would wait for ever.
+    #[test]
+    fn a_panic_ends_the_work() {
+        let single_flight = SingleFlight::default();
+        assert!(single_flight.begin());
+        let finish = || single_flight.finish(|| Some(()), |()| -> Result<(), ()> { panic!("planned") });
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(finish)).is_err());
+        assert!(!single_flight.is_under_way());
+    }
 
     /// Two who wanted to sweep dropped trees at the same time could sweep the same one twice.
     #[test]

@@ -351,12 +351,11 @@ pub(crate) trait Index: Send + Sync {
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error>;
 
     /// Removes all records and frees all pages but those through which the index is found, a few at a time,
-    /// while other tasks run; `free_overflow` frees the pages of an overflow value. A call that was cut short
-    /// can be repeated. The caller is the index's only user.
+    /// while other tasks run. A call that was cut short can be repeated. The caller is the index's only user.
     ///
     /// # Errors
-    /// As [`Index::read`]; those of `free_overflow`.
-    fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
+    /// As [`Index::read`]; those of `clearing`.
+    fn clear(&self, clearing: &Clearing<'_>) -> Result<(), Error>;
 
     /// Frees the pages that [`Index::clear`] leaves. It must be called only once, as the numbers of these
     /// pages may be given to other pages afterwards.
@@ -364,6 +363,15 @@ pub(crate) trait Index: Send + Sync {
     /// # Errors
     /// As [`Index::read`].
     fn destroy(&self) -> Result<(), Error>;
+}
+
+/// The outside of [`Index::clear`].
+pub(crate) struct Clearing<'a> {
+    /// Frees the pages of an overflow value.
+    pub free_overflow: &'a dyn Fn(&[u8]) -> Result<(), Error>,
+    /// Fails once the store is being closed. An index asks where all that has left it is free, and stops: the
+    /// last checkpoint would fall between the two else, and nothing would refer to the rest.
+    pub go_on: &'a dyn Fn() -> Result<(), Error>,
 }
 
 /// Versions that are prepared and have no commit yet. What is dropped never was.

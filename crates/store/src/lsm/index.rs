@@ -19,8 +19,9 @@ use crate::buffered::{
 };
 use crate::header::PageId;
 use crate::index::{
-    Census, Commit, Direction, Found, Index, Limits, Loads, LsmStats, May, Newest, Prior, Reapplied,
-    RemovesRanges, SeeVersion, Snapshots, Staged, Steps, TreeOperations, Version, Write, Written, behind,
+    Census, Clearing, Commit, Direction, Found, Index, Limits, Loads, LsmStats, May, Newest, Prior,
+    Reapplied, RemovesRanges, SeeVersion, Snapshots, Staged, Steps, TreeOperations, Version, Write, Written,
+    behind,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
@@ -287,7 +288,10 @@ impl Index for Lsm {
         Ok(census)
     }
 
-    fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn clear(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
+        // From then on nothing else puts into tables the references that are in memory.
+        (clearing.go_on)()?;
+        let free_overflow = clearing.free_overflow;
         self.is_cleared.store(true, Ordering::SeqCst);
         // From now on no task flushes or compacts, or has tables that leave the levels: nothing would give
         // their segments back once the tree is forgotten.
@@ -303,18 +307,7 @@ impl Index for Lsm {
             let cursor = MemtableCursor::new(&table, Direction::Forward, Bound::Unbounded);
             overflow_values(Box::new(cursor))?.iter().try_for_each(|reference| free_overflow(reference))?;
         }
-        loop {
-            let table = self.parts().levels.tables().next().cloned();
-            let Some(table) = table else { break };
-            // The tree forgets the table before its values' pages may be others'.
-            let reader = self.shared.reader(Reading::Once);
-            let run = vec![Arc::clone(&table)];
-            let cursor = RunCursor::new(run, &reader, Direction::Forward, Bound::Unbounded)?;
-            let references = overflow_values(Box::new(cursor))?;
-            self.install(Output::default(), vec![table], Target::NewRun(0), None)?;
-            references.iter().try_for_each(|reference| free_overflow(reference))?;
-        }
-        self.withdraw_loads()?;
+        let emptied = self.clear_levels(clearing).and_then(|()| self.withdraw_loads());
         // Statistics have tables for a moment, in which they do not wait. No table leaves the levels now.
         let mut left = self.left().len();
         while left > 0 {
@@ -324,12 +317,30 @@ impl Index for Lsm {
             debug_assert!(still_left <= left, "{still_left} tables are left of {left}");
             left = still_left;
         }
-        Ok(())
+        emptied
     }
 
     fn destroy(&self) -> Result<(), Error> {
         debug_assert!(self.left().is_empty(), "tables have segments that nothing gives back after this");
         self.manifest.destroy()
+    }
+}
+
+impl Lsm {
+    /// Takes the tables out of the levels, one after the other, and frees the overflow values of each.
+    fn clear_levels(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
+        loop {
+            (clearing.go_on)()?;
+            let table = self.parts().levels.tables().next().cloned();
+            let Some(table) = table else { return Ok(()) };
+            // The tree forgets the table before its values' pages may be others'.
+            let reader = self.shared.reader(Reading::Once);
+            let run = vec![Arc::clone(&table)];
+            let cursor = RunCursor::new(run, &reader, Direction::Forward, Bound::Unbounded)?;
+            let references = overflow_values(Box::new(cursor))?;
+            self.install(Output::default(), vec![table], Target::NewRun(0), None)?;
+            references.iter().try_for_each(|reference| (clearing.free_overflow)(reference))?;
+        }
     }
 }
 

@@ -19,8 +19,8 @@ use crate::Error;
 use crate::btree::Change;
 use crate::header::PageId;
 use crate::index::{
-    Census, Commit, Direction, Found, Index, Limits, May, Newest, Piece, Reapplied, SeeVersion, Snapshots,
-    Steps, TreeId, VERSION_BYTES, Version, Write, Written,
+    Census, Clearing, Commit, Direction, Found, Index, Limits, May, Newest, Piece, Reapplied, SeeVersion,
+    Snapshots, Steps, TreeId, VERSION_BYTES, Version, Write, Written,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -370,13 +370,14 @@ impl<M: OrderedMap + 'static> Index for AppendOnly<M> {
         Ok(census)
     }
 
-    fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn clear(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
+        (clearing.go_on)()?;
         let _alone = self.pages_alone();
         self.is_cleared.store(true, Ordering::SeqCst);
         let in_memory = std::mem::take(&mut *self.memory());
         let overflow = |found: &&InMemory| found.version.is_overflow();
         for found in in_memory.versions.values().flat_map(BTreeMap::values).filter(overflow) {
-            free_overflow(&found.value)?;
+            (clearing.free_overflow)(&found.value)?;
         }
         if !self.pages.is_cut_off()? {
             self.each_on_page(|name, found| {
@@ -384,10 +385,11 @@ impl<M: OrderedMap + 'static> Index for AppendOnly<M> {
                     return Ok(());
                 }
                 self.pages.update(name, &mut |_| Change::Remove)?;
-                free_overflow(found.value)
+                (clearing.free_overflow)(found.value)?;
+                (clearing.go_on)()
             })?;
         }
-        self.pages.clear()
+        self.pages.clear(clearing.go_on)
     }
 
     fn destroy(&self) -> Result<(), Error> {

@@ -99,8 +99,8 @@ impl OrderedMap for BTree {
         Self::is_cut_off(self)
     }
 
-    fn clear(&self) -> Result<(), Error> {
-        Self::clear(self)
+    fn clear(&self, go_on: &dyn Fn() -> Result<(), Error>) -> Result<(), Error> {
+        Self::clear(self, go_on)
     }
 
     fn destroy(&self) -> Result<(), Error> {

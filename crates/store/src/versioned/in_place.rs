@@ -11,8 +11,8 @@ use crate::btree::Change;
 use crate::buffered::Turns;
 use crate::header::PageId;
 use crate::index::{
-    Census, Commit, Direction, Found, Index, LeafHint, Limits, May, Newest, OperationCounts, Piece, Prior,
-    Reapplied, SeeVersion, Steps, TreeId, TreeOperations, VERSION_BYTES, Version, Write, Written,
+    Census, Clearing, Commit, Direction, Found, Index, LeafHint, Limits, May, Newest, OperationCounts, Piece,
+    Prior, Reapplied, SeeVersion, Steps, TreeId, TreeOperations, VERSION_BYTES, Version, Write, Written,
 };
 use crate::log::{LogRecord, Timestamp};
 use crate::spare::{SPARE_BYTES_MAX, with_memory};
@@ -333,12 +333,12 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
         }
     }
 
-    fn clear(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn clear(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
         // They are all out before the first leaf is freed.
         if !self.map.is_cut_off()? {
-            self.clear_overflow(free_overflow)?;
+            self.clear_overflow(clearing)?;
         }
-        self.map.clear()
+        self.map.clear(clearing.go_on)
     }
 
     fn destroy(&self) -> Result<(), Error> {
@@ -348,19 +348,18 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
 
 impl<M: OrderedMap + 'static> InPlace<M> {
     /// Takes overflow values out of the map, each before its pages are free: they may be others' then.
-    pub(super) fn clear_overflow(
-        &self,
-        free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn clear_overflow(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
         let mut pieces = Arc::clone(&self.map).scan(Direction::Forward, &[], None, CLEAR_AHEAD);
         let mut piece = Piece::default();
         while pieces.next(&mut piece)? {
+            (clearing.go_on)()?;
             for (key, value) in piece.iter() {
                 if let Some((_, reference)) =
                     Version::split(value).filter(|(version, _)| version.is_overflow())
                 {
                     self.map.update(key, &mut |_| Change::Remove)?;
-                    free_overflow(reference)?;
+                    (clearing.free_overflow)(reference)?;
+                    (clearing.go_on)()?;
                 }
             }
         }

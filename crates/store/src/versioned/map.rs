@@ -162,7 +162,7 @@ impl OrderedMap for Map {
         Ok(false)
     }
 
-    fn clear(&self) -> Result<(), Error> {
+    fn clear(&self, _go_on: &dyn Fn() -> Result<(), Error>) -> Result<(), Error> {
         self.destroy()
     }
 

@@ -101,11 +101,12 @@ pub(crate) trait OrderedMap: Send + Sync {
     /// As [`OrderedMap::get`].
     fn is_cut_off(&self) -> Result<bool, Error>;
 
-    /// Takes all records out and frees all pages but the one by which it is found. Nobody else uses it.
+    /// Takes all records out and frees all pages but the one by which it is found, as long as `go_on` does
+    /// not fail. Nobody else uses it.
     ///
     /// # Errors
-    /// As [`OrderedMap::get`].
-    fn clear(&self) -> Result<(), Error>;
+    /// As [`OrderedMap::get`]; those of `go_on`.
+    fn clear(&self, go_on: &dyn Fn() -> Result<(), Error>) -> Result<(), Error>;
 
     /// Frees everything. Nobody uses it any more.
     ///

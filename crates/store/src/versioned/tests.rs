@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::btree::{BTree, Change};
-use crate::index::{Index, Snapshots, TreeId, Version};
+use crate::index::{Clearing, Index, Snapshots, TreeId, Version};
 use crate::log::Timestamp;
 use crate::poison::Poison;
 use crate::pool::testing::pool_over;
@@ -28,7 +28,7 @@ fn a_dropped_trees_overflow_values_are_taken_out_before_they_are_freed() {
         freed.borrow_mut().push(u32::from_be_bytes(reference.try_into().unwrap()));
         Ok(())
     };
-    tree.clear(&free_overflow).unwrap();
+    tree.clear(&Clearing { free_overflow: &free_overflow, go_on: &|| Ok(()) }).unwrap();
     assert!(freed.borrow().iter().copied().eq(keys()));
     assert_eq!(tree.walk(&mut |_| (), &mut |_, _, _| ()).unwrap().records, 0);
 }

@@ -1,9 +1,15 @@
 //! Trees that are dropped while something of them is still wanted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use flashgrain::{Db, ErrorKind, Readable, Tree};
+use flashgrain::testing::Small;
+use flashgrain::{
+    CpuCosts, Db, Durability, ErrorKind, IndexKind, LsmLayout, LsmOptions, Readable, Simulated, Tree,
+    TreeOptions,
+};
 use flashgrain_device::{Device, MemoryDevice};
+use flashgrain_ssdsim::{SimConfig, SimDevice};
 
 /// They were looked for in pages that were free, or another tree's: giving old versions up failed, and they
 /// stayed.
@@ -69,4 +75,48 @@ fn trees_that_are_made_and_dropped_together_wait_for_the_device_once() {
     db.drop_trees::<&str>([]).unwrap();
     drop((old, trees, db));
     assert_eq!(builder().open().unwrap().tree_names(), names[..10]);
+}
+
+fn drive() -> Arc<SimDevice> {
+    let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
+    Arc::new(SimDevice::new(&config, "sim:dropped", 1).unwrap())
+}
+
+/// Pages without an owner in a store that was closed so soon after a tree was dropped, and opened again.
+fn left_of_a_dropped_tree(kind: IndexKind, schedule: u32) -> u64 {
+    let device = drive();
+    let small = Small { segment_bytes: 16 << 10, ..Small::default() };
+    let store = || Db::builder().device(device.clone()).small(&small);
+    let costs = CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE };
+    let mut simulated = Simulated::create(store(), costs).unwrap();
+    simulated.set_schedule(schedule.into());
+    simulated
+        .run(move |db| {
+            let lsm = LsmOptions::new().layout(LsmLayout::Tiered).table_bytes(1);
+            let tree = db.tree_with("t", &TreeOptions::new().kind(kind).lsm(lsm))?;
+            for number in 0..300_u64 {
+                let length = if number % 3 == 0 { 3000 } else { 300 };
+                let mut batch = db.batch().durability(Durability::None);
+                batch.insert(&tree, (number * 7919 % 251).to_be_bytes(), vec![number as u8; length])?;
+                batch.commit()?;
+            }
+            drop(tree);
+            db.drop_tree("t")
+        })
+        .unwrap();
+    simulated.run_for(schedule * Duration::from_micros(5));
+    simulated.run(|db| db.clone().close()).unwrap();
+    drop(simulated);
+    let mut simulated = Simulated::open(store(), CpuCosts::default()).unwrap();
+    assert!(simulated.stats().recovery.was_closed);
+    simulated.run_until_idle();
+    simulated.run(|db| db.reclaim()).unwrap().unwrap_or(u64::MAX)
+}
+
+#[test]
+fn regression_closing_in_the_middle_of_freeing_a_dropped_tree_leaks_nothing() {
+    for kind in [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree] {
+        let left: Vec<u64> = (0..20).map(|schedule| left_of_a_dropped_tree(kind, schedule)).collect();
+        assert!(left.iter().all(|pages| *pages == 0), "{kind:?}: {left:?}");
+    }
 }

@@ -202,3 +202,19 @@ fn closing_leaks_no_value_that_is_still_read() {
     let kinds = [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree];
     assert_eq!(kinds.map(leaked_under_a_reader), [0; 3]);
 }
+
+/// Its reader holds on to it beyond the commit that replaces it.
+#[test]
+fn regression_closing_leaks_no_replaced_value_that_its_own_transaction_reads() {
+    let device = device();
+    let db = create(&device);
+    let tree = db.tree("t").unwrap();
+    let mut transaction = db.begin().unwrap();
+    transaction.insert_from(&tree, "key", &value(70_000, 1)[..]).unwrap();
+    let reader = transaction.reader(&tree, "key").unwrap().unwrap();
+    transaction.commit().unwrap();
+    tree.insert("key", "small").unwrap();
+    db.close().unwrap();
+    drop((reader, tree));
+    assert_eq!(open(&device).reclaim().unwrap(), Some(0));
+}
