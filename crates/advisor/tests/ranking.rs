@@ -1,6 +1,7 @@
 //! Rankings at the ends of what a workload may be.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use flashgrain_advisor::engine::EngineName;
 use flashgrain_advisor::rank::{Family, Row};
 use flashgrain_advisor::{Advice, Workload, workload};
 use flashgrain_profile::file;
@@ -101,4 +102,41 @@ fn there_are_no_more_records_than_keys_and_nothing_is_not_negative() {
     (workload.skew, workload.operations.ranges) = (-0.0, -0.0);
     let json = serde_json::to_string(&advice(&workload)).unwrap();
     assert!(!json.contains("-0.0") && !json.contains("-0,"), "{json}");
+}
+
+/// The ranking and the settings of this project's store have one rule for metadata that memory has no room for.
+#[test]
+fn lsm_trees_of_the_ranking_are_no_slower_than_those_of_the_store() {
+    for mebibytes in [128, 1024, 1536] {
+        let mut workload = Workload { clients: 1, memory_bytes: mebibytes << 20, ..look_ups() };
+        (workload.operations.point_hits, workload.operations.updates) = (0.7, 0.3);
+        workload.records.value_bytes = 4096;
+        workload.durability = workload::Durability::None;
+        let profile = include_str!("fixtures/960evo.json");
+        let profile = file::parse("profile.json".as_ref(), profile.as_bytes()).unwrap();
+        let engines = [EngineName::Flashgrain];
+        let advice = Advice::new(&workload::checked(workload).unwrap(), &profile, &engines);
+        let is_lsm = |row: &&Row| row.family.describe().starts_with("LSM");
+        let rates = advice.ranking.rows.iter().filter(is_lsm).map(|row| row.rate_per_second.value);
+        let ranked = rates.fold(0.0, f64::max);
+        let own = advice.engines[0].trees.iter().find(|tree| tree.name.starts_with("an LSM-tree")).unwrap();
+        println!("{mebibytes} MiB: {ranked} and {own:?}");
+        assert!(ranked > 0.8 * own.rate_per_second.value, "{mebibytes} MiB: {ranked} and {own:?}");
+    }
+}
+
+/// Values of any length may be outside of the basement nodes.
+#[test]
+fn longer_values_make_no_b_epsilon_tree_faster() {
+    let rates = [4000, 8000, 12_000].map(|value_bytes| {
+        let mut workload = workload::preset("ycsb-b").unwrap();
+        (workload.records.count, workload.records.value_bytes) = (10_000_000, value_bytes);
+        let profile = include_str!("fixtures/960evo.json");
+        let profile = file::parse("profile.json".as_ref(), profile.as_bytes()).unwrap();
+        let engines = [EngineName::Flashgrain];
+        let advice = Advice::new(&workload::checked(workload).unwrap(), &profile, &engines);
+        let trees = &advice.engines[0].trees;
+        trees.iter().find(|tree| tree.name.starts_with("a Bε-tree")).unwrap().rate_per_second.value
+    });
+    assert!(rates.is_sorted_by(|shorter, longer| *longer < 1.03 * *shorter), "{rates:?}");
 }

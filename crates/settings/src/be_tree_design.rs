@@ -7,7 +7,9 @@
 //! setups.
 
 use flashgrain_cost::Access;
-use flashgrain_cost::dictionary::{Design, Operation, OutOfPlaceBEpsilonTree, Records, Situation};
+use flashgrain_cost::dictionary::{
+    Design, Operation, OutOfPlaceBEpsilonTree, Records, Situation, is_outside,
+};
 
 use crate::LsmWorkload;
 
@@ -76,12 +78,15 @@ impl BeTreeDesign {
     }
 
     /// Whether the pivots of a leaf, of so many bytes each, have room in a part, and enough messages beside
-    /// them: with few for each basement node that a flush rewrites, the tree saves nothing.
+    /// them: with few for each basement node that a flush rewrites, the tree saves nothing. The message of a
+    /// record whose value is kept outside has a reference, and is as long as a pivot.
     pub fn is_sound(self, pivot_bytes: f64, record_bytes: f64, room: &BeTreeSurroundings) -> bool {
         let (part, basements) =
             (self.part_bytes(room) as f64, self.node_bytes as f64 / room.basement_bytes as f64);
         let pivots = basements * pivot_bytes;
-        let messages = (FILLED * part - pivots) / (record_bytes + ENTRY_BYTES);
+        let is_outside = is_outside(record_bytes, room.basement_bytes as f64);
+        let message_bytes = if is_outside { pivot_bytes } else { record_bytes + ENTRY_BYTES };
+        let messages = (FILLED * part - pivots) / message_bytes;
         pivots <= PIVOTS_FRACTION_MAX * part && 2.0 * messages / (basements + 1.0) + 1.0 >= MESSAGES_MIN
     }
 

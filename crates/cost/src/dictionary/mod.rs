@@ -53,6 +53,7 @@ pub use operation::Operation;
 pub use out_of_place::OutOfPlaceBTree;
 pub use out_of_place_b_epsilon::{OutOfPlaceBEpsilonTree, PART_MEMORY_DIVISOR_MIN};
 pub use out_of_place_blocks::OutOfPlaceBTreeOfBlocks;
+pub use overflow::is_outside;
 pub use pdam_b_tree::PdamBTree;
 pub use price::{Binding, Cost, price};
 pub use records::Records;

@@ -11,6 +11,11 @@ const RECORDS_PER_LEAF_MIN: f64 = 4.0;
 /// Bytes that a leaf keeps of a value that is elsewhere: its length and its place.
 const REFERENCE_BYTES: f64 = 16.0;
 
+/// Whether a leaf of so many bytes has a reference only of the value of such a record.
+pub fn is_outside(record_bytes: f64, leaf_bytes: f64) -> bool {
+    record_bytes > leaf_bytes / RECORDS_PER_LEAF_MIN
+}
+
 /// What an operation meets: the tree with the records as its leaves have them, and the values outside.
 pub(super) struct Stored<'a> {
     /// The surroundings as they are.
@@ -28,8 +33,7 @@ impl<'a> Stored<'a> {
         let mut stored =
             Self { whole: situation, operation, inline: situation.of(operation), value_bytes: 0.0 };
         let records = &mut stored.inline.records;
-        let is_long = records.record_bytes() > leaf_bytes / RECORDS_PER_LEAF_MIN;
-        if is_long && records.value_bytes > REFERENCE_BYTES {
+        if is_outside(records.record_bytes(), leaf_bytes) && records.value_bytes > REFERENCE_BYTES {
             stored.value_bytes = (records.value_bytes / block_bytes).ceil() * block_bytes;
             records.value_bytes = REFERENCE_BYTES;
         }

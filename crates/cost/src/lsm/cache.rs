@@ -10,13 +10,14 @@ pub(super) struct CachedRun {
     pub bytes: f64,
     /// Bytes of its blocks that a query uses.
     pub used_bytes: f64,
+    /// Bytes that its blocks have for each record.
+    pub record_bytes: f64,
 }
 
-/// Records in a block, and how their uses differ.
+/// The size of blocks, and how the uses of records differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Uses {
     pub skew: Skew,
-    pub record_bytes: f64,
     pub block_bytes: f64,
 }
 
@@ -37,7 +38,7 @@ pub(super) fn miss_shares(runs: &[CachedRun], uses: &Uses, cache_bytes: f64) -> 
 }
 
 fn kinds_of(run: &CachedRun, uses: &Uses) -> Vec<(f64, f64, f64)> {
-    let (records, per_block) = (run.bytes / uses.record_bytes, uses.block_bytes / uses.record_bytes);
+    let (records, per_block) = (run.bytes / run.record_bytes, uses.block_bytes / run.record_bytes);
     let blocks = dictionary::Uses::of(&uses.skew, records, per_block);
     let block_bytes = run.bytes / blocks.0.iter().map(|kind| kind.places).sum::<f64>();
     let kind = |kind: &dictionary::Kind| {
@@ -55,11 +56,11 @@ mod tests {
 
     use super::*;
 
-    const UNIFORM: Uses = Uses { skew: Skew::Uniform, record_bytes: 1.0, block_bytes: 1.0 };
+    const UNIFORM: Uses = Uses { skew: Skew::Uniform, block_bytes: 1.0 };
 
     #[test]
     fn a_single_run_is_there_as_far_as_it_fits() {
-        let run = [CachedRun { bytes: 1000.0, used_bytes: 1.0 }];
+        let run = [CachedRun { bytes: 1000.0, used_bytes: 1.0, record_bytes: 1.0 }];
         for cache in [0.0, 1.0, 250.0, 999.0, 1000.0, 2000.0] {
             let miss = miss_shares(&run, &UNIFORM, cache)[0];
             assert!((miss - (1.0 - cache / 1000.0).max(0.0)).abs() < 1e-9, "{cache}: {miss}");
@@ -69,7 +70,7 @@ mod tests {
     /// An LRU cache that queries of one block of each run go through.
     #[test]
     fn a_drawn_run_is_met() {
-        let runs = [20.0, 100.0, 1500.0].map(|bytes| CachedRun { bytes, used_bytes: 1.0 });
+        let runs = [20.0, 100.0, 1500.0].map(|bytes| CachedRun { bytes, used_bytes: 1.0, record_bytes: 1.0 });
         let mut rng = crate::test_support::generator(11);
         for cache in [40, 150, 400] {
             let expected = miss_shares(&runs, &UNIFORM, cache as f64);
@@ -95,8 +96,8 @@ mod tests {
 
     #[test]
     fn popular_blocks_stay() {
-        let run = [CachedRun { bytes: 1e6, used_bytes: 1.0 }];
-        let uses = Uses { skew: Skew::Zipf { exponent: 0.99 }, record_bytes: 1.0, block_bytes: 1.0 };
+        let run = [CachedRun { bytes: 1e6, used_bytes: 1.0, record_bytes: 1.0 }];
+        let uses = Uses { skew: Skew::Zipf { exponent: 0.99 }, block_bytes: 1.0 };
         let miss = miss_shares(&run, &uses, 1e5)[0];
         // The most popular tenth, kept by one who knows them, would answer 83 %.
         let best = 1.0 - uses.skew.hit_share(1e6, 1.0, 0.1);

@@ -38,4 +38,4 @@ pub use filter::false_positive_rate;
 pub use layout::Layout;
 pub use runs::Runs;
 pub use touched::TouchedLine;
-pub use tree::LsmTree;
+pub use tree::{LsmTree, Metadata};

@@ -15,7 +15,17 @@ const HANDLE_BYTES: f64 = 8.0;
 /// `max_write_buffer_number` of 2).
 const MEMTABLES: f64 = 2.0;
 
-/// An LSM tree whose filters and fence pointers are pinned in memory (MQSSD paper §5.1.2).
+/// Where filters and fence pointers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Metadata {
+    /// All of them in memory, beside the cache (MQSSD paper §5.1.2).
+    Pinned,
+    /// In partitions as large as blocks, which compete with blocks for the cache. So do the *tops*, which
+    /// lead to partitions as these lead to blocks.
+    Cached,
+}
+
+/// An LSM tree.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LsmTree {
     /// Arrangement of the runs.
@@ -38,6 +48,8 @@ pub struct LsmTree {
     pub block_bytes: f64,
     /// Bits per key of the Bloom filters; 0 for none.
     pub filter_bits_per_key: f64,
+    /// Where these and the fence pointers are.
+    pub metadata: Metadata,
     /// Blocks that a range query reads of a run one by one, before it reads as many as so far at once.
     pub blocks_alone: f64,
     /// Largest read of a range query, in bytes.
@@ -51,7 +63,8 @@ pub struct LsmTree {
 }
 
 impl LsmTree {
-    /// RocksDB's defaults: F = 10, T = 64 MiB, C = 4, B′ = 4 KiB, no filters, one compaction at a time.
+    /// RocksDB's defaults: F = 10, T = 64 MiB, C = 4, B′ = 4 KiB, no filters, metadata in memory, one
+    /// compaction at a time.
     pub fn new(layout: Layout) -> Self {
         Self {
             layout,
@@ -63,6 +76,7 @@ impl LsmTree {
             levels_max: 6,
             block_bytes: 4096.0,
             filter_bits_per_key: 0.0,
+            metadata: Metadata::Pinned,
             blocks_alone: 1.0,
             read_ahead_bytes: 262_144.0,
             compaction_threads: 1.0,
@@ -83,28 +97,55 @@ impl LsmTree {
         visits(&self.runs(situation), false_positives, is_hit).iter().sum()
     }
 
-    /// Share of each run's block reads that the cache does not answer, if an operation uses so many bytes of
-    /// its blocks.
-    fn miss_shares(&self, runs: &[Runs], used_bytes: &[f64], situation: &Situation) -> Vec<f64> {
-        let cached =
-            |(runs, used_bytes): (&Runs, &f64)| CachedRun { bytes: runs.bytes(), used_bytes: *used_bytes };
-        let cached: Vec<CachedRun> = runs.iter().zip(used_bytes).map(cached).collect();
-        let uses = Uses {
-            skew: situation.skew,
-            record_bytes: situation.records.record_bytes(),
-            block_bytes: self.block_bytes,
+    /// Share of each run's reads that the cache does not answer, of an operation that uses so many bytes of
+    /// each run's blocks and of its partitions.
+    fn misses(&self, runs: &[Runs], used: &[Used], situation: &Situation) -> Vec<Misses> {
+        let record_bytes = situation.records.record_bytes();
+        let of_partitions = self.metadata_bytes_per_record(situation);
+        let of_tops = of_partitions * self.fence_bytes(situation) / self.block_bytes;
+        let cached = |used_bytes: f64, runs: &Runs, bytes_per_record: f64| CachedRun {
+            bytes: runs.bytes() / record_bytes * bytes_per_record,
+            used_bytes,
+            record_bytes: bytes_per_record,
         };
-        miss_shares(&cached, &uses, (situation.cache_bytes - self.memory_bytes(situation)).max(0.0))
+        let pairs = || runs.iter().zip(used);
+        let mut all: Vec<CachedRun> =
+            pairs().map(|(runs, used)| cached(used.data_bytes, runs, record_bytes)).collect();
+        if self.metadata == Metadata::Cached {
+            all.extend(pairs().map(|(runs, used)| cached(used.partition_bytes, runs, of_partitions)));
+            all.extend(pairs().map(|(runs, used)| cached(used.runs * self.block_bytes, runs, of_tops)));
+        }
+        let uses = Uses { skew: situation.skew, block_bytes: self.block_bytes };
+        let cache_bytes = (situation.cache_bytes - self.memory_bytes(situation)).max(0.0);
+        let shares = miss_shares(&all, &uses, cache_bytes);
+        let share = |position: usize| shares.get(position).copied().unwrap_or(0.0);
+        let of_run = |run: usize| Misses {
+            data: share(run),
+            partitions: share(runs.len() + run),
+            tops: share(2 * runs.len() + run),
+        };
+        (0..runs.len()).map(of_run).collect()
     }
 
-    /// One block of each run that a point query looks into: t(k) + B′α(k)/B each (Eq. 10).
-    fn point_reads(&self, is_hit: bool, situation: &Situation) -> Transfer {
+    /// One block of each run that a point query looks into: t(k) + B′α(k)/B each (Eq. 10). Metadata that is
+    /// cached is asked of each run first.
+    fn point_reads(&self, is_hit: bool, situation: &Situation) -> [Transfer; 2] {
         let runs = self.runs(situation);
         let visits = visits(&runs, false_positive_rate(self.filter_bits_per_key), is_hit);
-        let used_bytes: Vec<f64> = visits.iter().map(|visits| visits * self.read_bytes(situation)).collect();
-        let misses = self.miss_shares(&runs, &used_bytes, situation);
-        let requests = visits.iter().zip(&misses).map(|(visits, miss)| visits * miss).sum();
-        self.read(requests, self.read_bytes(situation), situation)
+        let asked = super::runs::visits(&runs, 1.0, is_hit);
+        let used = |(visits, asked): (&f64, &f64)| Used {
+            data_bytes: visits * self.read_bytes(situation),
+            partition_bytes: asked * self.block_bytes,
+            runs: *asked,
+        };
+        let used: Vec<Used> = visits.iter().zip(&asked).map(used).collect();
+        let misses = self.misses(&runs, &used, situation);
+        let blocks = visits.iter().zip(&misses).map(|(visits, miss)| visits * miss.data).sum();
+        let metadata = asked.iter().zip(&misses).map(|(asked, miss)| asked * miss.metadata()).sum();
+        [
+            self.read(blocks, self.read_bytes(situation), situation),
+            self.read(metadata, self.block_bytes, situation),
+        ]
     }
 
     /// Bytes of a block: a record that is longer has a block of its own.
@@ -116,28 +157,40 @@ impl LsmTree {
         Transfer::reads(requests, bytes_each, situation.clients)
     }
 
-    /// A block of every run, and the data itself out of each run in proportion to its size.
+    /// A block of every run, and the data itself out of each run in proportion to its size, with the
+    /// metadata that lies between the data.
     ///
     /// Every request counts as a random access, since other clients' requests come between those of one range
     /// query; the paper's X·t/T counts one access per file.
-    fn range_reads(&self, bytes: f64, situation: &Situation) -> [Transfer; 2] {
+    fn range_reads(&self, bytes: f64, situation: &Situation) -> [Transfer; 3] {
         let runs = self.runs(situation);
         let block = self.read_bytes(situation);
         let total: f64 = runs.iter().map(Runs::bytes).sum();
         // On average half of the first block lies in the range.
         let beyond = |runs: &Runs| (bytes * runs.bytes_each / total - block / 2.0).max(0.0);
-        let used_bytes: Vec<f64> = runs.iter().map(|runs| runs.count * (block + beyond(runs))).collect();
-        let misses = self.miss_shares(&runs, &used_bytes, situation);
-        let (mut firsts, mut further, mut further_bytes) = (0.0, 0.0, 0.0);
+        let partition_share = self.metadata_bytes_per_record(situation) / situation.records.record_bytes();
+        let used = |runs: &Runs| Used {
+            data_bytes: runs.count * (block + beyond(runs)),
+            partition_bytes: runs.count * (self.block_bytes + partition_share * beyond(runs)),
+            runs: runs.count,
+        };
+        let used: Vec<Used> = runs.iter().map(used).collect();
+        let misses = self.misses(&runs, &used, situation);
+        let (mut firsts, mut metadata, mut further, mut further_bytes) = (0.0, 0.0, 0.0, 0.0);
         for (runs, miss) in runs.iter().zip(&misses) {
             let beyond = beyond(runs);
-            firsts += runs.count * miss;
+            firsts += runs.count * miss.data;
+            metadata += runs.count * miss.metadata();
             let requests = further_requests(beyond, block, self.blocks_alone, self.read_ahead_bytes);
-            further += runs.count * miss * requests;
-            further_bytes += runs.count * miss * beyond;
+            further += runs.count * miss.data * requests;
+            further_bytes += runs.count * beyond * (miss.data + partition_share * miss.partitions);
         }
         let each = if further > 0.0 { further_bytes / further } else { block };
-        [self.read(firsts, block, situation), self.read(further, each, situation)]
+        [
+            self.read(firsts, block, situation),
+            self.read(metadata, self.block_bytes, situation),
+            self.read(further, each, situation),
+        ]
     }
 
     /// The flush and the compactions that a change causes: X·(t + s + T(α + β)/B) for X files (Eq. 9, 11).
@@ -185,11 +238,42 @@ impl LsmTree {
         }
     }
 
-    /// Bytes of filters and fence pointers.
+    /// Bytes of a fence pointer.
+    fn fence_bytes(&self, situation: &Situation) -> f64 {
+        situation.records.key_bytes + HANDLE_BYTES
+    }
+
+    /// Bytes of filters and fence pointers for each record.
+    fn metadata_bytes_per_record(&self, situation: &Situation) -> f64 {
+        let blocks = situation.records.record_bytes() / self.read_bytes(situation);
+        self.filter_bits_per_key / 8.0 + blocks * self.fence_bytes(situation)
+    }
+
+    /// The same of all records.
     fn metadata_bytes(&self, situation: &Situation) -> f64 {
-        let records = situation.records;
-        let blocks = records.total_bytes() / self.read_bytes(situation);
-        records.count * self.filter_bits_per_key / 8.0 + blocks * (records.key_bytes + HANDLE_BYTES)
+        situation.records.count * self.metadata_bytes_per_record(situation)
+    }
+}
+
+/// Bytes that an operation uses of a run, cached or not.
+struct Used {
+    data_bytes: f64,
+    partition_bytes: f64,
+    /// Runs that it looks into: one top each.
+    runs: f64,
+}
+
+/// Shares of the reads of a run that the cache does not answer.
+struct Misses {
+    data: f64,
+    partitions: f64,
+    tops: f64,
+}
+
+impl Misses {
+    /// Reads of metadata for each run that is asked.
+    fn metadata(&self) -> f64 {
+        self.partitions + self.tops
     }
 }
 
@@ -204,8 +288,10 @@ impl Design for LsmTree {
     fn demand(&self, operation: Operation, situation: &Situation) -> Demand {
         let mut demand = Demand::of(operation, &situation.records);
         match operation {
-            Operation::PointHit => demand.add(self.point_reads(true, situation)),
-            Operation::PointMiss => demand.add(self.point_reads(false, situation)),
+            Operation::PointHit | Operation::PointMiss => {
+                let is_hit = operation == Operation::PointHit;
+                self.point_reads(is_hit, situation).into_iter().for_each(|transfer| demand.add(transfer));
+            }
             Operation::Range { bytes } => {
                 self.range_reads(bytes, situation).into_iter().for_each(|transfer| demand.add(transfer));
             }
@@ -225,8 +311,13 @@ impl Design for LsmTree {
         1.0 + replaced * self.older_versions(situation) + self.metadata_bytes(situation) / total
     }
 
+    /// Memtables, and what is pinned.
     fn memory_bytes(&self, situation: &Situation) -> f64 {
-        MEMTABLES * self.file_bytes + self.metadata_bytes(situation)
+        let pinned = match self.metadata {
+            Metadata::Pinned => self.metadata_bytes(situation),
+            Metadata::Cached => 0.0,
+        };
+        MEMTABLES * self.file_bytes + pinned
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::dictionary::{BEpsilonTree, BTree, Design, OutOfPlaceBTree, PdamBTree, WriteBack, powers_of_two};
-use crate::lsm::{Layout, LsmTree};
+use crate::lsm::{Layout, LsmTree, Metadata};
 
 /// A kind of design; its best parameters stand for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -83,14 +83,9 @@ const BUFFERED_BYTES_MIN: f64 = 65_536.0;
 const BUFFERED_BYTES_MAX: f64 = 4_194_304.0;
 const BUFFERED_FANOUTS: [f64; 4] = [4.0, 8.0, 16.0, 32.0];
 const LSM_FANOUTS: [f64; 4] = [4.0, 6.0, 10.0, 16.0];
-const LSM_FILE_BYTES: [f64; 4] = [16.0 * MEBI, 64.0 * MEBI, 256.0 * MEBI, SMALL_FILE_BYTES];
-/// Files for memories that have no room for memtables of larger ones, beside anything else.
-const SMALL_FILE_BYTES: f64 = 0.5 * MEBI;
-const SMALL_FILES_BELOW: f64 = 64.0 * MEBI;
-const LSM_BLOCK_BYTES: [f64; 3] = [4096.0, 16384.0, LARGE_BLOCK_BYTES];
-/// Blocks for data of which memory hardly indexes smaller ones: from so many times the memory on.
-const LARGE_BLOCK_BYTES: f64 = 4.0 * MEBI;
-const LARGE_BLOCKS_FROM: f64 = 64.0;
+/// Small ones for memories that have no room for memtables of larger ones.
+const LSM_FILE_BYTES: [f64; 5] = [64.0 * MEBI, 256.0 * MEBI, 16.0 * MEBI, 4.0 * MEBI, 0.5 * MEBI];
+const LSM_BLOCK_BYTES: [f64; 2] = [4096.0, 16384.0];
 const LSM_FILTER_BITS: [f64; 2] = [0.0, 10.0];
 const MEBI: f64 = 1_048_576.0;
 
@@ -100,8 +95,6 @@ pub(super) struct Candidate {
     /// The design with its parameters, for people.
     pub name: String,
     pub design: Box<dyn Design>,
-    /// Whether it is tried for so many bytes of data and of memory.
-    pub is_tried: fn(f64, f64) -> bool,
 }
 
 /// All that are tried. `write_concurrency` are the writes that background work keeps outstanding,
@@ -109,7 +102,7 @@ pub(super) struct Candidate {
 pub(super) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candidate> {
     let mut all = Vec::new();
     let mut add = |family: Family, design: Box<dyn Design>| {
-        all.push(Candidate { family, name: design.name(), design, is_tried: |_, _| true });
+        all.push(Candidate { family, name: design.name(), design });
     };
     let background = WriteBack::Background { concurrency: write_concurrency };
     for node_bytes in powers_of_two(NODE_BYTES_MIN, NODE_BYTES_MAX) {
@@ -145,13 +138,8 @@ pub(super) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candid
             tree.block_bytes / 1024.0,
             tree.filter_bits_per_key
         );
-        let is_tried: fn(f64, f64) -> bool = match (tree.file_bytes, tree.block_bytes) {
-            (SMALL_FILE_BYTES, _) => |_, memory| memory < SMALL_FILES_BELOW,
-            (_, LARGE_BLOCK_BYTES) => |data, memory| data > LARGE_BLOCKS_FROM * memory,
-            _ => |_, _| true,
-        };
         let family = Family::of_layout(tree.layout);
-        all.push(Candidate { family, name, design: Box::new(tree), is_tried });
+        all.push(Candidate { family, name, design: Box::new(tree) });
     }
     all
 }
@@ -168,6 +156,7 @@ fn lsm_trees(compaction_threads: f64) -> Vec<LsmTree> {
                         file_bytes,
                         block_bytes,
                         filter_bits_per_key,
+                        metadata: Metadata::Cached,
                         compaction_threads,
                         subcompactions: compaction_threads,
                         ..LsmTree::new(layout)

@@ -102,10 +102,8 @@ fn best_of_families<'a>(
     let engine = Engine::ideal(workload);
     let mut best: Vec<Judged<'a>> = Vec::new();
     let surroundings = situation(workload, &engine);
-    let (data, memory) = (surroundings.records.total_bytes(), surroundings.cache_bytes);
     let fits = |candidate: &&Candidate| {
-        (candidate.is_tried)(data, memory)
-            && candidate.design.memory_bytes(&surroundings) <= MEMORY_FRACTION * surroundings.cache_bytes
+        candidate.design.memory_bytes(&surroundings) <= MEMORY_FRACTION * surroundings.cache_bytes
     };
     for candidate in candidates.iter().filter(fits) {
         let asked = asked(candidate.design.as_ref(), workload, &engine);

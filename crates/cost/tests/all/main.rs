@@ -10,6 +10,7 @@ mod lsm_paper;
 mod lsm_properties;
 mod lsm_runs;
 mod lsm_simulation;
+mod more_memory;
 mod simulated;
 mod skewed_pages;
 

@@ -4,7 +4,7 @@
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks};
-use flashgrain_cost::lsm::LsmTree;
+use flashgrain_cost::lsm::{LsmTree, Metadata};
 use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, asked, situation};
 use flashgrain_settings::lsm_usual::{self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
 use flashgrain_settings::unit::{self, DEFAULT_UNIT_BYTES, UNIT_BYTES};
@@ -201,6 +201,7 @@ impl Store {
     fn lsm_tree(&self, design: LsmDesign, table_bytes: u64) -> LsmTree {
         LsmTree {
             block_bytes: self.node_bytes,
+            metadata: Metadata::Cached,
             blocks_alone: BLOCKS_ALONE,
             read_ahead_bytes: PARTITION_BYTES,
             compaction_threads: lsm_usual::jobs(self.in_flight).into(),
