@@ -28,6 +28,8 @@ mod source;
 mod stats;
 mod store_files;
 mod swap;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod tree;
 mod value;
@@ -212,8 +214,9 @@ impl Db {
         self.core.tree_names()
     }
 
-    /// Removes a tree with all its records. Its space is freed in the background. Calls with handles of it
-    /// are refused with [`Error::TreeDropped`]; iterators and cursors that there are go on.
+    /// Removes a tree with all its records. Its space is freed in the background, and what is left when the
+    /// store is closed after the next opening. Calls with handles of it are refused with
+    /// [`Error::TreeDropped`]; iterators and cursors that there are go on.
     ///
     /// # Errors
     /// [`Error::NoTree`]; otherwise as [`Tree::insert`].

@@ -70,9 +70,29 @@ pub(super) struct Phase {
 }
 
 impl Phase {
+    /// Phase number `index` of `phases`, of dies that hold `units`.
+    fn new(geometry: &Geometry, units: u32, shift: f64, history: History, index: u32, phases: u32) -> Self {
+        let host = match history {
+            // The next group is the one that wrote longest ago.
+            History::FewDies { groups } => f64::from(groups - index * groups / phases) / f64::from(groups),
+            History::AllDies { .. } => (f64::from(index) + 0.5) / f64::from(phases),
+        };
+        let collect = (f64::from(index) * GOLDEN).fract();
+        let (mut phase, moved) = Self::empty(geometry, units, shift, history, host, collect);
+        phase.fill(units, shift, moved);
+        phase
+    }
+
     /// A phase in which hosts have filled `host` of their open block, and collection would have filled
-    /// `collect` of its own when hosts opened theirs.
-    fn new(geometry: &Geometry, units: u32, shift: f64, history: History, host: f64, collect: f64) -> Self {
+    /// `collect` of its own when hosts opened theirs; and the units that have left the oldest block.
+    fn empty(
+        geometry: &Geometry,
+        units: u32,
+        shift: f64,
+        history: History,
+        host: f64,
+        collect: f64,
+    ) -> (Self, u32) {
         let (rows, per_block) = (geometry.rows_per_block, geometry.units_per_block);
         let filled = |share: f64| ((share * f64::from(rows)).round() as u32).min(rows - 1);
         let least = geometry.stop_below - 1;
@@ -110,7 +130,9 @@ impl Phase {
             // The lag is such that there may be a block for hosts just when theirs is full.
             let gained = victims - (collect + victims_per_block).fract();
             let (victims, collected) = (collect + gained, collect + gained * kept);
-            free = least.saturating_add_signed(victims.floor() as i32 - collected.floor() as i32);
+            // One block stays free for moved units: rounded to rows, the rest of the victim might not fit
+            // into the open one.
+            free = least.saturating_add_signed(victims.floor() as i32 - collected.floor() as i32).max(1);
             let (victims, collected) = (victims - victims.floor(), collected - collected.floor());
             phase.victim_rows = Some(filled(victims));
             phase.open_rows[1] = filled(collected);
@@ -119,8 +141,7 @@ impl Phase {
         // A group has just filled its blocks, and has none open.
         let open = if matches!(history, History::FewDies { .. }) { 1 } else { 2 };
         phase.closed = geometry.blocks_per_die - free - open;
-        phase.fill(units, shift, moved as u32);
-        phase
+        (phase, moved as u32)
     }
 
     /// Spreads `units` over the blocks; `moved` of those in the oldest block have left it.
@@ -193,17 +214,8 @@ impl Steady {
         let by_address = geometry.by_address;
         let shift = if policy == CollectPolicy::Fifo { 0.0 } else { 0.5 };
         let phases = geometry.dies.min(PHASES_MAX);
-        let phase = |index: u32| {
-            let host = match history {
-                // The next group is the one that wrote longest ago.
-                History::FewDies { groups } => {
-                    f64::from(groups - index * groups / phases) / f64::from(groups)
-                }
-                History::AllDies { .. } => (f64::from(index) + 0.5) / f64::from(phases),
-            };
-            let collect = (f64::from(index) * GOLDEN).fract();
-            Phase::new(geometry, units.div_ceil(geometry.dies), shift, history, host, collect)
-        };
+        let in_die = units.div_ceil(geometry.dies);
+        let phase = |index| Phase::new(geometry, in_die, shift, history, index, phases);
         Self {
             dies: geometry.dies,
             blocks_per_die: geometry.blocks_per_die,
@@ -352,4 +364,55 @@ fn fewest_valid(units_per_block: f64, mean: f64, shift: f64) -> f64 {
         }
     }
     low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{MediumConfig, NandConfig, SimConfig, StartState};
+    use crate::nand::ftl::Ftl;
+    use crate::preset;
+
+    /// All flash drives.
+    fn flash_presets() -> impl Iterator<Item = (NandConfig, SimConfig)> {
+        preset::names().into_iter().map(|name| preset::find(name).unwrap()).filter_map(|drive| {
+            match drive.medium.clone() {
+                MediumConfig::Nand(nand) => Some((*nand, drive)),
+                _ => None,
+            }
+        })
+    }
+
+    /// Open blocks have the numbers behind the closed ones, and collection finds a free block.
+    #[test]
+    fn blocks_of_every_phase_stay_within_their_die() {
+        for (nand, drive) in flash_presets() {
+            let geometry = Geometry::new(&nand, &drive).unwrap();
+            let groups = geometry.dies.div_ceil(nand.layout.small_write_dies.clamp(1, geometry.dies));
+            for (percent, step) in (1..=100).flat_map(|percent| (0..=20).map(move |step| (percent, step))) {
+                let units = u64::from(geometry.logical_units()) * percent / 100;
+                let units = units.div_ceil(u64::from(geometry.dies)) as u32;
+                let collect = (f64::from(step) * GOLDEN).fract();
+                for history in [History::FewDies { groups }, History::AllDies { queued_rows: 8.0 }] {
+                    let host = f64::from(step) / 20.0;
+                    let (phase, _) = Phase::empty(&geometry, units, 0.5, history, host, collect);
+                    let last = phase.closed + 1;
+                    assert!(
+                        last < geometry.blocks_per_die,
+                        "{} {percent} % {history:?}: {phase:?}",
+                        drive.name
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_flash_preset_starts_with_a_share_written() {
+        for (nand, mut drive) in flash_presets() {
+            drive.state = StartState::SteadyRandom { working_set: 0.6 };
+            let ftl = Ftl::new(&nand, &drive).unwrap();
+            assert!((0..ftl.geometry.dies).all(|die| ftl.blocks.free(die) > 0), "{}", drive.name);
+        }
+    }
 }
