@@ -42,7 +42,11 @@ impl Engine {
         }
         let is_in_log_alone = self.parts.log.last() > self.superblock().state.newest;
         if is_in_log_alone || compaction.is_worth_it() {
-            self.compact_in_rounds(&compaction, &mut goes_on)?;
+            self.compact_in_rounds(&compaction, &mut goes_on, true)?;
+            // Pages that withdrawing made dirty counted as needed until they were written.
+            if compaction.reaches_behind(before_bytes) && goes_on(self.device_bytes()) {
+                self.compact_in_rounds(&compaction, &mut goes_on, false)?;
+            }
         }
         let leave = compaction.leaves(before_bytes);
         self.checkpointer.give_back(compaction.target(), leave)
@@ -52,35 +56,29 @@ impl Engine {
         &self,
         compaction: &Compaction,
         goes_on: &mut impl FnMut(u64) -> bool,
+        withdraws: bool,
     ) -> Result<(), Error> {
+        let withdraw = |bytes| if withdraws { self.transactions().withdraw(bytes) } else { Ok(()) };
         compaction.make_room_to_move();
         // What trees have in memory keeps the log long.
-        self.transactions().withdraw(u64::MAX)?;
-        // Pages that withdrawing makes dirty count as needed until they are written. Then fewer segments are
-        // enough.
-        for withdraws in [true, false] {
-            let (mut least, mut futile) = (u64::MAX, 0);
-            while futile < FUTILE_ROUNDS {
-                compaction.make_room_to_move();
-                self.checkpointer.checkpoint()?;
-                // The room of a long log is no reason to keep more.
-                self.checkpointer.move_log_back()?;
-                if withdraws {
-                    self.transactions().withdraw(compaction.end_bytes(compaction.target()))?;
-                }
-                // Indexes may have become smaller.
-                let keep = compaction.target();
-                let remaining = compaction.remaining_bytes(keep);
-                futile = if remaining < least { 0 } else { futile + 1 };
-                least = least.min(remaining);
-                if !goes_on(self.device_bytes()) {
-                    return self.checkpointer.checkpoint();
-                }
-                // Where nothing can be moved now, though something is left, a cleaner has it in hand, or
-                // there is no room before the next checkpoint.
-                if !compaction.move_some(keep)? && remaining == 0 {
-                    break;
-                }
+        withdraw(u64::MAX)?;
+        let (mut least, mut futile) = (u64::MAX, 0);
+        loop {
+            compaction.make_room_to_move();
+            self.checkpointer.checkpoint()?;
+            // The room of a long log is no reason to keep more.
+            self.checkpointer.move_log_back()?;
+            withdraw(compaction.end_bytes(compaction.target()))?;
+            // Indexes may have become smaller.
+            let keep = compaction.target();
+            let remaining = compaction.remaining_bytes(keep);
+            futile = if remaining < least { 0 } else { futile + 1 };
+            least = least.min(remaining);
+            let ends = futile == FUTILE_ROUNDS || !goes_on(self.device_bytes());
+            // Where nothing can be moved now, though something is left, a cleaner has it in hand, or there is
+            // no room before the next checkpoint.
+            if ends || !compaction.move_some(keep)? && remaining == 0 {
+                break;
             }
         }
         // The last round leaves dirty pages and pending segments, both of which room is kept for.

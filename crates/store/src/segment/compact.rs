@@ -111,6 +111,11 @@ impl Compaction {
         Leave::ForRemoving { first: self.0.growth.first_segments(), most }
     }
 
+    /// Whether segments are in use behind the end of a device of so many bytes.
+    pub fn reaches_behind(&self, bytes: u64) -> bool {
+        self.remaining_bytes(self.0.space.sizes().count(bytes)) > 0
+    }
+
     /// Where so many segments end on the device.
     pub fn end_bytes(&self, keep: usize) -> u64 {
         self.0.space.sizes().device_bytes(keep)
