@@ -223,7 +223,8 @@ impl Maker {
                 made = Some(db.tree_with(name, &options)?);
                 Ok::<_, Error>(())
             })?;
-            made.ok_or(Error::Closed)
+            // Without a commit it is an old tree: its removal is in the log, but could not be applied.
+            made.filter(|_| self.shared.has_committed()).ok_or(Error::Closed)
         };
         for _ in 0..TRIES {
             match create(kinds::draw(random, self.features, &self.site)) {

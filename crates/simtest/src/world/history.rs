@@ -239,6 +239,11 @@ impl Shared {
         result
     }
 
+    /// Whether the last call of [`Shared::commit`] by the calling task made a commit.
+    pub fn has_committed(&self) -> bool {
+        self.get().last.contains_key(&task_key())
+    }
+
     /// Calls `make`, which makes all commits so far durable.
     ///
     /// # Errors
