@@ -17,12 +17,22 @@ impl BeTree {
     /// Brings what is left of a memtable into the root's page, and so further down: in the order of keys, the
     /// removals of ranges with the messages that they lie between, so that neither overtakes the other.
     pub(super) fn take_in(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
+        let mut merging = Merging::new(self);
+        let taken = self.take_in_by(memtable, &mut merging);
+        match taken {
+            Ok(()) => merging.give_up(),
+            // The next flush goes on behind what has entered, and does not see what was left out there.
+            Err(_) => merging.give_up_entered(&self.progress().clone()),
+        }
+        taken
+    }
+
+    fn take_in_by(&self, memtable: &Arc<Memtable>, merging: &mut Merging<'_>) -> Result<(), Error> {
         let progress = self.progress().clone();
         let start = progress.start();
         let cursor: Box<dyn Cursor> = Box::new(MemtableCursor::new(memtable, Direction::Forward, start));
         let mut merged = Merged::new(vec![cursor], Direction::Forward);
         let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
-        let mut merging = Merging::new(self);
         let ranges = merging.needed(memtable.range_tombstones());
         self.learn_longest_key()?;
         self.note_bounds(&ranges)?;
@@ -30,7 +40,6 @@ impl BeTree {
             if versions.key() == progress.from {
                 versions.all.retain(|held| !progress.has(&progress.from, held.version));
             }
-            let gone_before = merging.gone.len();
             let removed = ranges.of(versions.key());
             merging.leave_out(&mut versions, removed, false);
             self.note_key(versions.key())?;
@@ -40,12 +49,12 @@ impl BeTree {
             if bytes + more_bytes > portion_bytes && !portion.is_empty() {
                 let end = behind(portion.key(portion.len() - 1));
                 self.enter(std::mem::take(&mut portion), &ranges, Some(&end))?;
-                merging.give_up_first(gone_before);
+                merging.give_up_entered(&self.progress().clone());
                 bytes = 0;
             }
             if more_bytes > portion_bytes {
                 self.enter_one_by_one(&versions, &ranges)?;
-                merging.give_up();
+                merging.give_up_entered(&self.progress().clone());
                 continue;
             }
             for held in &versions.all {
@@ -53,9 +62,7 @@ impl BeTree {
             }
             bytes += more_bytes;
         }
-        self.enter(portion, &ranges, None)?;
-        merging.give_up();
-        Ok(())
+        self.enter(portion, &ranges, None)
     }
 
     /// The versions of a key enter, of which there are many: the older ones first, each with the removals of

@@ -11,6 +11,7 @@ use super::content::{Content, ranges_bytes};
 use super::in_place::Changes;
 use super::messages::Messages;
 use super::part::Part;
+use super::progress::Progress;
 use super::tree::BeTree;
 use crate::buffered::{Folding, Fragment, KeyVersions, RangeTombstones, Retention};
 use crate::index::{Horizon, Version};
@@ -24,8 +25,15 @@ pub(super) struct Merging<'a> {
     horizon: Option<Arc<dyn Horizon>>,
     /// `None` while the log is replayed: everything stays.
     retention: Option<Retention>,
-    /// References of overflow values that were left out.
-    pub gone: Vec<Vec<u8>>,
+    /// Overflow values that were left out.
+    gone: Vec<Gone>,
+}
+
+/// An overflow value that was left out.
+struct Gone {
+    key: Vec<u8>,
+    version: Version,
+    reference: Vec<u8>,
 }
 
 /// Messages on their way down.
@@ -212,14 +220,19 @@ impl<'a> Merging<'a> {
 
     /// Gives up the overflow values that were left out: what was merged is in its pages.
     pub fn give_up(&mut self) {
-        self.give_up_first(self.gone.len());
+        self.give_up_if(|_| true);
     }
 
-    /// The same of the first ones.
-    pub fn give_up_first(&mut self, count: usize) {
-        let gone = self.gone.drain(..count);
-        if let Some(horizon) = self.horizon.as_ref().filter(|_| !planted!(LeftOutValueLeaks)) {
-            gone.for_each(|reference| horizon.overflow_is_gone(&reference));
+    /// The same of those that were left out where this progress has come.
+    pub fn give_up_entered(&mut self, progress: &Progress) {
+        self.give_up_if(|gone| progress.is_past(&gone.key, gone.version));
+    }
+
+    fn give_up_if(&mut self, is_merged: impl Fn(&Gone) -> bool) {
+        for gone in self.gone.extract_if(.., |gone| is_merged(gone)) {
+            if let Some(horizon) = self.horizon.as_ref().filter(|_| !planted!(LeftOutValueLeaks)) {
+                horizon.overflow_is_gone(&gone.reference);
+            }
         }
     }
 }
@@ -229,11 +242,12 @@ fn take_unneeded(
     retention: &Retention,
     versions: &mut KeyVersions,
     (removed, is_oldest): (Option<&Fragment>, bool),
-    gone: &mut Vec<Vec<u8>>,
+    gone: &mut Vec<Gone>,
 ) {
     for held in retention.take_unneeded(&mut versions.all, removed, is_oldest) {
         if held.version.is_overflow() {
-            gone.push(versions.value(&held).to_vec());
+            let (key, reference) = (versions.key().to_vec(), versions.value(&held).to_vec());
+            gone.push(Gone { key, version: held.version, reference });
         }
     }
 }

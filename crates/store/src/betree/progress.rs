@@ -35,6 +35,11 @@ impl Progress {
     pub fn has(&self, key: &[u8], version: Version) -> bool {
         version.timestamp() <= self.up_to && key == self.from
     }
+
+    /// Whether a version has come, wherever it is.
+    pub fn is_past(&self, key: &[u8], version: Version) -> bool {
+        key < self.from.as_slice() || self.has(key, version)
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +57,8 @@ mod tests {
         // Others from there on have not, however old they are.
         assert!(!has(&within, b"ba", 1));
         assert_eq!(within.start(), Bound::Included(&b"b"[..]));
+        let is_past = |key: &[u8], timestamp| within.is_past(key, Version::put(Timestamp(timestamp)));
+        assert!(is_past(b"a", 9) && is_past(b"b", 7) && !is_past(b"b", 8) && !is_past(b"ba", 1));
     }
 
     #[test]
