@@ -17,8 +17,7 @@ impl BeTree {
     /// Frees all pages but the root's, the largest keys first, and the overflow values of each once nothing
     /// refers to it. Nobody uses the tree any more.
     pub(super) fn clear_pages(&self, _turn: &FlushTurn<'_>, clearing: &Clearing<'_>) -> Result<(), Error> {
-        let free_overflow = clearing.free_overflow;
-        self.clear_memtables(free_overflow)?;
+        self.clear_memtables(clearing)?;
         loop {
             (clearing.go_on)()?;
             // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
@@ -32,30 +31,31 @@ impl BeTree {
                 let references = overflow_values(&root.messages);
                 (root.messages, root.ranges) = (Messages::default(), RangeTombstones::default());
                 self.rewrite(self.root, &self.fit(&root)?)?;
-                references.iter().try_for_each(|reference| free_overflow(reference))?;
+                clearing.free_all(references)?;
                 continue;
             }
-            self.clear_last(guard, root, free_overflow)?;
+            self.clear_last(guard, root, clearing)?;
             yield_now();
         }
     }
 
-    fn clear_memtables(&self, free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn clear_memtables(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
         let mut progress = std::mem::take(&mut *self.progress());
         self.freeze();
         let mut frozen = std::mem::take(&mut self.memtables_mut().frozen);
+        let mut references = Vec::new();
         // The oldest one first, a part of which may be in pages.
         while let Some(memtable) = frozen.pop() {
             let mut cursor = MemtableCursor::new(&memtable, Direction::Forward, progress.start());
             while let Some((key, version, value)) = cursor.get() {
                 if version.is_overflow() && !progress.has(key, version) && !planted!(DroppedBufferLeaks) {
-                    free_overflow(value)?;
+                    references.push(value.to_vec());
                 }
                 cursor.advance()?;
             }
             progress = Progress::default();
         }
-        Ok(())
+        clearing.free_all(references)
     }
 
     /// Frees the last page without children.
@@ -63,7 +63,7 @@ impl BeTree {
         &self,
         guard: OptimisticGuard<'_>,
         content: Content,
-        free_overflow: &dyn Fn(&[u8]) -> Result<(), Error>,
+        clearing: &Clearing<'_>,
     ) -> Result<(), Error> {
         let (mut above, mut upper) = (guard, content);
         loop {
@@ -76,10 +76,7 @@ impl BeTree {
             upper.pivots.pop();
             let guards = self.fresh(&[above.id(), below.id()])?;
             match self.write_and_free((&guards[0], &self.fit(&upper)?), &guards[1]) {
-                Ok(()) => {
-                    let references = overflow_values(&child.messages);
-                    return references.iter().try_for_each(|reference| free_overflow(reference));
-                }
+                Ok(()) => return clearing.free_all(overflow_values(&child.messages)),
                 Err(denied) => return self.shared.pool.images.recover(denied),
             }
         }

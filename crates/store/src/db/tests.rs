@@ -1,15 +1,33 @@
 use std::cell::{Cell, RefCell};
 
+#[cfg(feature = "testing")]
+use flashgrain_ssdsim::{SimConfig, SimDevice};
+
 use super::*;
 use crate::index::Clearing;
+#[cfg(feature = "testing")]
+use crate::index::May;
+#[cfg(feature = "testing")]
+use crate::testing::{Small, Trouble};
+#[cfg(feature = "testing")]
+use crate::{BeTreeOptions, CpuCosts};
 use crate::{IndexKind, LsmLayout, LsmOptions};
 
 /// Values of each tree; some are in nodes or tables, and some in memory.
 const VALUES: usize = 90;
 
-/// How a tree is cleared that is stopped when it asks for the `nth` time: the overflow values that were freed
-/// by then, and those that it still has.
-fn cleared_until(kind: IndexKind, nth: usize) -> [Vec<Vec<u8>>; 2] {
+/// What ends the clearing of a tree.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// It is stopped when it asks for the nth time.
+    Asked(usize),
+    /// The nth overflow value cannot be freed.
+    NotFreed(usize),
+}
+
+/// How a tree is cleared until this: the overflow values that were freed by then, or were to be, and those
+/// that it still has.
+fn cleared_until(kind: IndexKind, end: End) -> [Vec<Vec<u8>>; 2] {
     let db = Db::in_memory(8 << 20).unwrap();
     let lsm = LsmOptions::new().layout(LsmLayout::Tiered).table_bytes(1);
     let tree = db.tree_with("t", &TreeOptions::new().kind(kind).lsm(lsm)).unwrap();
@@ -23,14 +41,16 @@ fn cleared_until(kind: IndexKind, nth: usize) -> [Vec<Vec<u8>>; 2] {
     let (freed, asked) = (RefCell::new(Vec::new()), Cell::new(0));
     let free_overflow = |reference: &[u8]| {
         freed.borrow_mut().push(reference.to_vec());
-        Ok(())
+        let is_last = matches!(end, End::NotFreed(nth) if nth == freed.borrow().len());
+        if is_last { Err(Error::Closed) } else { Ok(()) }
     };
     let go_on = || {
         asked.set(asked.get() + 1);
-        if asked.get() == nth { Err(Error::Closed) } else { Ok(()) }
+        let is_last = matches!(end, End::Asked(nth) if nth == asked.get());
+        if is_last { Err(Error::Closed) } else { Ok(()) }
     };
     let ended = index.clear(&Clearing { free_overflow: &free_overflow, go_on: &go_on });
-    assert!(matches!(ended, Err(Error::Closed)), "{kind:?} {nth}: {ended:?}");
+    assert!(matches!(ended, Err(Error::Closed)), "{kind:?} {end:?}: {ended:?}");
     let mut left = Vec::new();
     index
         .walk(&mut |_| (), &mut |_, version, reference| {
@@ -46,12 +66,79 @@ fn cleared_until(kind: IndexKind, nth: usize) -> [Vec<Vec<u8>>; 2] {
 #[test]
 fn a_dropped_tree_is_stopped_only_where_all_that_has_left_it_is_free() {
     for kind in [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree] {
-        for nth in 1..4 {
-            let mut all = cleared_until(kind, nth).concat();
-            assert_eq!(all.len(), VALUES, "{kind:?} {nth}");
+        for end in (1..4).map(End::Asked).chain([1, 2, VALUES / 2, VALUES].map(End::NotFreed)) {
+            let mut all = cleared_until(kind, end).concat();
+            assert_eq!(all.len(), VALUES, "{kind:?} {end:?}");
             all.sort_unstable();
             all.dedup();
-            assert_eq!(all.len(), VALUES, "{kind:?} {nth}: a value is freed that the tree still has");
+            assert_eq!(all.len(), VALUES, "{kind:?} {end:?}: a value is freed that the tree still has");
         }
+    }
+}
+
+/// Records of a Bε-tree, all in memory: short ones and overflow values, a part of which was written twice, or
+/// is in a range that was removed.
+#[cfg(feature = "testing")]
+fn fill_memtable(db: &Db) -> Result<(), Error> {
+    let be_tree = BeTreeOptions::new().node_bytes(64 << 10).fanout(8).memtable_bytes(1 << 20);
+    let tree = db.tree_with("t", &TreeOptions::new().kind(IndexKind::BeTree).be_tree(be_tree))?;
+    let key = |number: u32| number.to_be_bytes();
+    for round in 0..2 {
+        for number in 0..120 {
+            let length = if number % 4 == round { 5000 } else { 300 };
+            tree.insert(key(number), vec![number as u8; length])?;
+        }
+        // Of the last keys all goes, and removals take as much room as records.
+        for number in (20..60).chain(100..120) {
+            tree.clear_range(&key(number)[..]..&[&key(number)[..], &[7; 100]].concat()[..])?;
+        }
+    }
+    Ok(())
+}
+
+/// What a store has of a tree whose memtable's flush could not look at a page, the `nth` one: values that
+/// nothing refers to, which are none, and references to values that are gone, which the check reads. Whether
+/// the flush has failed.
+#[cfg(feature = "testing")]
+fn flush_that_fails(nth: u64, drops: bool) -> bool {
+    let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
+    let device = Arc::new(SimDevice::new(&config, "sim:left-out", 1).unwrap());
+    let small = Small { log_bytes: 8 << 20, cache_bytes: 8 << 20, ..Small::default() };
+    let small = Small { recovery_log_bytes: 8 << 20, ..small };
+    let mut simulated =
+        Simulated::create(Db::builder().device(device).small(&small), CpuCosts::default()).unwrap();
+    let failed = simulated.run(move |db| {
+        fill_memtable(db).unwrap();
+        let known = db.core.engine().trees().named("t").unwrap();
+        let troubled = Trouble::Page.at(nth);
+        let flushed = known.tree.index.before_cut(May::Wait);
+        drop(troubled);
+        flushed.is_err()
+    });
+    simulated.run_until_idle();
+    simulated.run(move |db| {
+        db.check().unwrap_or_else(|error| panic!("page {nth}: {error}"));
+        assert_eq!(db.reclaim().unwrap(), Some(0), "page {nth}, after the flush");
+        match drops {
+            true => db.drop_tree("t").unwrap(),
+            false => db.checkpoint().unwrap(),
+        }
+    });
+    simulated.run_until_idle();
+    simulated.run(move |db| {
+        db.check().unwrap_or_else(|error| panic!("page {nth}, later: {error}"));
+        assert_eq!(db.reclaim().unwrap(), Some(0), "page {nth}, drops {drops}");
+    });
+    failed
+}
+
+/// Values were forgotten that had been left out of what was flushed before a flush ended; others were given
+/// up, and again by the next flush.
+#[cfg(feature = "testing")]
+#[test]
+fn regression_a_flush_that_ends_early_gives_up_what_it_has_left_out_once() {
+    for drops in [false, true] {
+        let failures = (1..).take_while(|nth| flush_that_fails(*nth, drops)).count();
+        assert!(failures > 20, "{failures}");
     }
 }

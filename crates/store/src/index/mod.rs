@@ -374,6 +374,21 @@ pub(crate) struct Clearing<'a> {
     pub go_on: &'a dyn Fn() -> Result<(), Error>,
 }
 
+impl Clearing<'_> {
+    /// Frees the pages of overflow values to which nothing refers any more, also of those behind one that
+    /// cannot be freed.
+    ///
+    /// # Errors
+    /// The first one of [`Clearing::free_overflow`].
+    pub fn free_all<R: AsRef<[u8]>>(&self, references: impl IntoIterator<Item = R>) -> Result<(), Error> {
+        let mut freed = Ok(());
+        for reference in references {
+            freed = freed.and((self.free_overflow)(reference.as_ref()));
+        }
+        freed
+    }
+}
+
 /// Versions that are prepared and have no commit yet. What is dropped never was.
 pub(crate) trait Staged {
     /// They become those of a logged commit that holds their keys' locks.

@@ -291,7 +291,6 @@ impl Index for Lsm {
     fn clear(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
         // From then on nothing else puts into tables the references that are in memory.
         (clearing.go_on)()?;
-        let free_overflow = clearing.free_overflow;
         self.is_cleared.store(true, Ordering::SeqCst);
         // From now on no task flushes or compacts, or has tables that leave the levels: nothing would give
         // their segments back once the tree is forgotten.
@@ -303,10 +302,12 @@ impl Index for Lsm {
             parts.memtables.freeze(Memtable::none());
             parts.memtables.frozen.drain(..).collect()
         };
+        let mut references = Vec::new();
         for table in in_memory.into_iter().filter(|_| !planted!(DroppedMemtableLeaks)) {
             let cursor = MemtableCursor::new(&table, Direction::Forward, Bound::Unbounded);
-            overflow_values(Box::new(cursor))?.iter().try_for_each(|reference| free_overflow(reference))?;
+            references.extend(overflow_values(Box::new(cursor))?);
         }
+        clearing.free_all(references)?;
         let emptied = self.clear_levels(clearing).and_then(|()| self.withdraw_loads());
         // Statistics have tables for a moment, in which they do not wait. No table leaves the levels now.
         let mut left = self.left().len();
@@ -339,7 +340,7 @@ impl Lsm {
             let cursor = RunCursor::new(run, &reader, Direction::Forward, Bound::Unbounded)?;
             let references = overflow_values(Box::new(cursor))?;
             self.install(Output::default(), vec![table], Target::NewRun(0), None)?;
-            references.iter().try_for_each(|reference| (clearing.free_overflow)(reference))?;
+            clearing.free_all(references)?;
         }
     }
 }

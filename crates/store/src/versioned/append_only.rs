@@ -376,9 +376,8 @@ impl<M: OrderedMap + 'static> Index for AppendOnly<M> {
         self.is_cleared.store(true, Ordering::SeqCst);
         let in_memory = std::mem::take(&mut *self.memory());
         let overflow = |found: &&InMemory| found.version.is_overflow();
-        for found in in_memory.versions.values().flat_map(BTreeMap::values).filter(overflow) {
-            (clearing.free_overflow)(&found.value)?;
-        }
+        let in_memory = in_memory.versions.values().flat_map(BTreeMap::values).filter(overflow);
+        clearing.free_all(in_memory.map(|found| &found.value))?;
         if !self.pages.is_cut_off()? {
             self.each_on_page(|name, found| {
                 if !found.version.is_overflow() {
