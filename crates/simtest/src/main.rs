@@ -159,8 +159,6 @@ struct Length {
 enum Trees {
     /// B+-trees.
     Btree,
-    /// Trees that only add versions.
-    AppendOnly,
     /// LSM-trees, whose options are drawn.
     Lsm,
     /// Bε-trees.
@@ -176,7 +174,6 @@ impl Trees {
         match self {
             Self::Mixed => Box::new(AnyKind::new(campaign)),
             Self::Btree => Box::new(campaign()),
-            Self::AppendOnly => Box::new(OfKind::new(IndexKind::AppendOnly, campaign())),
             Self::Lsm => Box::new(OfKind::new(IndexKind::Lsm, campaign())),
             Self::BeTree => Box::new(OfKind::new(IndexKind::BeTree, campaign())),
             Self::Blocks => Box::new(InBlocks::new(campaign())),

@@ -1,7 +1,6 @@
-//! Trees of other kinds keep the promises that B+-trees keep: trees that only add versions, LSM-trees,
-//! Bε-trees, and B+-trees whose nodes are in blocks. All but the last read nothing before they write. How
-//! LSM-trees are kept is drawn from the seed, and printed with what fails. `FLASHGRAIN_SEEDS` multiplies how
-//! many runs there are.
+//! Trees of other kinds keep the promises that B+-trees keep: LSM-trees, Bε-trees, and B+-trees whose nodes
+//! are in blocks. All but the last read nothing before they write. How LSM-trees are kept is drawn from the
+//! seed, and printed with what fails. `FLASHGRAIN_SEEDS` multiplies how many runs there are.
 
 use flashgrain::IndexKind;
 use flashgrain_simtest::campaign::{
@@ -39,14 +38,12 @@ fn plays(kind: &str, campaign: &dyn Campaign, cases: u64) {
 fn crashes_lose_nothing() {
     // A few states of many lives: each has trees of its own.
     let crash = || Crash { states_per_life: 400, ..Crash::default() };
-    keeps_all_promises(IndexKind::AppendOnly, crash(), 4_000);
     keeps_all_promises(IndexKind::Lsm, crash(), 9_000);
     keeps_all_promises(IndexKind::BeTree, crash(), 5_000);
 }
 
 #[test]
 fn failing_requests_lose_nothing() {
-    keeps_all_promises(IndexKind::AppendOnly, Errors { habits: None }, 300);
     keeps_all_promises(IndexKind::Lsm, Errors { habits: None }, 600);
     keeps_all_promises(IndexKind::BeTree, Errors { habits: None }, 200);
     keeps_all_promises(IndexKind::Lsm, Errors { habits: Some(Habits::many_records()) }, 100);
@@ -55,21 +52,18 @@ fn failing_requests_lose_nothing() {
 
 #[test]
 fn histories_have_snapshot_isolation() {
-    keeps_all_promises(IndexKind::AppendOnly, Histories, 30);
     keeps_all_promises(IndexKind::Lsm, Histories, 100);
     keeps_all_promises(IndexKind::BeTree, Histories, 60);
 }
 
 #[test]
 fn tokens_are_neither_lost_nor_doubled_nor_leak() {
-    keeps_all_promises(IndexKind::AppendOnly, Tokens, 15);
     keeps_all_promises(IndexKind::Lsm, Tokens, 150);
     keeps_all_promises(IndexKind::BeTree, Tokens, 80);
 }
 
 #[test]
 fn counters_count() {
-    keeps_all_promises(IndexKind::AppendOnly, Counting, 15);
     keeps_all_promises(IndexKind::Lsm, Counting, 60);
     keeps_all_promises(IndexKind::BeTree, Counting, 30);
 }

@@ -179,8 +179,6 @@ impl Factory {
                 let root = BTree::create(&self.pool, form, false)?.root();
                 Ok(Nodes { form, root }.encode())
             }
-            #[cfg(feature = "testing")]
-            IndexKind::AppendOnly => self.create(Plan { kind: IndexKind::BTree, ..plan }),
             IndexKind::Lsm => {
                 let decided = self.shared.decide_lsm(lsm)?;
                 let root = Lsm::create(&self.pool)?;
@@ -256,12 +254,6 @@ impl Factory {
             IndexKind::BTree => {
                 self.class_max.fetch_max(form.class_of_blocks(), Ordering::Relaxed);
                 Arc::new(InPlace::new(id, map(), Arc::clone(self.all.history())))
-            }
-            #[cfg(feature = "testing")]
-            IndexKind::AppendOnly => {
-                let index: Arc<dyn Index> = Arc::new(crate::versioned::AppendOnly::new(id, map()));
-                self.all.add(id, &index);
-                index
             }
             IndexKind::Lsm => {
                 let index: Arc<dyn Index> = Lsm::open(

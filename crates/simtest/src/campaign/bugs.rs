@@ -198,7 +198,6 @@ fn campaigns(bug: Bug) -> Vec<Turn> {
         Finder::Errors => vec![(Box::new(Errors { habits: None }), 10)],
         Finder::Decay => vec![(Box::new(Decay::default()), 1)],
         Finder::Isolation => vec![counting(), (Box::new(Histories), 4), tokens(), crash()],
-        Finder::AppendOnly => vec![(Box::new(OfKind::new(IndexKind::AppendOnly, crashes())), 1)],
         Finder::Lsm => vec![
             lsm(Counting, 1),
             lsm(Tokens, 2),

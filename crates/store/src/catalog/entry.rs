@@ -36,8 +36,6 @@ const THIRD: u8 = 3;
 const PARAMETERS_BYTES_MAX: usize = 64;
 
 const B_TREE: u8 = 1;
-#[cfg(feature = "testing")]
-const APPEND_ONLY: u8 = 255;
 const LSM: u8 = 2;
 const BE_TREE: u8 = 3;
 
@@ -68,8 +66,6 @@ impl Entry {
                 let (front, back) = self.parameters.split_at(self.parameters.len().min(2));
                 [&FIRST[..], front, &id, back].concat()
             }
-            #[cfg(feature = "testing")]
-            IndexKind::AppendOnly => [&[SECOND, APPEND_ONLY][..], &id, &self.parameters].concat(),
             IndexKind::Lsm | IndexKind::BeTree => {
                 [&[SECOND, kind_byte(self.kind)][..], &id, &self.parameters].concat()
             }
@@ -100,10 +96,6 @@ impl Entry {
             {
                 (IndexKind::BTree, [i0, i1, i2, i3], [p0, p1].into_iter().chain(rest).copied().collect())
             }
-            #[cfg(feature = "testing")]
-            [SECOND, APPEND_ONLY, i0, i1, i2, i3, rest @ ..] if rest.len() <= PARAMETERS_BYTES_MAX => {
-                (IndexKind::AppendOnly, [i0, i1, i2, i3], rest.into())
-            }
             [SECOND, LSM, i0, i1, i2, i3, rest @ ..] if rest.len() <= PARAMETERS_BYTES_MAX => {
                 (IndexKind::Lsm, [i0, i1, i2, i3], rest.into())
             }
@@ -129,8 +121,6 @@ impl Entry {
 fn kind_byte(kind: IndexKind) -> u8 {
     match kind {
         IndexKind::BTree => B_TREE,
-        #[cfg(feature = "testing")]
-        IndexKind::AppendOnly => APPEND_ONLY,
         IndexKind::Lsm => LSM,
         IndexKind::BeTree => BE_TREE,
     }
@@ -141,8 +131,6 @@ fn kind_byte(kind: IndexKind) -> u8 {
 fn decode_third(kind: u8, id: TreeId, length: usize, rest: &[u8]) -> Option<Entry> {
     let kind = match kind {
         B_TREE => IndexKind::BTree,
-        #[cfg(feature = "testing")]
-        APPEND_ONLY => IndexKind::AppendOnly,
         LSM => IndexKind::Lsm,
         BE_TREE => IndexKind::BeTree,
         _ => return None,
@@ -180,10 +168,9 @@ mod tests {
             }
         }
 
-        #[cfg(feature = "testing")]
         #[test]
         fn an_entry_of_another_kind_comes_back(id in 0..u32::MAX, parameters in proptest::collection::vec(any::<u8>(), 0..=64)) {
-            for kind in [IndexKind::AppendOnly, IndexKind::Lsm, IndexKind::BeTree] {
+            for kind in [IndexKind::Lsm, IndexKind::BeTree] {
                 let parameters = parameters.as_slice().into();
                 let entry = Entry { id: TreeId(id), kind, parameters, operator: None };
                 prop_assert_eq!(Entry::decode("t", &entry.encode()).unwrap(), entry);

@@ -9,10 +9,6 @@ pub enum IndexKind {
     /// A B+-tree.
     #[default]
     BTree,
-    /// A tree that only adds versions, for tests of what indexes may be.
-    #[cfg(feature = "testing")]
-    #[doc(hidden)]
-    AppendOnly,
     /// An LSM-tree: what is written is sorted in memory, written in order as tables, and merged later. Writes
     /// read nothing, and cost a small part of what they cost in a B+-tree that is larger than memory.
     Lsm,

@@ -113,7 +113,7 @@ impl Piece {
     }
 
     /// Adds a record behind the others.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(test)]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.push_by(|bytes| bytes.extend_from_slice(key), |bytes| bytes.extend_from_slice(value));
     }

@@ -28,8 +28,6 @@ pub enum Finder {
     Model,
     /// Histories of concurrent transactions.
     Isolation,
-    /// Recovery from what a power cut leaves of trees that only add versions.
-    AppendOnly,
     /// Comparison with a model, histories, failing requests and recovery, of LSM-trees.
     Lsm,
     /// Bits that flip, and writes and reads that go astray, of LSM-trees.
@@ -220,7 +218,7 @@ bugs! {
     RecentCommitMissed: "recent-commit-missed", Isolation;
     /// A checkpoint's replay start does not ask the indexes: commits that an index has in memory alone are
     /// gone after a crash.
-    IndexReplayIgnored: "index-replay-ignored", AppendOnly;
+    IndexReplayIgnored: "index-replay-ignored", Lsm;
     /// Removals of others do not count in validation: two transactions take the same record away.
     RemovalNotValidated: "removal-not-validated", Isolation;
     /// A bulk removal is not validated: it removes a part of what another commit wrote after the look.

@@ -72,11 +72,6 @@ impl Map {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// How often somebody has accessed it.
-    pub fn draws(&self) -> u64 {
-        self.draws.load(Ordering::Relaxed)
-    }
-
     /// As a page fault does.
     fn dawdle(&self) -> Result<(), Error> {
         let draw = self.draws.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;

@@ -8,8 +8,6 @@
 //! scans that find them.
 
 mod all;
-#[cfg(feature = "testing")]
-mod append_only;
 mod btree;
 mod history;
 mod in_place;
@@ -23,8 +21,6 @@ mod scan;
 mod tests;
 
 pub(crate) use all::AllIndexes;
-#[cfg(feature = "testing")]
-pub(crate) use append_only::AppendOnly;
 pub(crate) use history::History;
 pub(crate) use in_place::InPlace;
 #[cfg(test)]

@@ -26,13 +26,9 @@ fn alone() -> Store {
 /// Few keys, so that nearly everyone is in another's way.
 #[test]
 fn all_see_their_snapshots_and_the_first_to_commit_wins() {
-    KINDS.into_iter().for_each(the_first_to_commit_wins);
-}
-
-fn the_first_to_commit_wins(kind: IndexKind) {
     explore(4000, move || {
         let transactions = alone();
-        let (tree, _) = transactions.tree_of(kind);
+        let (tree, _) = transactions.tree(1);
         let all = Arc::new(Mutex::new(Vec::new()));
         let threads: Vec<_> = (0..3)
             .map(|_| {
@@ -47,7 +43,7 @@ fn the_first_to_commit_wins(kind: IndexKind) {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        judge(&all.lock().unwrap(), kind, 0);
+        judge(&all.lock().unwrap(), 0);
         transactions.settle().unwrap();
         assert_eq!(transactions.old_versions().records, 0);
     });
@@ -57,14 +53,10 @@ fn the_first_to_commit_wins(kind: IndexKind) {
 /// has seen it in one record sees it in the other.
 #[test]
 fn regression_single_reads_see_no_commit_in_part() {
-    KINDS.into_iter().for_each(single_reads_see_no_commit_in_part);
-}
-
-fn single_reads_see_no_commit_in_part(kind: IndexKind) {
     const REMOVED: u8 = 4;
     explore(4000, move || {
         let transactions = alone();
-        let (tree, _) = transactions.tree_of(kind);
+        let (tree, _) = transactions.tree(1);
         let change = |round: u8| {
             let value = [round];
             let write = if round < REMOVED { Write::Put(&value) } else { Write::Remove };
@@ -94,13 +86,9 @@ fn single_reads_see_no_commit_in_part(kind: IndexKind) {
 /// it waits for them.
 #[test]
 fn a_snapshot_that_comes_during_a_commit_sees_all_of_it_or_nothing() {
-    KINDS.into_iter().for_each(a_snapshot_that_comes_during_a_commit);
-}
-
-fn a_snapshot_that_comes_during_a_commit(kind: IndexKind) {
     explore(4000, move || {
         let transactions = alone();
-        let (tree, _) = transactions.tree_of(kind);
+        let (tree, _) = transactions.tree(1);
         let change = |round: u8| {
             let value = [round];
             let writes = [b"a", b"b"].map(|key| Written { tree: &tree, key, write: Write::Put(&value) });

@@ -1,4 +1,3 @@
-mod append_only;
 mod explored;
 mod failing;
 mod isolation;
@@ -9,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flashgrain_device::{Device, MemoryDevice};
 
 use super::*;
-use crate::index::{Direction, Index, IndexKind, Piece, Tree, VERSION_BYTES, Version, Write, Written};
+use crate::index::{Direction, Piece, Tree, VERSION_BYTES, Version, Write, Written};
 use crate::io_context::Devices;
 use crate::log::Durability;
 use crate::log::tests::{NEW, layout_of};
 use crate::versioned::map::{self, Map, history};
-use crate::versioned::{AllIndexes, AppendOnly, OrderedMap};
+use crate::versioned::{AllIndexes, OrderedMap};
 use crate::worker::Harness;
 
 /// Room for a few old versions; the others go to an index.
@@ -61,30 +60,7 @@ impl Store {
     fn tree(&self, id: u32) -> (Tree, Arc<Map>) {
         map::tree(id, self.indexes.history())
     }
-
-    /// A tree that only adds versions, itself and the map with those that are in pages.
-    fn append_only(&self, id: u32) -> (Tree, Arc<AppendOnly<Map>>, Arc<Map>) {
-        let (id, map) = (TreeId(id), Arc::new(Map::default()));
-        let own = Arc::new(AppendOnly::new(id, Arc::clone(&map)));
-        let index: Arc<dyn Index> = Arc::clone(&own) as _;
-        self.indexes.add(id, &index);
-        (Tree { id, index }, own, map)
-    }
-
-    /// A tree of either kind, and the map that has all of it when the store is idle.
-    fn tree_of(&self, kind: IndexKind) -> (Tree, Arc<Map>) {
-        match kind {
-            IndexKind::BTree => self.tree(1),
-            IndexKind::AppendOnly => {
-                let (tree, _, map) = self.append_only(1);
-                (tree, map)
-            }
-            IndexKind::Lsm | IndexKind::BeTree => unreachable!("it needs more of a store than there is"),
-        }
-    }
 }
-
-const KINDS: [IndexKind; 2] = [IndexKind::BTree, IndexKind::AppendOnly];
 
 fn put(transactions: &Transactions, tree: &Tree, key: &[u8], value: &[u8]) -> Timestamp {
     transactions.write(Written { tree, key, write: Write::Put(value) }, Durability::None).unwrap()
@@ -141,12 +117,8 @@ fn a_snapshot_sees_what_was_there() {
 
 #[test]
 fn a_record_that_came_and_went_between_snapshots_is_not_there_again() {
-    KINDS.into_iter().for_each(came_and_went_between_snapshots);
-}
-
-fn came_and_went_between_snapshots(kind: IndexKind) {
     let (transactions, _harness) = store(1);
-    let (tree, _) = transactions.tree_of(kind);
+    let (tree, _) = transactions.tree(1);
     put(&transactions, &tree, b"a", b"1");
     let old = transactions.snapshot().unwrap();
     remove(&transactions, &tree, b"a");
