@@ -60,11 +60,11 @@ impl BeTree {
     /// bytes together, or a part of what is on its way to one.
     pub(super) fn flush_into_leaf(&self, id: PageId, wanted_bytes: u64) -> Result<Step, Error> {
         self.check_goes_on()?;
-        let own = self.summary(id, LEVEL_MIN)?;
-        if !own.has_messages || self.must_split(LEVEL_MIN, &own) {
+        let own = self.pages.summary(id, LEVEL_MIN)?;
+        if !own.has_messages || self.pages.must_split(LEVEL_MIN, &own) {
             return Ok(if own.has_messages { Step::MustSplit } else { Step::Empty });
         }
-        let mut at_once = (self.leaf_batch_bytes() / self.shape.basement_bytes()) as usize;
+        let mut at_once = (self.leaf_batch_bytes() / self.pages.shape.basement_bytes()) as usize;
         while !self.flush_fullest(id, at_once, wanted_bytes)? {
             if at_once == 1 {
                 return self.flush_piece(id);
@@ -77,14 +77,14 @@ impl BeTree {
     /// Bytes of the basement nodes that are changed in one section, at most.
     pub(super) fn leaf_batch_bytes(&self) -> u64 {
         let budget_bytes = self.shared.pool.pages.budget_bytes();
-        let most = budget_bytes / CACHE_DIVISOR / self.shape.basement_bytes();
-        most.clamp(1, BASEMENTS_PER_SECTION) * self.shape.basement_bytes()
+        let most = budget_bytes / CACHE_DIVISOR / self.pages.shape.basement_bytes();
+        most.clamp(1, BASEMENTS_PER_SECTION) * self.pages.shape.basement_bytes()
     }
 
     /// Flushes what is on its way to some basement nodes; `false` if the part has no room for the pivots that
     /// would come, or memory none for the nodes.
     fn flush_fullest(&self, id: PageId, at_once: usize, wanted_bytes: u64) -> Result<bool, Error> {
-        let (_, groups) = self.look((id, LEVEL_MIN), Access::Normal, |part| part.groups())?;
+        let (_, groups) = self.pages.look((id, LEVEL_MIN), Access::Normal, |part| part.groups())?;
         if let Some(groups) = groups {
             let groups = fullest(groups, at_once, wanted_bytes);
             self.read_ahead(&groups);
@@ -92,7 +92,7 @@ impl BeTree {
                 return Ok(has_flushed);
             }
         }
-        let (_, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
+        let (_, mut content) = self.pages.load(id, LEVEL_MIN, Access::Normal)?;
         let groups = fullest(content.groups(), at_once, wanted_bytes);
         self.read_ahead(&groups);
         let messages = Arc::new(std::mem::take(&mut content.messages));
@@ -120,12 +120,12 @@ impl BeTree {
     /// Flushes as much as has room of what is on its way to the basement node to which most is, or else of
     /// what is on its way to the first one, where no more pieces of ranges can be left than there were.
     fn flush_piece(&self, id: PageId) -> Result<Step, Error> {
-        let (_, mut content) = self.load(id, LEVEL_MIN, Access::Normal)?;
+        let (_, mut content) = self.pages.load(id, LEVEL_MIN, Access::Normal)?;
         let groups = content.groups();
         let messages = Arc::new(std::mem::take(&mut content.messages));
         let fullest = groups.iter().max_by_key(|group| group.bytes);
         for group in [fullest, groups.first()].into_iter().flatten() {
-            let (_, below) = self.load(group.child, 0, Access::Scan)?;
+            let (_, below) = self.pages.load(group.child, 0, Access::Scan)?;
             let mut room_bytes = group.bytes / 2;
             loop {
                 let Taken { flushed, rest } = take(&content, &messages, group, room_bytes, &below.messages);
@@ -146,7 +146,7 @@ impl BeTree {
                 room_bytes = moved_bytes / 2;
             }
         }
-        Err(self.no_room("versions of a record", content.pivots_bytes()))
+        Err(self.pages.no_room("versions of a record", content.pivots_bytes()))
     }
 
     /// Writes basement nodes, and the part that leads to them, which has this content without what has come
@@ -159,17 +159,17 @@ impl BeTree {
         moved_bytes: u64,
     ) -> Result<bool, Error> {
         content.pivots = new_pivots(&content, &all);
-        if content.fit(self.shape.part_bytes()).is_none() {
+        if content.fit(self.pages.shape.part_bytes()).is_none() {
             return Ok(false);
         }
         let rewritten_bytes = all.iter().flat_map(|one| &one.pieces).map(Piece::page_bytes).sum();
         let ids: Vec<PageId> = std::iter::once(id).chain(all.iter().map(|one| one.guard.id())).collect();
-        let guards = self.fresh(&ids)?;
+        let guards = self.pages.fresh(&ids)?;
         all.iter_mut().zip(guards.iter().skip(1)).for_each(|(one, guard)| one.guard = *guard);
         match self.write_leaf(&guards[0], content, all) {
             Ok(()) => {
                 merging.give_up();
-                self.counters.flushed(0, moved_bytes, rewritten_bytes);
+                self.pages.counters.flushed(0, moved_bytes, rewritten_bytes);
             }
             // Memory may have no room for so many at a time.
             Err(Denied::Changed) => return Ok(false),
@@ -190,9 +190,9 @@ impl BeTree {
         let mut all = Vec::with_capacity(groups.len());
         for group in groups {
             let copied = |part: Part<'_>| part.copied(group.numbers());
-            let (_, messages) = self.look((id, LEVEL_MIN), Access::Normal, copied)?;
+            let (_, messages) = self.pages.look((id, LEVEL_MIN), Access::Normal, copied)?;
             let Some(messages) = messages else { return Ok(None) };
-            let (guard, _) = self.look((group.child, 0), Access::Scan, |_| ())?;
+            let (guard, _) = self.pages.look((group.child, 0), Access::Scan, |_| ())?;
             let mut merging = Merging::new(self);
             let flushed = Flushed::all(messages, RangeTombstones::default());
             let Some(changes) = merging.changes(&flushed, &guard, true) else { continue };
@@ -207,14 +207,16 @@ impl BeTree {
         }
         let groups: Vec<Group> = all.iter().map(|one| one.group.clone()).collect();
         let without = |part: Part<'_>| Changes::without(part, &groups);
-        let Some(gone) = self.look((id, LEVEL_MIN), Access::Normal, without)?.1 else { return Ok(None) };
+        let Some(gone) = self.pages.look((id, LEVEL_MIN), Access::Normal, without)?.1 else {
+            return Ok(None);
+        };
         let ids: Vec<PageId> = std::iter::once(id).chain(groups.iter().map(|group| group.child)).collect();
-        match self.change_leaf(&self.fresh(&ids)?, &gone, &all) {
+        match self.change_leaf(&self.pages.fresh(&ids)?, &gone, &all) {
             Ok(()) => {
                 let moved_bytes = all.iter().map(|one| one.group.bytes).sum();
                 let changed_bytes = all.iter().map(|one| one.page_bytes).sum();
                 all.iter_mut().for_each(|one| one.merging.give_up());
-                self.counters.flushed(0, moved_bytes, changed_bytes);
+                self.pages.counters.flushed(0, moved_bytes, changed_bytes);
                 self.pause(moved_bytes);
             }
             // Memory may have no room for so many at a time.
@@ -251,7 +253,7 @@ impl BeTree {
         merging: &mut Merging<'_>,
         as_one: bool,
     ) -> Result<Rewritten<'a>, Error> {
-        let (guard, before) = self.load(child, 0, Access::Scan)?;
+        let (guard, before) = self.pages.load(child, 0, Access::Scan)?;
         let records = merging.records_with(flushed, &before.messages);
         let bytes = records.page_bytes(0..records.len());
         let pieces = match as_one && !records.is_empty() {
@@ -266,13 +268,13 @@ impl BeTree {
 
     /// Records in as many pieces as they need. The versions of a key are in one.
     fn pieces(&self, messages: Messages) -> Result<Vec<Piece>, Error> {
-        let most_bytes = self.shape.basement_bytes() - u64::from(SLOTS);
+        let most_bytes = self.pages.shape.basement_bytes() - u64::from(SLOTS);
         let total_bytes = messages.page_bytes(0..messages.len());
         if messages.is_empty() {
             return Ok(Vec::new());
         }
         if total_bytes <= most_bytes {
-            return Ok(vec![Piece { class: self.shape.basement_class, messages }]);
+            return Ok(vec![Piece { class: self.pages.shape.basement_class, messages }]);
         }
         let count = total_bytes.div_ceil(most_bytes * FILLED_TENTHS / 10);
         let each_bytes = total_bytes / count;
@@ -298,9 +300,9 @@ impl BeTree {
         let mut own = Messages::default();
         own.extend(messages, range);
         let needed_bytes = bytes + u64::from(SLOTS);
-        let class = (self.shape.basement_class..=self.shape.class_max)
+        let class = (self.pages.shape.basement_class..=self.pages.shape.class_max)
             .find(|class| class_bytes(*class) >= needed_bytes);
-        let class = class.ok_or_else(|| self.no_room("versions of one key", bytes))?;
+        let class = class.ok_or_else(|| self.pages.no_room("versions of one key", bytes))?;
         Ok(Piece { class, messages: own })
     }
 
@@ -356,7 +358,7 @@ impl BeTree {
                 _ => {}
             }
         }
-        if let Some(fitting) = content.fit(self.shape.part_bytes()) {
+        if let Some(fitting) = content.fit(self.pages.shape.part_bytes()) {
             part::write(upper.page(), &fitting);
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::content::Content;
 use super::levels::LEVEL_MIN;
 use super::messages::Messages;
+use super::pages::Pages;
 use super::part::Part;
 use super::progress::Progress;
 use super::stats::Fill;
@@ -33,12 +34,12 @@ impl BeTree {
         page: &mut dyn FnMut(PageId),
         record: SeeVersion<'_>,
     ) -> Result<Census, Error> {
-        let level = self.root_level()?;
+        let level = self.pages.root_level()?;
         let mut census = Census { levels: u32::from(level) + 1, ..Census::default() };
         let longest_key_words =
-            self.look((self.root, level), Access::Scan, |root| root.longest_key_words())?.1;
-        let root = Expected { id: self.root, level, lower: &[], upper: None, longest_key_words };
-        self.check_part(&root, page, record, (&mut census, &mut Vec::new()))?;
+            self.pages.look((self.pages.root, level), Access::Scan, |root| root.longest_key_words())?.1;
+        let root = Expected { id: self.pages.root, level, lower: &[], upper: None, longest_key_words };
+        self.pages.check_part(&root, page, record, (&mut census, &mut Vec::new()))?;
         let memtables = self.memtables().clone();
         // What has come to pages already is in them.
         let progress = self.progress().clone();
@@ -56,7 +57,9 @@ impl BeTree {
         }
         Ok(census)
     }
+}
 
+impl Pages {
     fn check_part(
         &self,
         expected: &Expected<'_>,
@@ -97,7 +100,7 @@ impl BeTree {
     }
 
     /// What there is on each level, from the leaves on. Basement nodes are not read.
-    pub(super) fn fills(&self, _turn: &Turn<'_>) -> Result<Vec<Fill>, Error> {
+    pub fn fills(&self, _turn: &Turn<'_>) -> Result<Vec<Fill>, Error> {
         let level = self.root_level()?;
         let mut fills = vec![Fill::default(); usize::from(level) + 1];
         self.add_fill(self.root, level, &mut fills)?;

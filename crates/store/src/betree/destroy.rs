@@ -22,15 +22,15 @@ impl BeTree {
             (clearing.go_on)()?;
             // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
             self.shared.pool.images.check()?;
-            let level = self.root_level()?;
-            let (guard, mut root) = self.load(self.root, level, Access::Normal)?;
+            let level = self.pages.root_level()?;
+            let (guard, mut root) = self.pages.load(self.pages.root, level, Access::Normal)?;
             if root.pivots.is_empty() && root.buffered_bytes() == 0 {
                 return Ok(());
             }
             if root.buffered_bytes() > 0 {
                 let references = overflow_values(&root.messages);
                 (root.messages, root.ranges) = (Messages::default(), RangeTombstones::default());
-                self.rewrite(self.root, &self.fit(&root)?)?;
+                self.pages.rewrite(self.pages.root, &self.pages.fit(&root)?)?;
                 clearing.free_all(references)?;
                 continue;
             }
@@ -68,14 +68,14 @@ impl BeTree {
         let (mut above, mut upper) = (guard, content);
         loop {
             let Some(last) = upper.pivots.last() else { return Ok(()) };
-            let (below, child) = self.load(last.child, upper.level - 1, Access::Scan)?;
+            let (below, child) = self.pages.load(last.child, upper.level - 1, Access::Scan)?;
             if child.level >= LEVEL_MIN && !child.pivots.is_empty() {
                 (above, upper) = (below, child);
                 continue;
             }
             upper.pivots.pop();
-            let guards = self.fresh(&[above.id(), below.id()])?;
-            match self.write_and_free((&guards[0], &self.fit(&upper)?), &guards[1]) {
+            let guards = self.pages.fresh(&[above.id(), below.id()])?;
+            match self.pages.write_and_free((&guards[0], &self.pages.fit(&upper)?), &guards[1]) {
                 Ok(()) => return clearing.free_all(overflow_values(&child.messages)),
                 Err(denied) => return self.shared.pool.images.recover(denied),
             }
@@ -88,17 +88,17 @@ impl BeTree {
             self.freeze();
             self.flush(turn)?;
             let emptied = self.empty_all();
-            let made = self.wait_for_all_room();
+            let made = self.pages.ahead.wait_for_all_room();
             emptied.and(made)
         })
     }
 
     fn empty_all(&self) -> Result<(), Error> {
         loop {
-            let level = self.root_level()?;
-            self.empty(self.root, level)?;
-            self.balance_root()?;
-            let (_, root) = self.load(self.root, self.root_level()?, Access::Normal)?;
+            let level = self.pages.root_level()?;
+            self.empty(self.pages.root, level)?;
+            self.pages.balance_root()?;
+            let (_, root) = self.pages.load(self.pages.root, self.pages.root_level()?, Access::Normal)?;
             if root.buffered_bytes() == 0 {
                 return Ok(());
             }
@@ -116,12 +116,12 @@ impl BeTree {
         }
         let mut from = Some(Vec::new());
         while let Some(key) = from.filter(|_| level > LEVEL_MIN) {
-            let (_, content) = self.load(id, level, Access::Normal)?;
+            let (_, content) = self.pages.load(id, level, Access::Normal)?;
             let place = content.pivots.partition_point(|pivot| pivot.key < key);
             let Some(pivot) = content.pivots.get(place) else { break };
-            self.wait_for_room(pivot.child, level - 1)?;
+            self.pages.ahead.wait_for_room(pivot.child, level - 1)?;
             self.empty(pivot.child, level - 1)?;
-            self.balance(id, level, pivot.child)?;
+            self.pages.balance(id, level, pivot.child)?;
             from = Some(behind(&pivot.key));
         }
         Ok(())

@@ -34,16 +34,16 @@ impl BeTree {
         let mut merged = Merged::new(vec![cursor], Direction::Forward);
         let (mut portion, mut bytes, mut versions) = (Messages::default(), 0, KeyVersions::default());
         let ranges = merging.needed(memtable.range_tombstones());
-        self.learn_longest_key()?;
-        self.note_bounds(&ranges)?;
+        self.pages.learn_longest_key()?;
+        self.pages.note_bounds(&ranges)?;
         while merged.next_key(&mut versions)? {
             if versions.key() == progress.from {
                 versions.all.retain(|held| !progress.has(&progress.from, held.version));
             }
             let removed = ranges.of(versions.key());
             merging.leave_out(&mut versions, removed, false);
-            self.note_key(versions.key())?;
-            let portion_bytes = self.portion_bytes();
+            self.pages.note_key(versions.key())?;
+            let portion_bytes = self.pages.portion_bytes();
             let of = |held: &Held| message_bytes(versions.key(), versions.value(held));
             let more_bytes: u64 = versions.all.iter().map(of).sum();
             if bytes + more_bytes > portion_bytes && !portion.is_empty() {
@@ -93,7 +93,7 @@ impl BeTree {
         let no_keys = Messages::default();
         // The first keys are last.
         while let Some(mut flushed) = rest.pop() {
-            if flushed.bytes() > self.portion_bytes()
+            if flushed.bytes() > self.pages.portion_bytes()
                 && let Some(middle) = middle_key(&flushed, &no_keys)
             {
                 let behind = flushed.take_from(&middle);
@@ -121,19 +121,19 @@ impl BeTree {
         loop {
             preempt!();
             self.check_goes_on()?;
-            let level = self.root_level()?;
-            let summary = self.summary(self.root, level)?;
-            let filled_bytes = self.filled_bytes();
+            let level = self.pages.root_level()?;
+            let summary = self.pages.summary(self.pages.root, level)?;
+            let filled_bytes = self.pages.filled_bytes();
             let missing_bytes = (summary.page_bytes + needed_bytes).saturating_sub(filled_bytes);
             if missing_bytes == 0 && self.put_into_root(flushed, level)? {
                 return Ok(());
             }
-            match self.flush_some(self.root, level, missing_bytes.max(1))? {
+            match self.flush_some(self.pages.root, level, missing_bytes.max(1))? {
                 Step::Moved => {}
-                Step::MustSplit => self.balance_root()?,
+                Step::MustSplit => self.pages.balance_root()?,
                 // What is left are pivots: those of another node.
-                Step::Empty if summary.pivots > 1 => self.raise_root()?,
-                Step::Empty => return Err(self.no_room("removals of a range", needed_bytes)),
+                Step::Empty if summary.pivots > 1 => self.pages.raise_root()?,
+                Step::Empty => return Err(self.pages.no_room("removals of a range", needed_bytes)),
             }
         }
     }
@@ -142,21 +142,21 @@ impl BeTree {
     fn put_into_root(&self, flushed: &Flushed, level: u16) -> Result<bool, Error> {
         loop {
             let mut merging = Merging::new(self);
-            let guard = self.fresh(&[self.root])?[0];
+            let guard = self.pages.fresh(&[self.pages.root])?[0];
             let (changed, page_bytes) =
                 if let Some(changes) = self.changes_in_buffer(&mut merging, flushed, &guard) {
-                    (self.change_one(&guard, &changes), changes.page_bytes(Part::new(guard.page())))
+                    (self.pages.change_one(&guard, &changes), changes.page_bytes(Part::new(guard.page())))
                 } else {
-                    let (guard, content) = self.load(self.root, level, Access::Normal)?;
+                    let (guard, content) = self.pages.load(self.pages.root, level, Access::Normal)?;
                     merging = Merging::new(self);
                     let content = merging.buffer_with(flushed, content);
-                    let Some(fitting) = content.fit(self.filled_bytes()) else { return Ok(false) };
-                    (self.write_one(&guard, &fitting), fitting.page_bytes())
+                    let Some(fitting) = content.fit(self.pages.filled_bytes()) else { return Ok(false) };
+                    (self.pages.write_one(&guard, &fitting), fitting.page_bytes())
                 };
             match changed {
                 Ok(()) => {
                     merging.give_up();
-                    self.counters.flushed(level, flushed.bytes(), page_bytes);
+                    self.pages.counters.flushed(level, flushed.bytes(), page_bytes);
                     self.pause(flushed.bytes());
                     return Ok(true);
                 }

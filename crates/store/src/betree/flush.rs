@@ -11,19 +11,20 @@
 use std::cmp::Reverse;
 use std::panic::resume_unwind;
 
-use super::content::{Fitting, Group};
+use super::content::Group;
 use super::division::{Taken, take};
 use super::in_place::Changes;
 use super::levels::LEVEL_MIN;
 use super::merging::{Flushed, Merging};
 use super::messages::Messages;
-use super::part::{self, Part};
+use super::part::Part;
 use super::progress::Progress;
 use super::tree::{BeTree, FlushTurn};
 use crate::Error;
 use crate::buffered::RangeTombstones;
 use crate::header::PageId;
-use crate::pool::{Access, Denied, OptimisticGuard};
+use crate::index::is_eager;
+use crate::pool::{Access, OptimisticGuard};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
@@ -35,6 +36,11 @@ const CACHE_DIVISOR: u64 = 4;
 
 /// Parts of level 1 that are read before it is their turn.
 const READ_AHEAD: usize = 4;
+
+/// A part is to have room for this part of itself.
+const ROOM_DIVISOR: u64 = 4;
+/// Tests of little data have room made for this part.
+const EAGER_ROOM_DIVISOR: u64 = 2;
 
 /// The result of a step of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +92,10 @@ impl BeTree {
 
     /// Brings the frozen memtables into pages, the oldest first.
     pub(super) fn flush(&self, _turn: &FlushTurn<'_>) -> Result<(), Error> {
-        self.trouble.check_whole(self.id)?;
+        self.trouble.check_whole(self.pages.id)?;
         let flushed = self.flush_frozen();
         // All that was sent out ends before the turn does.
-        let made = self.wait_for_all_room();
+        let made = self.pages.ahead.wait_for_all_room();
         if self.is_cleared.load(Ordering::SeqCst) {
             // Nobody needs what is left.
             return Ok(());
@@ -111,7 +117,7 @@ impl BeTree {
             if !planted!(NextMemtableBegunWhereLastEnded) {
                 *self.progress() = Progress::default();
             }
-            self.counters.memtables_flushed.fetch_add(1, Ordering::Relaxed);
+            self.pages.counters.memtables_flushed.fetch_add(1, Ordering::Relaxed);
             self.update_claim();
         }
     }
@@ -125,44 +131,7 @@ impl BeTree {
     ) -> Option<Changes> {
         let changes = merging.changes(flushed, guard, false)?;
         let page_bytes = changes.page_bytes(Part::new(guard.page()));
-        (page_bytes <= self.filled_bytes()).then_some(changes)
-    }
-
-    pub(super) fn change_one(&self, guard: &OptimisticGuard<'_>, changes: &Changes) -> Result<(), Denied> {
-        let section = self.shared.pool.section();
-        changes.make(section.lock(guard)?.page());
-        Ok(())
-    }
-
-    pub(super) fn write_one(&self, guard: &OptimisticGuard<'_>, content: &Fitting<'_>) -> Result<(), Denied> {
-        let section = self.shared.pool.section();
-        let locked = section.lock(guard)?;
-        part::write(locked.page(), content);
-        Ok(())
-    }
-
-    /// A page has this content from now on.
-    pub(super) fn rewrite(&self, id: PageId, content: &Fitting<'_>) -> Result<(), Error> {
-        loop {
-            match self.write_one(&self.fresh(&[id])?[0], content) {
-                Ok(()) => return Ok(()),
-                Err(denied) => self.shared.pool.images.recover(denied)?,
-            }
-        }
-    }
-
-    /// A part gets what it has from now on, and the page below it is free.
-    pub(super) fn write_and_free(
-        &self,
-        (upper, content): (&OptimisticGuard<'_>, &Fitting<'_>),
-        below: &OptimisticGuard<'_>,
-    ) -> Result<(), Denied> {
-        let section = self.shared.pool.section();
-        let locked = section.lock(upper)?;
-        let (locked, lower) = section.lock_below(locked, below)?;
-        part::write(locked.page(), content);
-        section.free(lower);
-        Ok(())
+        (page_bytes <= self.pages.filled_bytes()).then_some(changes)
     }
 
     /// Others may go on.
@@ -180,23 +149,12 @@ impl BeTree {
         self.shared.segments.upkeep.wait_to_change(self.least_flush_bytes())
     }
 
-    /// The level of the root's page.
-    pub(super) fn root_level(&self) -> Result<u16, Error> {
-        loop {
-            let guard = self.shared.pool.read(self.root, Access::Normal)?;
-            let level = Part::new(guard.page()).level();
-            if guard.is_valid() {
-                return Ok(level.max(LEVEL_MIN));
-            }
-        }
-    }
-
     /// Flushes messages of a part until it has room for some bytes, or its node has to become several first.
     pub(super) fn make_room(&self, id: PageId, level: u16, needed_bytes: u64) -> Result<(), Error> {
         loop {
-            let summary = self.summary(id, level)?;
+            let summary = self.pages.summary(id, level)?;
             let wanted_bytes = summary.page_bytes.saturating_add(needed_bytes);
-            let missing_bytes = wanted_bytes.saturating_sub(self.filled_bytes());
+            let missing_bytes = wanted_bytes.saturating_sub(self.pages.filled_bytes());
             if missing_bytes == 0 || self.flush_some(id, level, missing_bytes)? != Step::Moved {
                 return Ok(());
             }
@@ -217,32 +175,34 @@ impl BeTree {
     fn flush_into_child(&self, id: PageId, level: u16) -> Result<Step, Error> {
         loop {
             self.check_goes_on()?;
-            let own = self.summary(id, level)?;
-            if !own.has_messages || self.must_split(level, &own) {
+            let own = self.pages.summary(id, level)?;
+            if !own.has_messages || self.pages.must_split(level, &own) {
                 return Ok(if own.has_messages { Step::MustSplit } else { Step::Empty });
             }
-            let (_, groups) = self.look((id, level), Access::Normal, |part| part.groups())?;
+            let (_, groups) = self.pages.look((id, level), Access::Normal, |part| part.groups())?;
             let is_in_place = groups.is_some();
             let mut groups = match groups {
                 Some(groups) => groups,
-                None => self.load(id, level, Access::Normal)?.1.groups(),
+                None => self.pages.load(id, level, Access::Normal)?.1.groups(),
             };
             let first = groups.first().cloned();
             groups.sort_by_key(|group| Reverse(group.bytes));
-            let Some(place) = self.fullest_idle(level - 1, &groups) else { return Ok(Step::Empty) };
+            let Some(place) = self.pages.ahead.fullest_idle(level - 1, &groups) else {
+                return Ok(Step::Empty);
+            };
             groups.swap(0, place);
             let fullest = &groups[0];
-            let has_waited = self.wait_for_room(fullest.child, level - 1)?;
-            let below = self.summary(fullest.child, level - 1)?;
-            if has_waited || self.must_split(level - 1, &below) {
-                self.balance(id, level, fullest.child)?;
+            let has_waited = self.pages.ahead.wait_for_room(fullest.child, level - 1)?;
+            let below = self.pages.summary(fullest.child, level - 1)?;
+            if has_waited || self.pages.must_split(level - 1, &below) {
+                self.pages.balance(id, level, fullest.child)?;
                 continue;
             }
             if level - 1 == LEVEL_MIN {
                 let soon = groups.iter().take(READ_AHEAD).map(|group| group.child);
                 self.shared.pool.fetch_all(soon, Access::Normal);
             }
-            let room_bytes = self.filled_bytes().saturating_sub(below.page_bytes);
+            let room_bytes = self.pages.filled_bytes().saturating_sub(below.page_bytes);
             if fullest.bytes > room_bytes && below.has_messages {
                 self.make_room_in_children((id, level), &groups)?;
                 continue;
@@ -271,23 +231,23 @@ impl BeTree {
         let below = level - 1;
         for group in [Some(fullest), first.filter(|first| first.pivot != fullest.pivot)].into_iter().flatten()
         {
-            self.wait_for_room(group.child, below)?;
+            self.pages.ahead.wait_for_room(group.child, below)?;
             if group.pivot != fullest.pivot && self.move_some((id, level), group)? {
                 return Ok(Some(Step::Moved));
             }
             match self.flush_some(group.child, below, 1)? {
                 Step::Moved => return Ok(None),
-                Step::MustSplit => return self.balance(id, level, group.child).map(|()| None),
+                Step::MustSplit => return self.pages.balance(id, level, group.child).map(|()| None),
                 Step::Empty => {}
             }
         }
-        Err(self.no_room("messages and removals of ranges", fullest.bytes))
+        Err(self.pages.no_room("messages and removals of ranges", fullest.bytes))
     }
 
     /// Moves all that is on its way to a child to it, where both have room for changes in place: `false` if
     /// they have to be written anew.
     fn move_in_place(&self, (id, level): (PageId, u16), group: &Group) -> Result<bool, Error> {
-        let guards = self.fresh(&[id, group.child])?;
+        let guards = self.pages.fresh(&[id, group.child])?;
         let upper = Part::new(guards[0].page());
         let (Some(messages), Some(gone)) =
             (upper.copied(group.numbers()), Changes::without(upper, std::slice::from_ref(group)))
@@ -303,10 +263,10 @@ impl BeTree {
             return Ok(false);
         };
         let page_bytes = come.page_bytes(Part::new(guards[1].page()));
-        match self.change_both((&guards[0], &gone), (&guards[1], &come)) {
+        match self.pages.change_both((&guards[0], &gone), (&guards[1], &come)) {
             Ok(()) => {
                 merging.give_up();
-                self.counters.flushed(level - 1, group.bytes, page_bytes);
+                self.pages.counters.flushed(level - 1, group.bytes, page_bytes);
                 self.make_room_ahead(group.child, level - 1, page_bytes);
             }
             Err(denied) => self.shared.pool.images.recover(denied)?,
@@ -317,19 +277,19 @@ impl BeTree {
 
     /// Moves as much of what is on its way to a child as both have room for; `false` if that is nothing.
     fn move_some(&self, (id, level): (PageId, u16), group: &Group) -> Result<bool, Error> {
-        let (guard, mut content) = self.load(id, level, Access::Normal)?;
+        let (guard, mut content) = self.pages.load(id, level, Access::Normal)?;
         let Some(group) = content.groups().into_iter().find(|own| own.pivot == group.pivot) else {
             return Ok(false);
         };
-        let (below_guard, below) = self.load(group.child, level - 1, Access::Normal)?;
+        let (below_guard, below) = self.pages.load(group.child, level - 1, Access::Normal)?;
         let messages = Arc::new(std::mem::take(&mut content.messages));
-        let mut room_bytes = self.filled_bytes().saturating_sub(below.page_bytes());
+        let mut room_bytes = self.pages.filled_bytes().saturating_sub(below.page_bytes());
         loop {
             let Taken { flushed, rest } = take(&content, &messages, &group, room_bytes, &Messages::default());
             let moved_bytes = flushed.bytes();
             let mut merging = Merging::new(self);
             let below = merging.buffer_with(&flushed, below.clone());
-            let fitting = below.fit(self.filled_bytes()).zip(rest.fit(self.shape.part_bytes()));
+            let fitting = below.fit(self.pages.filled_bytes()).zip(rest.fit(self.pages.shape.part_bytes()));
             let Some((below, rest)) = fitting else {
                 if moved_bytes > room_bytes {
                     return Ok(false);
@@ -337,17 +297,30 @@ impl BeTree {
                 room_bytes = moved_bytes / 2;
                 continue;
             };
-            let guards = self.fresh(&[guard.id(), below_guard.id()])?;
-            match self.write_both((&guards[0], &rest), (&guards[1], &below)) {
+            let guards = self.pages.fresh(&[guard.id(), below_guard.id()])?;
+            match self.pages.write_both((&guards[0], &rest), (&guards[1], &below)) {
                 Ok(()) => {
                     merging.give_up();
-                    self.counters.flushed(level - 1, moved_bytes, below.page_bytes());
+                    self.pages.counters.flushed(level - 1, moved_bytes, below.page_bytes());
                 }
                 Err(denied) => self.shared.pool.images.recover(denied)?,
             }
             self.pause(moved_bytes);
             return Ok(true);
         }
+    }
+
+    /// Has room made in a part of which so many bytes are in use, if there will soon be none, and memory for
+    /// it. The caller may change it.
+    pub(super) fn make_room_ahead(&self, id: PageId, level: u16, page_bytes: u64) {
+        let divisor = if is_eager() { EAGER_ROOM_DIVISOR } else { ROOM_DIVISOR };
+        let wanted_bytes = self.pages.shape.part_bytes() / divisor;
+        if level < LEVEL_MIN || page_bytes + wanted_bytes <= self.pages.filled_bytes() {
+            return;
+        }
+        let Some(own) = self.this.upgrade() else { return };
+        let make_room = move || own.make_room(id, level, wanted_bytes);
+        self.pages.ahead.send_out(&self.shared.executor, (level, id), self.children_with_room(), make_room);
     }
 
     /// Makes room for what is on its way to the fullest children, in several of them side by side: below
@@ -358,7 +331,7 @@ impl BeTree {
         let large = groups.iter().filter(|group| group.bytes >= least_bytes);
         let large: Vec<&Group> = large.take(self.children_with_room()).collect();
         for group in &large {
-            self.wait_for_room(group.child, below)?;
+            self.pages.ahead.wait_for_room(group.child, below)?;
         }
         let mut others = Vec::new();
         for (number, group) in large.iter().enumerate() {
@@ -376,7 +349,7 @@ impl BeTree {
             made = made.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         made?;
-        large.into_iter().try_for_each(|group| self.balance(id, level, group.child))
+        large.into_iter().try_for_each(|group| self.pages.balance(id, level, group.child))
     }
 
     /// Children in which room is made side by side: each has memory for its leaf's pages.
@@ -395,44 +368,6 @@ impl BeTree {
 
     /// Bytes of the pages that are changed while room is made in a child, more or less.
     pub(super) fn child_flush_bytes(&self) -> u64 {
-        2 * self.shape.part_bytes() + self.leaf_batch_bytes()
-    }
-
-    /// Messages move from a part to the one of its child, as one change for a checkpoint.
-    fn change_both(
-        &self,
-        (upper, gone): (&OptimisticGuard<'_>, &Changes),
-        (lower, come): (&OptimisticGuard<'_>, &Changes),
-    ) -> Result<(), Denied> {
-        if planted!(FlushedInTwoSections) {
-            self.change_one(upper, gone)?;
-            yield_now();
-            return self.change_one(lower, come);
-        }
-        let section = self.shared.pool.section();
-        let upper = section.lock(upper)?;
-        let (upper, lower) = section.lock_below(upper, lower)?;
-        come.make(lower.page());
-        gone.make(upper.page());
-        Ok(())
-    }
-
-    /// A part and one of its child get what they have from now on: a checkpoint has both or neither.
-    fn write_both(
-        &self,
-        (upper, rest): (&OptimisticGuard<'_>, &Fitting<'_>),
-        (lower, below): (&OptimisticGuard<'_>, &Fitting<'_>),
-    ) -> Result<(), Denied> {
-        if planted!(FlushedInTwoSections) {
-            self.write_one(upper, rest)?;
-            yield_now();
-            return self.write_one(lower, below);
-        }
-        let section = self.shared.pool.section();
-        let upper = section.lock(upper)?;
-        let (upper, lower) = section.lock_below(upper, lower)?;
-        part::write(lower.page(), below);
-        part::write(upper.page(), rest);
-        Ok(())
+        2 * self.pages.shape.part_bytes() + self.leaf_batch_bytes()
     }
 }

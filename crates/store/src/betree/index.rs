@@ -31,7 +31,7 @@ impl Index for BeTree {
     ) -> Result<Poll<Found>, Error> {
         let found = self.look_up(key, at.unwrap_or(Timestamp(u64::MAX)), may, into)?;
         if found.is_ready() {
-            self.counters.operations.look_up();
+            self.pages.counters.operations.look_up();
         }
         Ok(found)
     }
@@ -48,7 +48,7 @@ impl Index for BeTree {
         _values: &[u8],
         commit: &Commit<'_>,
     ) -> Result<(), Error> {
-        self.counters.operations.writes(writes.len());
+        self.pages.counters.operations.writes(writes.len());
         for written in writes {
             self.put(written.key, written.write, commit.record);
             preempt!();
@@ -57,13 +57,13 @@ impl Index for BeTree {
     }
 
     fn stage<'a>(&'a self, writes: &[Written<'_>]) -> Option<Box<dyn Staged + 'a>> {
-        let bytes = (self.shape.memtable_bytes, self.shape.record_bytes_max());
+        let bytes = (self.pages.shape.memtable_bytes, self.pages.shape.record_bytes_max());
         let memtables = StagedMemtables::of(writes, &self.shared.pool, bytes)?;
         Some(Box::new(StagedWrites { tree: self, memtables, count: writes.len() }))
     }
 
     fn admit(&self) -> Result<(), Error> {
-        self.trouble.check(self.id).inspect_err(|_| self.send_flush())
+        self.trouble.check(self.pages.id).inspect_err(|_| self.send_flush())
     }
 
     fn takes_operands(&self) -> bool {
@@ -95,7 +95,7 @@ impl Index for BeTree {
         ahead: u32,
         at: Timestamp,
     ) -> Box<dyn Steps> {
-        self.counters.operations.scan();
+        self.pages.counters.operations.scan();
         let (lower, upper) = (lower.to_vec(), upper.map(<[u8]>::to_vec));
         Box::new(BeTreeScan::new(self, direction, (lower, upper), (ahead, at)))
     }
@@ -106,14 +106,14 @@ impl Index for BeTree {
 
     fn limits(&self) -> Limits {
         Limits {
-            key_bytes: self.shape.key_bytes_max(),
-            value_bytes: self.shape.value_bytes_max(),
-            node_bytes: self.shape.basement_bytes() as usize,
+            key_bytes: self.pages.shape.key_bytes_max(),
+            value_bytes: self.pages.shape.value_bytes_max(),
+            node_bytes: self.pages.shape.basement_bytes() as usize,
         }
     }
 
     fn dirtied_bytes(&self) -> u64 {
-        self.shape.basement_bytes() / DIRTIED_DIVISOR
+        self.pages.shape.basement_bytes() / DIRTIED_DIVISOR
     }
 
     fn replay_from(&self) -> Option<LogRecord> {
@@ -186,22 +186,22 @@ impl Index for BeTree {
     }
 
     fn decisions(&self) -> Vec<Decision> {
-        self.decided.decisions(&self.shape, self.shared.room)
+        self.decided.decisions(&self.pages.shape, self.shared.room)
     }
 
     fn operations(&self) -> TreeOperations {
-        self.counters.operations.all()
+        self.pages.counters.operations.all()
     }
 
     fn be_tree_stats(&self) -> Option<BeTreeStats> {
         let memtables = self.memtables().filled();
         let turn = self.turns.take();
-        let fills = self.fills(&turn).ok()?;
-        Some(self.counters.stats(&fills, memtables))
+        let fills = self.pages.fills(&turn).ok()?;
+        Some(self.pages.counters.stats(&fills, memtables))
     }
 
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
-        self.trouble.check_whole(self.id)?;
+        self.trouble.check_whole(self.pages.id)?;
         let turn = self.turns.take();
         self.check(&turn, page, record)
     }
@@ -217,14 +217,14 @@ impl Index for BeTree {
     }
 
     fn destroy(&self) -> Result<(), Error> {
-        self.shared.pool.free_unread(self.root)
+        self.shared.pool.free_unread(self.pages.root)
     }
 }
 
 impl BeTree {
     /// The same bound for all keys there are, and no longer than one of these, but for a zero behind.
     fn bounded<'b>(&self, bound: &'b [u8]) -> Cow<'b, [u8]> {
-        match bound.split_at_checked(self.shape.bound_bytes_max()) {
+        match bound.split_at_checked(self.pages.shape.bound_bytes_max()) {
             // All keys that lie before it are this one and smaller ones.
             Some((first, [_, ..])) => behind(first).into(),
             _ => bound.into(),
@@ -242,7 +242,7 @@ struct StagedWrites<'a> {
 impl Staged for StagedWrites<'_> {
     fn apply(self: Box<Self>, record: LogRecord) {
         let Self { tree, memtables, count } = *self;
-        tree.counters.operations.writes(count);
+        tree.pages.counters.operations.writes(count);
         memtables.stamp(record);
         memtables.freeze(&mut tree.memtables_mut());
         tree.dead.all_written();

@@ -202,7 +202,7 @@ impl<'a> Merging<'a> {
         take_unneeded(retention, versions, (removed, is_oldest), gone);
         if versions.all.iter().any(|held| held.version.is_operands()) {
             let operator = tree.operator.as_deref();
-            let bytes_max = tree.shape.value_bytes_max();
+            let bytes_max = tree.pages.shape.value_bytes_max();
             let folding = Folding {
                 operator,
                 retention,
@@ -213,7 +213,7 @@ impl<'a> Merging<'a> {
                 bytes_max,
             };
             let failures = folding.fold(versions);
-            tree.counters.operator_failures.fetch_add(failures, Relaxed);
+            tree.pages.counters.operator_failures.fetch_add(failures, Relaxed);
             take_unneeded(retention, versions, (removed, is_leaf), gone);
         }
     }

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! tree       the tree, and its memtables              index      the boundary of indexes
+//! pages      reading and writing its pages            longest_key  on which it depends how full these get
 //! options    the numbers of a tree                    shape      sizes of nodes, and what they weigh
 //! part       a page: pivots beside messages           content    what is in a page
 //! messages   versions on their way to a leaf          merging    which of them stay
@@ -31,6 +32,7 @@ mod longest_key;
 mod merging;
 mod messages;
 mod options;
+mod pages;
 mod part;
 mod part_format;
 #[cfg(test)]

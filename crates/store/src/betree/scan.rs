@@ -4,9 +4,10 @@ use std::ops::Bound;
 
 use super::levels::{LEVEL_MAX, LEVEL_MIN};
 use super::messages::{Messages, MessagesCursor};
+use super::pages::ATTEMPTS;
 use super::part::Part;
 use super::search::is_valid;
-use super::tree::{ATTEMPTS, BeTree};
+use super::tree::BeTree;
 use crate::buffered::{
     Chain, Cursor, DEAD_RUN, Held, Hidden, KeyVersions, Memtables, Merged, Met, RangeTombstones, Removals,
     SeenCursor, Watch, unreadable,
@@ -138,7 +139,7 @@ impl BeTreeScan {
             basement: None,
         };
         let mut above: Option<OptimisticGuard<'_>> = None;
-        let (mut id, mut expected) = (tree.root, None::<u16>);
+        let (mut id, mut expected) = (tree.pages.root, None::<u16>);
         loop {
             let access = if expected == Some(0) { Access::Scan } else { Access::Normal };
             let guard = match tree.shared.pool.read(id, access) {
@@ -152,7 +153,9 @@ impl BeTreeScan {
                 return Ok(None);
             }
             let passed = passed.filter(|passed| is_right && passed.level <= LEVEL_MAX);
-            let Some(passed) = passed else { return Err(tree.damaged(id, expected.unwrap_or_default())) };
+            let Some(passed) = passed else {
+                return Err(tree.pages.damaged(id, expected.unwrap_or_default()));
+            };
             let Passed { level, child, messages, ranges } = passed;
             stretch.ranges.extend(&ranges);
             let is_passed = level == 2 && planted!(ScanPassesBuffer);
@@ -160,7 +163,7 @@ impl BeTreeScan {
                 stretch.sources.push(Arc::new(messages));
             }
             let Some(child) = child else { return Ok(Some(stretch)) };
-            let below = level.checked_sub(1).ok_or_else(|| tree.damaged(id, level))?;
+            let below = level.checked_sub(1).ok_or_else(|| tree.pages.damaged(id, level))?;
             (id, expected, above) = (child, Some(below), Some(guard).filter(|_| !is_still));
         }
     }
@@ -557,7 +560,7 @@ struct DeadRun<'t> {
 impl Steps for BeTreeScan {
     fn step(&mut self, piece: &mut Piece) -> Result<bool, Error> {
         piece.clear();
-        self.tree.trouble.check_whole(self.tree.id)?;
+        self.tree.trouble.check_whole(self.tree.pages.id)?;
         let tree = Arc::clone(&self.tree);
         let mut run = DeadRun { watch: None, as_of: self.at };
         while piece.is_empty() && !self.has_ended {

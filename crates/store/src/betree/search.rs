@@ -1,8 +1,9 @@
 //! Look-ups: memtables, and then one part on each level.
 
 use super::levels::LEVEL_MAX;
+use super::pages::ATTEMPTS;
 use super::part::Part;
-use super::tree::{ATTEMPTS, BeTree};
+use super::tree::BeTree;
 use crate::Error;
 use crate::buffered::{Chain, hidden_by};
 use crate::index::{Found, May, Version};
@@ -109,7 +110,7 @@ impl BeTree {
 
     /// All that a reader as of `at` needs to know of a key.
     fn path(&self, key: &[u8], at: Timestamp, may: May) -> Result<Poll<Path>, Error> {
-        self.trouble.check_whole(self.id)?;
+        self.trouble.check_whole(self.pages.id)?;
         let active = Arc::clone(&self.memtables().active);
         let path = self.path_with(key, at, may, true)?;
         // A sum is of no use where a part of what it is of may have come to pages meanwhile.
@@ -193,7 +194,7 @@ impl BeTree {
     ) -> Result<Way, Error> {
         let pool = &self.shared.pool;
         let mut above = None;
-        let (mut id, mut expected) = (self.root, None::<u16>);
+        let (mut id, mut expected) = (self.pages.root, None::<u16>);
         for _ in 0..=LEVEL_MAX {
             if may == May::NotWait && pool.pages.is_absent(id) {
                 return Ok(Way::Absent);
@@ -211,9 +212,9 @@ impl BeTree {
                 return Ok(Way::Changed);
             }
             if !is_right {
-                return Err(self.damaged(id, expected.unwrap_or_default()));
+                return Err(self.pages.damaged(id, expected.unwrap_or_default()));
             }
-            self.counters.visit(level);
+            self.pages.counters.visit(level);
             let looked = self.in_part(part, key, at, path);
             preempt!();
             match looked {
@@ -222,7 +223,7 @@ impl BeTree {
                         return Ok(Way::Ended);
                     }
                 }
-                None if guard.is_valid() => return Err(self.damaged(id, level)),
+                None if guard.is_valid() => return Err(self.pages.damaged(id, level)),
                 _ => return Ok(Way::Changed),
             }
             let child = part.child(part.pivot_of(key));
@@ -235,7 +236,7 @@ impl BeTree {
             }
             (id, expected, above) = (child, Some(level - 1), Some(guard).filter(|_| !is_still));
         }
-        Err(self.damaged(id, LEVEL_MAX))
+        Err(self.pages.damaged(id, LEVEL_MAX))
     }
 
     /// Looks into a part. Whether nothing older is needed; `None` if it is damaged, or changes meanwhile.

@@ -18,30 +18,19 @@
 //! Who may change what: memtables, commits, as long as these are active. Pages, and which memtables are
 //! frozen: the holder of the tree's turn.
 
-use super::ahead::Ahead;
-use super::content::{Content, Pivot, Summary};
-use super::levels::LEVEL_MIN;
-use super::longest_key::{LongestKey, words_of};
-use super::messages::Messages;
 use super::options::Decided;
-use super::part::{self, Part, kind_of};
+use super::pages::Pages;
 use super::progress::Progress;
 use super::shape::Shape;
-use super::stats::Counters;
 use crate::Error;
 use crate::buffered::{Cuts, Dead, Full, Join, Memtable, Memtables, Room, Shared, Trouble, Turn, Turns};
-use crate::header::{Header, PageId, PageKind};
+use crate::header::PageId;
 use crate::index::{TreeId, TreeOperator, Write};
 use crate::log::LogRecord;
-use crate::pool::{Access, OptimisticGuard, Pool};
+use crate::pool::Pool;
 use crate::segment::Claim;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
-use crate::task::yield_now;
-
-/// Attempts after which it matters whether the store is poisoned, and nobody may change the tree any more:
-/// memory may be so full that each page on the way evicts the one above it, again and again.
-pub(super) const ATTEMPTS: u32 = 8;
 
 /// The right to change pages of a tree, until this is dropped.
 pub(super) struct FlushTurn<'a> {
@@ -52,20 +41,14 @@ pub(super) struct FlushTurn<'a> {
 /// See the module.
 pub(crate) struct BeTree {
     pub(super) this: Weak<Self>,
-    pub(super) id: TreeId,
     pub(super) shared: Arc<Shared>,
-    /// The part for the root. It stays on its page.
-    pub(super) root: PageId,
+    pub(super) pages: Pages,
     pub(super) decided: Decided,
-    pub(super) shape: Shape,
-    pub(super) longest_key: LongestKey,
     pub(super) operator: Option<Arc<TreeOperator>>,
-    pub(super) counters: Counters,
     memtables: RwLock<Memtables>,
     /// How far the oldest frozen memtable has come.
     progress: Mutex<Progress>,
     pub(super) turns: Turns,
-    pub(super) ahead: Ahead,
     pub(super) trouble: Trouble,
     /// Whether a task that flushes was sent out.
     pub(super) is_flush_sent: AtomicBool,
@@ -85,21 +68,7 @@ impl BeTree {
     /// # Errors
     /// The pool's.
     pub fn create(pool: &Pool, decided: Decided, basement_class: usize, room: Room) -> Result<PageId, Error> {
-        let shape = Shape::new(decided, basement_class, room);
-        let (leaf, root) = (pool.reserve(shape.basement_class)?, pool.reserve(shape.part_class)?);
-        let section = pool.section();
-        let leaf = section.create(leaf, PageKind::Basement, false);
-        let root = section.create(root, PageKind::Part, false);
-        let pivots = vec![Pivot { key: Vec::new(), child: leaf.id(), weight: 1 }];
-        let top = Content { level: LEVEL_MIN, pivots, ..Content::default() };
-        let empty = Content::basement(Messages::default());
-        let fitting = empty.fit(shape.basement_bytes()).zip(top.fit(shape.part_bytes()));
-        if let Some((empty, top)) = fitting {
-            part::write(leaf.page(), &empty);
-            part::write(root.page(), &top);
-            part::set_longest_key(root.page(), words_of(&[]));
-        }
-        Ok(root.id())
+        Pages::create(pool, &Shape::new(decided, basement_class, room))
     }
 
     /// The tree with this number, and this root.
@@ -122,18 +91,13 @@ impl BeTree {
         };
         let tree = Arc::new_cyclic(|this| Self {
             this: this.clone(),
-            id,
             shared: Arc::clone(shared),
-            root,
+            pages: Pages::open(id, shared, root, shape),
             decided,
-            shape,
-            longest_key: LongestKey::default(),
             operator,
-            counters: Counters::default(),
             memtables: RwLock::new(Memtables::none()),
             progress: Mutex::default(),
             turns: Turns::default(),
-            ahead: Ahead::default(),
             trouble: Trouble::default(),
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
@@ -154,11 +118,11 @@ impl BeTree {
             }
             let memtables = self.memtables();
             let used_bytes = memtables.used_bytes();
-            let reserved = memtables.reserve(self.shape.memtable_bytes);
+            let reserved = memtables.reserve(self.pages.shape.memtable_bytes);
             let claimed_bytes = match self.shared.segments.owned.may_grow() {
                 true => reserved.iter().sum(),
                 // Removals fill them, and are not refused.
-                false => memtables.filled() * self.shape.memtable_bytes,
+                false => memtables.filled() * self.pages.shape.memtable_bytes,
             };
             // Removals of ranges are a part of a memtable beside its records.
             debug_assert!(
@@ -167,7 +131,7 @@ impl BeTree {
             );
             claimed_bytes
         });
-        self.shared.flush_room.set(self.id, || {
+        self.shared.flush_room.set(self.pages.id, || {
             let is_idle = self.shared.segments.owned.may_grow() && self.memtables().filled() == 0;
             match is_idle || self.is_cleared.load(Ordering::SeqCst) {
                 true => 0,
@@ -204,7 +168,11 @@ impl BeTree {
 
     /// Freezes a full memtable, unless somebody else has.
     fn replace(&self, full: &Arc<Memtable>) {
-        let next = Memtable::new(&self.shared.pool, self.shape.memtable_bytes, self.shape.record_bytes_max());
+        let next = Memtable::new(
+            &self.shared.pool,
+            self.pages.shape.memtable_bytes,
+            self.pages.shape.record_bytes_max(),
+        );
         self.memtables_mut().freeze_full(full, next);
         self.update_claim();
     }
@@ -259,7 +227,7 @@ impl BeTree {
 
     /// The same of a flush that makes room in one child at a time.
     pub(super) fn least_flush_bytes(&self) -> u64 {
-        4 * self.shape.part_bytes() + self.leaf_batch_bytes()
+        4 * self.pages.shape.part_bytes() + self.leaf_batch_bytes()
     }
 
     /// Room for the pages that one flush changes at a time. While the device may grow, it is limited by the
@@ -271,98 +239,5 @@ impl BeTree {
         }
         let present_bytes = segments.live_bytes() + pool.images.durable_dirty_bytes();
         self.flush_bytes().min(present_bytes + self.least_flush_bytes())
-    }
-
-    /// Looks at a page, which nobody changes, as the caller has the turn.
-    ///
-    /// # Errors
-    /// The pool's; [`Error::Corrupt`] if it is of another level.
-    pub(super) fn look<T>(
-        &self,
-        (id, level): (PageId, u16),
-        access: Access,
-        look: impl Fn(Part<'_>) -> T,
-    ) -> Result<(OptimisticGuard<'_>, T), Error> {
-        loop {
-            let guard = self.shared.pool.read(id, access)?;
-            let part = Part::new(guard.page());
-            let (seen, is_right) = (look(part), part.is_of_level(level));
-            if guard.is_valid() {
-                return if is_right { Ok((guard, seen)) } else { Err(self.damaged(id, level)) };
-            }
-            // It was written, or has left memory, meanwhile.
-            yield_now();
-        }
-    }
-
-    /// What is in a page, which nobody changes, as the caller has the turn.
-    ///
-    /// # Errors
-    /// As [`BeTree::look`].
-    pub(super) fn load(
-        &self,
-        id: PageId,
-        level: u16,
-        access: Access,
-    ) -> Result<(OptimisticGuard<'_>, Content), Error> {
-        let (guard, content) = self.look((id, level), access, |part| part.content())?;
-        Ok((guard, content.ok_or_else(|| self.damaged(id, level))?))
-    }
-
-    /// Guards of pages that were loaded before, and that nobody has changed since, as the caller has the
-    /// turn: some may have left memory while it waited for memory for others.
-    ///
-    /// # Errors
-    /// The pool's.
-    pub(super) fn fresh(&self, ids: &[PageId]) -> Result<Vec<OptimisticGuard<'_>>, Error> {
-        let mut attempts = 0;
-        loop {
-            let guards: Vec<_> =
-                ids.iter().map(|id| self.shared.pool.read(*id, Access::Normal)).collect::<Result<_, _>>()?;
-            attempts += 1;
-            if guards.iter().all(OptimisticGuard::is_valid) || attempts >= ATTEMPTS {
-                return Ok(guards);
-            }
-            yield_now();
-        }
-    }
-
-    /// A part in short, which nobody changes, as the caller has the turn.
-    ///
-    /// # Errors
-    /// As [`BeTree::look`].
-    pub(super) fn summary(&self, id: PageId, level: u16) -> Result<Summary, Error> {
-        Ok(self.look((id, level), Access::Normal, |part| part.summary())?.1)
-    }
-
-    /// Nothing smaller than this can be written, and there is no room for it.
-    #[cold]
-    pub(super) fn no_room(&self, what: &str, bytes: u64) -> Error {
-        let part_bytes = self.shape.part_bytes();
-        let why = format!(
-            "snapshots keep {what}: {bytes} bytes have no room in a part of {part_bytes}; end some of them"
-        );
-        Error::TreeFailed { tree: self.id.0, why }
-    }
-
-    #[cold]
-    pub(super) fn damaged(&self, id: PageId, level: u16) -> Error {
-        let got = self.shared.pool.resident(id).map_or_else(
-            || "another page".into(),
-            |guard| {
-                let header = Header::of(guard.page());
-                format!(
-                    "kind {} of level {}, or what does not add up",
-                    header.kind,
-                    Part::new(guard.page()).level()
-                )
-            },
-        );
-        Error::Corrupt {
-            what: format!("page {} of tree {}", id.0, self.id.0),
-            offset_bytes: 0,
-            expected: format!("kind {} of level {level}", kind_of(level) as u8),
-            got,
-        }
     }
 }

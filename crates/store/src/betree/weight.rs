@@ -12,8 +12,8 @@
 use super::content::{Content, Fitting, Pivot};
 use super::levels::{LEVEL_MAX, LEVEL_MIN};
 use super::messages::Messages;
+use super::pages::Pages;
 use super::part::{self, Part};
-use super::tree::BeTree;
 use crate::Error;
 use crate::buffered::RangeTombstones;
 use crate::header::{PageId, PageKind};
@@ -38,7 +38,7 @@ impl Window<'_> {
     }
 }
 
-impl BeTree {
+impl Pages {
     /// What a child counts for in the weight of its parent, of which 1 is what should be. Long keys take more
     /// room than their children's weight.
     fn share(&self, level: u16, pivot: &Pivot) -> f64 {
@@ -139,18 +139,9 @@ impl BeTree {
         Ok(Ok(()))
     }
 
-    /// A content as a part has it.
-    ///
-    /// # Errors
-    /// [`Error::TreeFailed`]: it has more than a part has room for, which only pages of earlier versions lead
-    /// to.
-    pub(super) fn fit<'c>(&self, content: &'c Content) -> Result<Fitting<'c>, Error> {
-        content.fit(self.shape.part_bytes()).ok_or_else(|| self.no_room("a node", content.page_bytes()))
-    }
-
     /// Moves what is in the root's only child into the root, if it has room there.
     fn lower(&self, root: &OptimisticGuard<'_>, content: &Content) -> Result<(), Error> {
-        self.wait_for_room(content.pivots[0].child, content.level - 1)?;
+        self.ahead.wait_for_room(content.pivots[0].child, content.level - 1)?;
         let (below, mut child) = self.load(content.pivots[0].child, content.level - 1, Access::Normal)?;
         if content.buffered_bytes() > 0 || child.page_bytes() > self.filled_bytes() {
             return Ok(());
@@ -194,7 +185,7 @@ impl BeTree {
     fn split(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
         let (_, content) = self.load(id, level, Access::Normal)?;
         let Some(child) = content.pivots.get(pivot).map(|pivot| pivot.child) else { return Ok(()) };
-        self.wait_for_room(child, level - 1)?;
+        self.ahead.wait_for_room(child, level - 1)?;
         let window = Window { first: pivot, parts: vec![self.load(child, level - 1, Access::Normal)?] };
         let all = self.together(&content, &window);
         let Some(border) = middle_border(&all) else { return Ok(()) };
@@ -268,7 +259,7 @@ impl BeTree {
         let near = self.shape.tolerance() / 2.0;
         let load = |number: usize| {
             let child = content.pivots[number].child;
-            self.wait_for_room(child, content.level - 1)?;
+            self.ahead.wait_for_room(child, content.level - 1)?;
             self.load(child, content.level - 1, Access::Normal)
         };
         let mut window = Window { first: pivot, parts: vec![load(pivot)?] };
