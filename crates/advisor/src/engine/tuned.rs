@@ -73,8 +73,7 @@ impl<C: Configuration> Tuned<'_, C> {
 
     /// Rate of one configuration over that of another, at the same ends.
     pub fn ratio(&self, one: &C, other: &C) -> Interval {
-        let pairs = self.rates(one).into_iter().zip(self.rates(other));
-        spanning(&pairs.map(|(one, other)| one / other).collect::<Vec<_>>())
+        ratio(&self.rates(one), &self.rates(other))
     }
 
     /// The advised configuration over the default one.
@@ -97,8 +96,8 @@ impl<C: Configuration> Tuned<'_, C> {
             set(&mut configuration, alternative);
             configuration
         };
-        let at_default = configured(default);
-        let ratio = |alternative: T| self.ratio(&configured(alternative), &at_default);
+        let at_default = self.rates(&configured(default));
+        let ratio = |alternative: T| ratio(&self.rates(&configured(alternative)), &at_default);
         let safe =
             alternatives.iter().map(|one| (*one, ratio(*one))).filter(|(_, ratio)| is_safe_gain(*ratio));
         safe.max_by(|a, b| a.1.value.total_cmp(&b.1.value)).map_or(default, |(best, _)| best)
@@ -113,6 +112,11 @@ pub(super) fn is_safe_gain(gain: Interval) -> bool {
 /// Whether a gain is worth a line.
 pub(super) fn is_gain(gain: Interval) -> bool {
     gain.value >= GAIN_MIN
+}
+
+/// Rates over others at the same ends.
+fn ratio(rates: &[f64], others: &[f64]) -> Interval {
+    spanning(&rates.iter().zip(others).map(|(one, other)| one / other).collect::<Vec<_>>())
 }
 
 fn spanning(values: &[f64]) -> Interval {

@@ -11,8 +11,9 @@ use super::Skew;
 /// well.
 pub fn victim_live_share(utilisation: f64) -> f64 {
     let utilisation = utilisation.clamp(UTILISATION_MIN, UTILISATION_MAX);
-    // The function u·ln v + 1 - v is concave and 0 at the solution and at 1: Newton's method from the left.
-    let mut live = (-utilisation.recip()).exp();
+    // The function u·ln v + 1 - v is concave and 0 at the solution and at 1: Newton's method from the left,
+    // of two bounds from the nearer one.
+    let mut live = (-utilisation.recip()).exp().max(2.0 * utilisation - 1.0);
     for _ in 0..STEPS_MAX {
         let step = (utilisation * live.ln() + 1.0 - live) / (utilisation / live - 1.0);
         if !step.is_finite() || step.abs() <= PRECISION * live {
@@ -57,12 +58,19 @@ fn kinds_apart(utilisation: f64, changes: impl Fn(f64) -> f64) -> f64 {
     let free = utilisation.recip() - 1.0;
     for hot in HOT_PAGE_FRACTIONS {
         let (changes, cold) = (changes(hot), 1.0 - hot);
-        for step in 1..FREE_STEPS {
+        let written = |step: u32| {
             let free_hot = free * f64::from(step) / f64::from(FREE_STEPS);
             let of_hot = of_one_kind(hot / (hot + free_hot));
             let of_cold = of_one_kind(cold / (cold + free - free_hot));
-            best = best.min(changes * of_hot + (1.0 - changes) * of_cold);
+            changes * of_hot + (1.0 - changes) * of_cold
+        };
+        // Each kind gains less by each further part, so that there is one minimum.
+        let (mut low, mut high) = (1, FREE_STEPS - 1);
+        while low < high {
+            let middle = low.midpoint(high);
+            if written(middle) <= written(middle + 1) { high = middle } else { low = middle + 1 }
         }
+        best = best.min(written(low));
     }
     best
 }

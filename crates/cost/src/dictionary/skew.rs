@@ -40,13 +40,14 @@ impl Skew {
     pub(super) fn hits(&self, record_count: f64, records_per_page: f64) -> impl Fn(f64) -> f64 {
         let (skew, records) = (*self, record_count.max(1.0));
         let pages = (records / records_per_page.max(1.0)).max(1.0);
-        let sum = match skew {
-            Self::Zipf { exponent } => harmonic(records, exponent),
-            Self::Uniform | Self::HotSet { .. } => 0.0,
+        let harmonic = match skew {
+            Self::Zipf { exponent } => harmonic(exponent),
+            Self::Uniform | Self::HotSet { .. } => harmonic(0.0),
         };
+        let sum = harmonic(records);
         // Share of the accesses that go to so many of the most used records.
         let top = move |count: f64| match skew {
-            Self::Zipf { exponent } => (harmonic(count, exponent) / sum).clamp(count / records, 1.0),
+            Self::Zipf { .. } => (harmonic(count) / sum).clamp(count / records, 1.0),
             Self::Uniform | Self::HotSet { .. } => count / records,
         };
         let spread = 1.0 - top(pages);
@@ -95,14 +96,12 @@ fn hot_set_hits(access_share: f64, record_share: f64, records_per_page: f64, cac
 
 /// The sum of 1 / i^exponent for i from 1 to `count`, continued to real counts: linear up to 1, then the
 /// integral between the midpoints around the terms.
-fn harmonic(count: f64, exponent: f64) -> f64 {
-    if count <= 1.0 {
-        return count.max(0.0);
-    }
-    let integral = |x: f64| {
+fn harmonic(exponent: f64) -> impl Fn(f64) -> f64 {
+    let integral = move |x: f64| {
         if (exponent - 1.0).abs() < 1e-9 { x.ln() } else { x.powf(1.0 - exponent) / (1.0 - exponent) }
     };
-    1.0 + integral(count + 0.5) - integral(1.5)
+    let first = integral(1.5);
+    move |count| if count <= 1.0 { count.max(0.0) } else { 1.0 + integral(count + 0.5) - first }
 }
 
 #[cfg(test)]
@@ -121,7 +120,7 @@ mod tests {
         for exponent in [0.0, 0.5, 0.99, 1.0, 1.5] {
             for count in [1u32, 10, 1000, 100_000] {
                 let sum: f64 = (1..=count).map(|i| f64::from(i).powf(-exponent)).sum();
-                let got = harmonic(f64::from(count), exponent);
+                let got = harmonic(exponent)(f64::from(count));
                 assert!((got / sum - 1.0).abs() < 0.04, "{exponent} {count}: {got} {sum}");
             }
         }

@@ -22,9 +22,11 @@ pub(crate) struct Uses(pub Vec<Kind>);
 
 /// Each kind has this many times the places of all that are used more.
 const KIND_FACTOR: f64 = 4.0;
-/// Each step doubles the digits that are right.
 const STEPS_MAX: usize = 40;
-const PRECISION: f64 = 1e-13;
+/// Each step doubles the digits that are right: after one of these all are.
+const PRECISION: f64 = 1e-7;
+/// After so many uses of each byte, none is absent in the precision of numbers.
+const USES_MAX: f64 = 40.0;
 /// A cache that has this share of all places has the rest as well after enough uses.
 const REACHED_MAX: f64 = 1.0 - 1e-9;
 
@@ -36,7 +38,7 @@ impl Uses {
             return Self(vec![Kind { places: pages, share: 1.0 }]);
         }
         let hits = skew.hits(count, per_page);
-        let (mut kinds, mut below, mut used_below, mut upto) = (Vec::new(), 0.0, 0.0, 1.0f64);
+        let (mut kinds, mut below, mut used_below, mut upto) = (Vec::with_capacity(16), 0.0, 0.0, 1.0f64);
         while below < pages {
             upto = upto.min(pages);
             let used = if upto >= pages { 1.0 } else { hits(upto / pages) };
@@ -97,23 +99,41 @@ impl Uses {
 }
 
 /// The time within which what is used fills a cache, of kinds with their bytes and the rate at which each
-/// byte is used. Newton's method from below, where it never goes too far, as the bytes in use are concave in
-/// the time.
+/// byte is used. If no byte were used twice before all of its kind are, it would be shorter: the search
+/// begins there, as no exponential is needed for it.
 pub(crate) fn time_to_fill(kinds: impl Iterator<Item = (f64, f64)> + Clone, cache_bytes: f64) -> f64 {
-    let mut time = 0.0;
+    let once = |uses: f64| if uses < 1.0 { (uses, 1.0) } else { (1.0, 0.0) };
+    let drawn = |uses: f64| {
+        let absent = if uses < USES_MAX { (-uses).exp() } else { 0.0 };
+        (1.0 - absent, absent)
+    };
+    filled_from(filled_from(0.0, once, kinds.clone(), cache_bytes), drawn, kinds, cache_bytes)
+}
+
+/// Newton's method from below, where it never goes too far, as the bytes in use are concave in the time: the
+/// share of a kind in use after so many uses of each byte, and its slope, are given.
+fn filled_from(
+    mut time: f64,
+    used: impl Fn(f64) -> (f64, f64),
+    kinds: impl Iterator<Item = (f64, f64)> + Clone,
+    cache_bytes: f64,
+) -> f64 {
     for _ in 0..STEPS_MAX {
         let (mut held, mut slope) = (0.0, 0.0);
         for (bytes, rate) in kinds.clone() {
-            let absent = (-rate * time).exp();
-            held += bytes * (1.0 - absent);
-            slope += bytes * rate * absent;
+            let (share, more) = used(rate * time);
+            held += bytes * share;
+            slope += bytes * rate * more;
         }
         let step = (cache_bytes - held) / slope;
         // Only what is never used is left out.
-        if !step.is_finite() || step <= PRECISION * time {
+        if !step.is_finite() || step <= 0.0 {
             break;
         }
         time += step;
+        if step <= PRECISION * time {
+            break;
+        }
     }
     time
 }

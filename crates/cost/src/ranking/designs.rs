@@ -1,8 +1,13 @@
 //! The designs that are ranked, each with the parameters that are tried.
 
+use std::cell::RefCell;
+
 use serde::Serialize;
 
-use crate::dictionary::{BEpsilonTree, BTree, Design, OutOfPlaceBTree, PdamBTree, WriteBack, powers_of_two};
+use crate::dictionary::{
+    BEpsilonTree, BTree, Demand, Design, Operation, OutOfPlaceBTree, PdamBTree, Situation, WriteBack,
+    powers_of_two,
+};
 use crate::lsm::{Layout, LsmTree, Metadata};
 
 /// A kind of design; its best parameters stand for it.
@@ -89,6 +94,50 @@ const LSM_BLOCK_BYTES: [f64; 2] = [4096.0, 16384.0];
 const LSM_FILTER_BITS: [f64; 2] = [0.0, 10.0];
 const MEBI: f64 = 1_048_576.0;
 
+type Demands = Vec<(Operation, Demand)>;
+
+/// A design, and what it asked for in the surroundings that it was in last: mixes of the same operations
+/// differ in shares only. Its clients do not depend on each other, but wait for as many requests each.
+struct Remembering {
+    design: Box<dyn Design>,
+    last: RefCell<Option<(Situation, Demands)>>,
+}
+
+fn remembering(design: Box<dyn Design>) -> Box<dyn Design> {
+    Box::new(Remembering { design, last: RefCell::default() })
+}
+
+impl Design for Remembering {
+    fn name(&self) -> String {
+        self.design.name()
+    }
+
+    fn demand(&self, operation: Operation, situation: &Situation) -> Demand {
+        let alone = Situation { clients: 1.0, ..*situation };
+        let mut last = self.last.borrow_mut();
+        let (_, known) = match last.take_if(|(of, _)| *of == alone) {
+            Some(same) => last.insert(same),
+            None => last.insert((alone, Vec::new())),
+        };
+        let position = known.iter().position(|(of, _)| *of == operation).unwrap_or_else(|| {
+            known.push((operation, self.design.demand(operation, &alone)));
+            known.len() - 1
+        });
+        let mut demand = known.get(position).map(|(_, demand)| demand.clone()).unwrap_or_default();
+        let awaited = demand.transfers.iter_mut().filter(|transfer| transfer.awaited);
+        awaited.for_each(|transfer| transfer.concurrency *= situation.clients);
+        demand
+    }
+
+    fn space_amplification(&self, situation: &Situation) -> f64 {
+        self.design.space_amplification(situation)
+    }
+
+    fn memory_bytes(&self, situation: &Situation) -> f64 {
+        self.design.memory_bytes(situation)
+    }
+}
+
 /// A design with parameters.
 pub(super) struct Candidate {
     pub family: Family,
@@ -102,7 +151,12 @@ pub(super) struct Candidate {
 pub(super) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candidate> {
     let mut all = Vec::new();
     let mut add = |family: Family, design: Box<dyn Design>| {
-        all.push(Candidate { family, name: design.name(), design });
+        // Clients have the more blocks of a node at once the fewer they are.
+        let is_wide = family == Family::PdamBTree;
+        let name = design.name();
+        let design =
+            if is_wide { design } else { Box::new(Remembering { design, last: RefCell::default() }) };
+        all.push(Candidate { family, name, design });
     };
     let background = WriteBack::Background { concurrency: write_concurrency };
     for node_bytes in powers_of_two(NODE_BYTES_MIN, NODE_BYTES_MAX) {
@@ -139,7 +193,7 @@ pub(super) fn candidates(write_concurrency: f64, parallelism: f64) -> Vec<Candid
             tree.filter_bits_per_key
         );
         let family = Family::of_layout(tree.layout);
-        all.push(Candidate { family, name, design: Box::new(tree) });
+        all.push(Candidate { family, name, design: remembering(Box::new(tree)) });
     }
     all
 }

@@ -79,8 +79,9 @@ impl DriveCosts {
     /// Device time of one request when so many are in flight: the inverse of their rate.
     pub fn seconds(&self, requests: &Requests, end: End) -> f64 {
         let costs = self.of_kind(requests.access);
-        let setup = if requests.random { costs.setup(requests.concurrency).at(end) } else { 0.0 };
-        setup + costs.transfer(requests.concurrency).at(end) * requests.bytes
+        let at_end = |costs| between(costs, requests.concurrency, |cost| cost.at(end));
+        let setup = if requests.random { at_end(&costs.setup) } else { 0.0 };
+        setup + at_end(&costs.transfer) * requests.bytes
     }
 
     /// Setup cost of one access.
@@ -110,12 +111,12 @@ impl DriveCosts {
 impl CostsOfKind {
     /// Seconds per access.
     pub fn setup(&self, concurrency: f64) -> Interval {
-        between(&self.setup, concurrency)
+        interval_between(&self.setup, concurrency)
     }
 
     /// Seconds per byte.
     pub fn transfer(&self, concurrency: f64) -> Interval {
-        between(&self.transfer, concurrency)
+        interval_between(&self.transfer, concurrency)
     }
 
     /// The same with other intervals or values.
@@ -127,8 +128,13 @@ impl CostsOfKind {
     }
 }
 
+fn interval_between(costs: &[(f64, Interval)], concurrency: f64) -> Interval {
+    let at = |end| between(costs, concurrency, |cost| cost.at(end));
+    Interval { low: at(End::Low), value: at(End::Value), high: at(End::High) }
+}
+
 /// Costs between measured concurrencies follow a power of k; beyond them they stay.
-fn between(costs: &[(f64, Interval)], concurrency: f64) -> Interval {
+fn between(costs: &[(f64, Interval)], concurrency: f64, of: impl Fn(Interval) -> f64) -> f64 {
     let above = costs.iter().position(|(k, _)| *k >= concurrency);
     let pair = match above {
         None => costs.last().map(|last| (last, last)),
@@ -136,15 +142,10 @@ fn between(costs: &[(f64, Interval)], concurrency: f64) -> Interval {
         Some(place) => costs.get(place - 1).zip(costs.get(place)),
     };
     // What has no cost at any concurrency cannot be done.
-    let Some(((low_k, low), (high_k, high))) = pair else { return Interval::exact(f64::INFINITY) };
-    if low_k == high_k {
-        return *low;
+    let Some(((low_k, low), (high_k, high))) = pair else { return f64::INFINITY };
+    let (low, high) = (of(*low), of(*high));
+    if low_k == high_k || *high_k == concurrency {
+        return high;
     }
-    let share = (concurrency / low_k).ln() / (high_k / low_k).ln();
-    let mix = |a: f64, b: f64| (a.ln() * (1.0 - share) + b.ln() * share).exp();
-    Interval {
-        low: mix(low.low, high.low),
-        value: mix(low.value, high.value),
-        high: mix(low.high, high.high),
-    }
+    low * (high / low).powf((concurrency / low_k).ln() / (high_k / low_k).ln())
 }

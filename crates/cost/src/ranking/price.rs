@@ -215,7 +215,8 @@ impl Asked {
 pub fn asked(design: &dyn Design, workload: &Workload, engine: &Engine) -> Asked {
     let situation = situation(workload, engine);
     let asked = || operations(workload).into_iter().filter(|(_, share)| *share > 0.0);
-    let data = Demand::mix(asked().map(|(operation, share)| (share, design.demand(operation, &situation))));
+    let demands = asked().map(|(operation, share)| (share, design.demand(operation, &situation)));
+    let data = summed(Demand::mix(demands));
     let changes_per_write = match workload.durability {
         Durability::Sync if engine.group_commit => {
             (situation.clients * workload.operations.writes() / 2.0).max(1.0)
@@ -233,7 +234,26 @@ pub fn asked(design: &dyn Design, workload: &Workload, engine: &Engine) -> Asked
         demand.add(log_write(operation, &logged).map(|write| Transfer { awaited: false, ..write }));
         (share, demand)
     }));
-    Asked { data, log }
+    Asked { data, log: summed(log) }
+}
+
+/// The same with one transfer for all that differ in numbers and sizes of requests only: a drive's time is
+/// linear in both.
+fn summed(demand: Demand) -> Demand {
+    let mut sums: Vec<Transfer> = Vec::new();
+    for transfer in demand.transfers {
+        let same = |own: &&mut Transfer| {
+            Transfer { requests: transfer.requests, bytes_each: transfer.bytes_each, ..**own } == transfer
+        };
+        match sums.iter_mut().find(same) {
+            Some(own) => {
+                let (requests, bytes) = (own.requests + transfer.requests, own.bytes() + transfer.bytes());
+                (own.requests, own.bytes_each) = (requests, bytes / requests);
+            }
+            None => sums.push(transfer),
+        }
+    }
+    Demand { transfers: sums, ..demand }
 }
 
 /// Seconds of device time by kind.
