@@ -212,6 +212,11 @@ fn what_cannot_be_a_tree_is_refused_and_nothing_changes() {
     ] {
         fails(&mut command(&folder, options), code, &[why]);
     }
+    // A tree of the name that the new one would have is somebody's.
+    db(&folder, "put store apple red --tree fruit.converted");
+    let mut convert = command(&folder, "convert store fruit --kind lsm");
+    fails(&mut convert, 1, &["there is a tree `fruit.converted`", "db rename"]);
+    assert_eq!(db(&folder, "get store apple --tree fruit.converted"), "red\n");
     let mut load = command(&folder, "load store --tree fruit --kind lsm");
     fails(load.write_stdin("a\tb\n"), 2, &["there is a tree `fruit` already"]);
     assert_eq!(db(&folder, "scan store --tree fruit"), "key\tvalue\n");

@@ -85,9 +85,13 @@ impl Work {
             self.shared().commit(changes, false, || new.tree.load(part).map(drop))?;
         }
         let name = old.tree.name().to_owned();
-        maker.drop_tree(&self.db, &name, &old.identity)?;
-        defining.set(None);
-        maker.rename(&self.db, &temporary, &name, &new.identity)?;
+        if self.random.random() {
+            maker.replace(&self.db, (&name, &old.identity), (&temporary, &new.identity))?;
+        } else {
+            maker.drop_tree(&self.db, &name, &old.identity)?;
+            defining.set(None);
+            maker.rename(&self.db, &temporary, &name, &new.identity)?;
+        }
         new.tree = self.db.existing_tree(&name)?;
         defining.set(Some(new));
         Ok(())

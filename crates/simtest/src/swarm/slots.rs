@@ -273,6 +273,24 @@ impl Maker {
         self.shared.commit(changes, true, || db.drop_tree(name))
     }
 
+    /// Drops a tree and gives another one its name, as one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn replace(
+        &self,
+        db: &Db,
+        (name, identity): (&str, &str),
+        (by, by_identity): (&str, &str),
+    ) -> Result<(), Error> {
+        let changes = vec![
+            Change::Drop(identity.to_owned()),
+            Change::Write(NAMES.into(), by.into(), None),
+            Change::Write(NAMES.into(), name.into(), Some(by_identity.as_bytes().to_vec())),
+        ];
+        self.shared.commit(changes, true, || db.replace_tree(name, by))
+    }
+
     /// Gives a tree another name.
     ///
     /// # Errors

@@ -453,6 +453,11 @@ impl Core {
         self.engine.rename_tree(name, new_name)
     }
 
+    pub fn replace_tree(&self, name: &str, by: &str) -> Result<(), Error> {
+        self.check_writable()?;
+        self.engine.replace_tree(name, by)
+    }
+
     pub fn drop_trees(&self, names: &[&str]) -> Result<(), Error> {
         self.check_writable()?;
         if names.is_empty() { Ok(()) } else { self.engine.drop_trees(names) }

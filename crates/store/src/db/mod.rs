@@ -255,6 +255,29 @@ impl Db {
         self.core.rename_tree(name, new_name)
     }
 
+    /// Drops the tree `name`, and gives the tree `by` its name, as one commit: whatever happens, there is a
+    /// tree of that name. Handles of both are refused from then on, as by [`Db::rename_tree`].
+    ///
+    /// # Errors
+    /// [`Error::NoTree`]; [`Error::Exists`] if both names are the same; [`Error::Full`], [`Error::ReadOnly`],
+    /// [`Error::Poisoned`].
+    ///
+    /// ```
+    /// # use flashgrain::Db;
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// db.tree("fruit")?.insert("apple", "red")?;
+    /// db.tree("new")?.insert("apple", "green")?;
+    /// db.replace_tree("fruit", "new")?;
+    /// assert_eq!(db.existing_tree("fruit")?.get("apple")?.unwrap(), "green");
+    /// assert_eq!(db.tree_names(), ["fruit"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replace_tree(&self, name: &str, by: &str) -> Result<(), Error> {
+        self.core.replace_tree(name, by)
+    }
+
     /// Limits of the system, such as that on locked memory, that keep the store from reaching its devices by
     /// the best way, in words that say what helps. Empty where nothing is short.
     pub fn shortages(&self) -> Vec<String> {

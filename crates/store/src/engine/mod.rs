@@ -253,6 +253,37 @@ impl Engine {
         self.parts.transactions.define(prepare, rename).map(drop)
     }
 
+    /// Drops a tree and gives another one its name, durably, both or neither.
+    ///
+    /// # Errors
+    /// [`Error::NoTree`]; [`Error::Exists`] if they are the same; [`Error::Full`]; [`Error::Poisoned`].
+    pub fn replace_tree(&self, name: &str, by: &str) -> Result<(), Error> {
+        let trees = &self.trees;
+        let prepare = || {
+            let id_of = |name: &str| {
+                let known = trees.named(name).map(|known| known.entry.id);
+                known.ok_or_else(|| Error::NoTree { name: name.into() })
+            };
+            let (old, new) = (id_of(name)?, id_of(by)?);
+            if old == new {
+                return Err(Error::Exists { path: name.into(), why: "the tree has this name".into() });
+            }
+            let mut record = Vec::new();
+            Operation::DropTree { tree: old, name: name.as_bytes() }.encode(&mut record);
+            Operation::RenameTree { tree: new, name: name.as_bytes() }.encode(&mut record);
+            Ok((record, (old, new)))
+        };
+        let replace = |(old, new), at| {
+            self.parts.transactions.forget(old);
+            trees.remove(name, old)?;
+            trees.rename(new, name)?;
+            trees.note_change(at)
+        };
+        self.parts.transactions.define(prepare, replace)?;
+        self.sweep_soon();
+        Ok(())
+    }
+
     /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for
     /// another time.
     pub(super) fn sweep_soon(&self) {

@@ -42,6 +42,41 @@ fn a_new_name_survives_a_crash_and_old_handles_are_refused() {
 }
 
 #[test]
+fn a_tree_that_takes_the_place_of_another_does_so_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let db = small(&path).create().unwrap();
+    let (fruit, new) = (db.tree("fruit").unwrap(), db.tree("new").unwrap());
+    fruit.insert("apple", "red").unwrap();
+    new.insert("apple", "green").unwrap();
+    let refused = |name, by| db.replace_tree(name, by).unwrap_err().kind();
+    assert_eq!(refused("fruit", "none"), ErrorKind::NotFound);
+    assert_eq!(refused("none", "fruit"), ErrorKind::NotFound);
+    assert_eq!(refused("fruit", "fruit"), ErrorKind::Exists);
+    db.replace_tree("fruit", "new").unwrap();
+    assert!([&fruit, &new].iter().all(|old| old.get("apple").is_err()));
+    db.existing_tree("fruit").unwrap().insert("pear", "yellow").unwrap();
+    // What a crash would leave: the files as they are now.
+    let crashed = folder.path().join("crashed");
+    fs::create_dir(&crashed).unwrap();
+    fs::copy(path.join(flashgrain::DATA_FILE), crashed.join(flashgrain::DATA_FILE)).unwrap();
+    drop((fruit, new));
+    db.close().unwrap();
+    for path in [path, crashed] {
+        let db = small(&path).open().unwrap();
+        assert_eq!(db.tree_names(), ["fruit"]);
+        let fruit = db.existing_tree("fruit").unwrap();
+        assert_eq!(fruit.get("apple").unwrap().as_deref(), Some(&b"green"[..]));
+        assert_eq!(fruit.iter().unwrap().count(), 2);
+        drop(fruit);
+        assert_eq!(db.check().unwrap().records, 2);
+        db.close().unwrap();
+        // It may be freeing the old one at this moment.
+        assert_eq!(small(&path).open().unwrap().reclaim().unwrap().unwrap_or(0), 0);
+    }
+}
+
+#[test]
 fn a_renamed_tree_that_is_dropped_keeps_its_pages_for_those_who_read_it() {
     let db = Db::in_memory(8 << 20).unwrap();
     let first = db.tree("first").unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
 use flashgrain::{Db, Error as StoreError, Readable as _, Tree, Value};
 use flashgrain_profile::Error as ProfileError;
@@ -24,13 +24,11 @@ pub struct ConvertArguments {
     kind: KindOptions,
 }
 
-/// Of names that trees have while one is converted.
+/// Behind the name of the tree that one is converted into.
 const NEW: &str = ".converted";
-const OLD: &str = ".before";
 
-/// Copies the tree into one of the wanted kind, which takes its name then. Nobody else has the store open.
-/// What ends early leaves the tree as it was; between the two renames a crash leaves both, under their own
-/// names.
+/// Copies the tree into one of the wanted kind, which then takes its place. Nobody else has the store open.
+/// A conversion that ends early leaves the tree as it was; a crash may leave the other one, too.
 pub fn convert(arguments: &ConvertArguments, context: &Context) -> anyhow::Result<()> {
     let interrupt = context.interrupt.watch()?;
     if !arguments.kind.is_given() {
@@ -43,13 +41,12 @@ pub fn convert(arguments: &ConvertArguments, context: &Context) -> anyhow::Resul
     let name = &arguments.tree;
     let old = db.existing_tree(name)?;
     let options = arguments.kind.options_after(old.observed_workload())?;
-    let (new_name, old_name) = (format!("{name}{NEW}"), format!("{name}{OLD}"));
-    if db.existing_tree(&old_name).is_ok() {
-        bail!("there is a tree `{old_name}`: rename or drop it first");
-    }
-    // What an earlier conversion has left behind when it was cut short.
+    let new_name = format!("{name}{NEW}");
     if db.existing_tree(&new_name).is_ok() {
-        db.drop_tree(&new_name)?;
+        bail!(
+            "there is a tree `{new_name}`: drop it with `flashgrain db drop` if a conversion that was cut \
+             short has left it, or else give it another name with `flashgrain db rename`"
+        );
     }
     let options = match old.options().name_of_merge_operator() {
         Some(operator) => options.merge_operator(operator),
@@ -67,10 +64,7 @@ pub fn convert(arguments: &ConvertArguments, context: &Context) -> anyhow::Resul
             return Err(error.context(format!("the tree `{name}` is as it was")));
         }
     };
-    db.rename_tree(name, &old_name)?;
-    db.rename_tree(&new_name, name)
-        .with_context(|| format!("the trees `{old_name}` and `{new_name}` have the records of `{name}`"))?;
-    db.drop_tree(&old_name)?;
+    db.replace_tree(name, &new_name)?;
     db.close()?;
     let records = unit::things(count, "record");
     Ok(print(&format!("the tree `{name}` is {} of {records} now\n", with_article(name_of(kind))))?)
