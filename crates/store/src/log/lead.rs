@@ -301,13 +301,16 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes zeros to parts of a file's ring that were never written to, up to `end` and some way ahead.
-    /// Otherwise the file system would have to make each block's allocation durable together with the commit,
-    /// which takes about as long as the commit itself.
+    /// Writes zeros to parts of a file's ring that were never written to, up to `end` and some way ahead, but
+    /// not over what is needed: a ring to which the log has moved has that from the beginning. Otherwise the
+    /// file system would have to make each block's allocation durable together with the commit, which takes
+    /// about as long as the commit itself.
     fn prepare(&self, leader: &mut Leader, end: Lsn) -> Result<(), Error> {
         let Leader { ring, prepared, prepared_end, .. } = leader;
         while *prepared < end && prepared < prepared_end {
-            let remaining = prepared_end.0 - prepared.0;
+            let room_until = ring.room_until(Lsn(self.tail.load(Ordering::Acquire)));
+            let remaining = room_until.min(*prepared_end).0.saturating_sub(prepared.0);
+            debug_assert!(remaining > 0 && room_until >= end, "{end:?} has no room before {room_until:?}");
             let length = PREPARED_BYTES.min(ring.until_wrap(*prepared)).min(remaining);
             let zeros = Block::new(length as usize)?;
             zeros
