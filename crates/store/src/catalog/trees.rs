@@ -55,6 +55,8 @@ struct Dropped {
     tree: Tree,
     /// Handles of those who still use it.
     known: Vec<Weak<NamedTree>>,
+    /// As [`NamedTree::writers`].
+    writers: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -125,6 +127,15 @@ impl Trees {
     /// The number that the next tree gets.
     pub fn next_id(&self) -> TreeId {
         TreeId(self.names().next)
+    }
+
+    /// Whether a commit of a tree is under way, be it one that was dropped meanwhile: its overflow values are
+    /// in pages already.
+    pub fn any_has_writers(&self) -> bool {
+        let names = self.names();
+        let known = names.by_name.values().map(|known| &known.writers);
+        let dropped = names.dropped.iter().map(|dropped| &dropped.writers);
+        known.chain(dropped).any(|writers| writers.load(Ordering::SeqCst) > 0)
     }
 
     /// Whether there are dropped trees with pages left.
@@ -225,7 +236,8 @@ impl Trees {
         known.dropped.store(true, Ordering::SeqCst);
         let mut used_by = vec![Arc::downgrade(&known)];
         used_by.extend(names.renamed.extract_if(.., |(renamed, _)| *renamed == id).map(|(_, known)| known));
-        names.dropped.push(Dropped { entry: known.entry.clone(), tree: known.tree.clone(), known: used_by });
+        let (entry, tree, writers) = (known.entry.clone(), known.tree.clone(), Arc::clone(&known.writers));
+        names.dropped.push(Dropped { entry, tree, known: used_by, writers });
         Ok(())
     }
 
@@ -356,7 +368,7 @@ impl Names {
             [OWN_KEYS, ..] => {
                 let entry = Entry::decode("(dropped)", value)?;
                 let (tree, _) = open(factory, &entry)?;
-                self.dropped.push(Dropped { entry, tree, known: Vec::new() });
+                self.dropped.push(Dropped { entry, tree, known: Vec::new(), writers: Arc::default() });
             }
             name => {
                 let name = String::from_utf8_lossy(name);

@@ -538,10 +538,8 @@ impl Core {
             // There is nothing to be kept.
             return Ok(());
         }
-        for tree in self.engine.trees().all() {
-            while tree.writers.load(Ordering::SeqCst) > 0 {
-                crate::task::yield_now();
-            }
+        while self.engine.trees().any_has_writers() {
+            crate::task::yield_now();
         }
         self.engine.close()
     }

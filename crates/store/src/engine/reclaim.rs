@@ -5,7 +5,6 @@
 //! trees, so all trees have to be walked. Therefore this is done on request only, and only while nothing that
 //! could hold a reference outside of the trees is under way.
 
-use crate::sync::atomic::Ordering;
 use std::collections::HashSet;
 
 use super::Engine;
@@ -27,7 +26,7 @@ impl Engine {
             // the locks to commit it, has announced itself; later ones get other pages.
             let candidates = self.parts().pool.pages.all();
             let withheld: HashSet<PageId> = self.parts().pool.withheld.pages().into_iter().collect();
-            let is_written = self.trees.all().iter().any(|tree| tree.writers.load(Ordering::SeqCst) > 0);
+            let is_written = self.trees.any_has_writers();
             let is_freed = self.sweeping.is_under_way() || self.trees.has_dropped();
             if is_freed && !planted!(LateDropNotSwept) {
                 // A tree whose last handle went after it was dropped.

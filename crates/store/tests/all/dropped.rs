@@ -121,6 +121,42 @@ fn regression_closing_in_the_middle_of_freeing_a_dropped_tree_leaks_nothing() {
     }
 }
 
+/// Pages without an owner after a tree was dropped, and its store closed at once, while others wrote to it.
+fn left_of_late_writers(kind: IndexKind, schedule: u64) -> u64 {
+    let device = drive();
+    let store = || Db::builder().device(device.clone()).small(&Small::default());
+    let costs = CpuCosts { task_ns: 500, request_ns: 500, ..CpuCosts::NONE };
+    let mut simulated = Simulated::create(store(), costs).unwrap();
+    simulated.set_schedule(schedule);
+    let tree = simulated.run(move |db| db.tree_with("t", &TreeOptions::new().kind(kind))).unwrap();
+    let writers = (0..3_u8).map(|writer| {
+        let tree = tree.clone();
+        simulated.spawn(move |_| {
+            let written = (0..40_u64).map(|round| tree.insert([round as u8 % 4], vec![writer; 9000]));
+            written.filter_map(Result::err).next().map(|error| error.kind())
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    drop(tree);
+    simulated.run_for(Duration::from_micros(31 * schedule));
+    simulated.run(|db| db.drop_tree("t").and_then(|()| db.clone().close())).unwrap();
+    simulated.run_until_idle();
+    assert!(writers.into_iter().all(|writer| writer.is_finished()));
+    drop(simulated);
+    let mut simulated = Simulated::open(store(), CpuCosts::default()).unwrap();
+    assert!(simulated.stats().recovery.was_closed);
+    simulated.run_until_idle();
+    simulated.run(|db| db.reclaim()).unwrap().unwrap_or(u64::MAX)
+}
+
+#[test]
+fn regression_closing_beside_commits_of_a_dropped_tree_leaks_nothing() {
+    for kind in [IndexKind::BTree, IndexKind::Lsm, IndexKind::BeTree] {
+        let left: Vec<u64> = (1..40).map(|schedule| left_of_late_writers(kind, schedule)).collect();
+        assert!(left.iter().all(|pages| *pages == 0), "{kind:?}: {left:?}");
+    }
+}
+
 /// Pages without an owner after a Bε-tree was dropped whose flush had ended at this look at a page; `None` if
 /// it looks at fewer. Half of the values are replaced in memory, and removals of ranges with long bounds lie
 /// between them, so that what enters the root does so in many pieces.
