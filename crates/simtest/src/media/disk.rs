@@ -72,10 +72,11 @@ impl Disk {
         Self { plan: Some(Arc::clone(plan)), ..self.clone() }
     }
 
-    /// The same bytes, of which only so many are there until it grows.
+    /// The same bytes, of which only so many are there until it grows, as a file does.
     pub fn of_bytes(&self, capacity_bytes: u64) -> Self {
         let geometry = Geometry { capacity_bytes, ..self.geometry.clone() };
-        Self { geometry, capacity_bytes: Arc::new(AtomicU64::new(capacity_bytes)), ..self.clone() }
+        let identity = Arc::new(Identity { kind: "file".into(), ..(*self.identity).clone() });
+        Self { geometry, capacity_bytes: Arc::new(AtomicU64::new(capacity_bytes)), identity, ..self.clone() }
     }
 
     /// The same bytes, as if they were striped over two drives.
