@@ -27,7 +27,9 @@ fn workloads() -> Vec<Workload> {
     let lazy = [Durability::None, Durability::Group { window_us: 2_000_000 }];
     let ycsb = PRESETS.into_iter().filter(|(name, _)| name.starts_with("ycsb"));
     let all = ycsb.map(|(name, _)| preset(name, Durability::Sync));
-    all.chain(lazy.map(|durability| preset("ycsb-a", durability))).collect()
+    let mut short = Workload { memory_bytes: 64 << 20, ..preset("ycsb-c", Durability::Sync) };
+    short.records.count *= 50;
+    all.chain(lazy.map(|durability| preset("ycsb-a", durability))).chain([short]).collect()
 }
 
 fn advised(engine: EngineName, workload: &Workload) -> EngineAdvice {
@@ -233,4 +235,19 @@ fn wiredtiger_refuses_what_it_does_not_know() {
     let folder = tempfile::tempdir().unwrap();
     let Some((output, _)) = with_wiredtiger(&(file + "no_such_setting=1\n"), folder.path()) else { return };
     assert!(!output.status.success() && text(&output).contains("no_such_setting"), "{}", text(&output));
+}
+
+/// Fence pointers of 3.2 GB, of blocks of 4 KiB each, and filters.
+#[test]
+fn rocksdb_reads_metadata_that_memory_has_no_room_for() {
+    let with = |mebibytes: u64| {
+        let mut workload = Workload { clients: 1, skew: 0.0, ..workload::preset("ycsb-c").unwrap() };
+        (workload.memory_bytes, workload.records.value_bytes) = (mebibytes << 20, 4096);
+        let advice = advised(EngineName::Rocksdb, &workload);
+        let is_cached = advice.file.contains("cache_index_and_filter_blocks=true");
+        (is_cached, advice.default_rate_per_second.value, advice.advised_rate_per_second.value)
+    };
+    let [(no_room, default, few), (room, _, many)] = [256, 8192].map(with);
+    assert!(no_room && !room);
+    assert!(few < 0.7 * many && default < 0.7 * many, "{default} {few} {many}");
 }

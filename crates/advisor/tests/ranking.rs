@@ -140,3 +140,25 @@ fn longer_values_make_no_b_epsilon_tree_faster() {
     });
     assert!(rates.is_sorted_by(|shorter, longer| *longer < 1.03 * *shorter), "{rates:?}");
 }
+
+/// How full the levels of an LSM-tree are just now is no reason for or against memory.
+#[test]
+fn more_memory_makes_no_tree_of_the_store_slower() {
+    const DRIVES: [&str; 2] =
+        [include_str!("fixtures/960evo.json"), include_str!("../../profile/tests/fixtures/profile-v1.json")];
+    for (preset, profile) in [("ycsb-a", DRIVES[0]), ("ycsb-a", DRIVES[1]), ("uniform-updates", DRIVES[0])] {
+        let profile = file::parse("profile.json".as_ref(), profile.as_bytes()).unwrap();
+        let rate = |memory_bytes| {
+            let durability = workload::Durability::None;
+            let workload = Workload { memory_bytes, durability, ..workload::preset(preset).unwrap() };
+            let advice = Advice::new(&workload, &profile, &[EngineName::Flashgrain]);
+            let own =
+                advice.engines[0].trees.iter().find(|tree| tree.name.starts_with("an LSM-tree")).unwrap();
+            own.rate_per_second.value
+        };
+        let memories = (0..13).map(|step| ((64 << 20) as f64 * 2f64.powf(f64::from(step) / 2.0)) as u64);
+        let rates: Vec<f64> = memories.map(rate).collect();
+        println!("{preset}: {rates:?}");
+        assert!(rates.is_sorted(), "{preset}: {rates:?}");
+    }
+}

@@ -62,10 +62,6 @@ const RECORD_BYTES: u32 = 128;
 /// Bytes of a key of usual length.
 const KEY_BYTES: f64 = 16.0;
 
-/// Sizes of the tree that a design is priced at, over the one that is declared: a tree grows to it, and may
-/// outgrow it.
-const SIZES: [f64; 9] = [0.125, 0.177, 0.25, 0.354, 0.5, 0.707, 1.0, 1.414, 2.0];
-
 impl LsmDesign {
     /// The tree as its price has it, with tables and memtables of so many bytes.
     pub fn tree(self, table_bytes: u64) -> LsmTree {
@@ -84,6 +80,12 @@ impl LsmDesign {
 }
 
 impl LsmWorkload {
+    /// Sizes of the tree that a design is priced at, over the one that is declared: a tree grows to it, and
+    /// may outgrow it.
+    pub const SIZES: [f64; 9] = [0.125, 0.177, 0.25, 0.354, 0.5, 0.707, 1.0, 1.414, 2.0];
+    /// Their geometric mean.
+    pub const SIZE_MEAN: f64 = 0.5;
+
     /// Operations in these proportions, of which each is at least 0 and one above it: others are taken for 0.
     pub fn new(puts: f64, look_ups: f64, scans: f64) -> Self {
         let known = |share: f64| if share.is_finite() && share > 0.0 { share } else { 0.0 };
@@ -161,7 +163,7 @@ impl LsmWorkload {
 
     /// The mean of a number over the sizes that a design is priced at.
     fn mean(&self, number: impl Fn(&Situation) -> f64) -> f64 {
-        SIZES.iter().map(|size| number(&self.situation(*size))).sum::<f64>() / SIZES.len() as f64
+        Self::SIZES.iter().map(|size| number(&self.situation(*size))).sum::<f64>() / Self::SIZES.len() as f64
     }
 
     /// Page times of an operation, with level 0 of tables of so many bytes.

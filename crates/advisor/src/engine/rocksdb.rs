@@ -6,7 +6,7 @@
 //! delayed writes are those of "From Flash to 3D XPoint" §5.
 
 use flashgrain_cost::dictionary::Design;
-use flashgrain_cost::lsm::{Layout, LsmTree};
+use flashgrain_cost::lsm::{Layout, LsmTree, Metadata};
 use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, Requests, asked, situation};
 use flashgrain_cost::{End, Interval};
 use flashgrain_model::Access;
@@ -69,6 +69,8 @@ const FILTER_BITS: [f64; 2] = [0.0, 10.0];
 const ROUNDS: usize = 2;
 /// Jobs beyond this need processors that the model does not know.
 const JOBS_MAX: f64 = 16.0;
+/// Filters and indexes that take more of the memory are in the cache, those in use alone.
+const METADATA_FRACTION: f64 = 0.5;
 /// Of what memtables, filters and indexes leave: the page cache has the other half.
 const BLOCK_CACHE_FRACTION: f64 = 0.5;
 /// Sizes from which requests have 90 % of the bandwidth: setup is a ninth of the transfer.
@@ -90,6 +92,20 @@ impl RocksDb {
             ..LsmTree::new(Layout::Leveled)
         }
     }
+
+    /// The tree, whose filters and indexes are read block by block where memory has no room for all of them:
+    /// as partitions, or as pages that were swapped out.
+    fn tree_for(&self, workload: &Workload) -> LsmTree {
+        let most = workload.memory_bytes as f64 * METADATA_FRACTION;
+        let has_room = self.is_resting || self.metadata_bytes(workload) <= most;
+        LsmTree { metadata: if has_room { Metadata::Pinned } else { Metadata::Cached }, ..self.tree() }
+    }
+
+    /// Bytes of filters and indexes.
+    fn metadata_bytes(&self, workload: &Workload) -> f64 {
+        let surroundings = situation(workload, &self.engine(workload));
+        self.tree().memory_bytes(&surroundings) - MEMTABLES * self.memtable_bytes
+    }
 }
 
 impl Configuration for RocksDb {
@@ -108,7 +124,7 @@ impl Configuration for RocksDb {
     }
 
     fn asked(&self, workload: &Workload) -> Asked {
-        asked(&self.tree(), workload, &self.engine(workload))
+        asked(&self.tree_for(workload), workload, &self.engine(workload))
     }
 }
 
@@ -231,7 +247,7 @@ fn jobs_max(drive: &Drive) -> Option<f64> {
 }
 
 fn settings(tuned: &Rocks<'_>) -> Vec<(Section, Setting)> {
-    vec![
+    let mut settings = vec![
         (Section::Database, jobs(tuned)),
         (Section::Database, subcompactions(tuned)),
         (Section::Database, bytes_per_sync(tuned)),
@@ -246,6 +262,35 @@ fn settings(tuned: &Rocks<'_>) -> Vec<(Section, Setting)> {
         (Section::Table, block(tuned)),
         (Section::Table, filter(tuned)),
         (Section::Table, cache(tuned)),
+    ];
+    if tuned.advised.tree_for(tuned.workload).metadata == Metadata::Cached {
+        settings.extend(cached_metadata(tuned).map(|setting| (Section::Table, setting)));
+    }
+    settings
+}
+
+/// Filters and indexes that memory has no room for.
+fn cached_metadata(tuned: &Rocks<'_>) -> [Setting; 3] {
+    let bytes = tuned.advised.metadata_bytes(tuned.workload);
+    let setting = |name, value: &str, default, reason: &str| Setting {
+        name,
+        value: Some(value.into()),
+        default,
+        reason: reason.into(),
+        number: format!("none; filters and indexes of all records have {}", Bytes(bytes as u64)),
+        gain: None,
+        cost: "reads of filters and indexes that are not in the cache".into(),
+    };
+    let partitioned = "a read takes a block of them, instead of those of a whole file";
+    [
+        setting(
+            "cache_index_and_filter_blocks",
+            "true",
+            "false",
+            "by default all filters and indexes are in memory beside the cache: more than half of memory_bytes",
+        ),
+        setting("index_type", "kTwoLevelIndexSearch", "kBinarySearch", partitioned),
+        setting("partition_filters", "true", "false", partitioned),
     ]
 }
 
@@ -552,7 +597,7 @@ fn filter(tuned: &Rocks<'_>) -> Setting {
 
 fn cache(tuned: &Rocks<'_>) -> Setting {
     let surroundings = situation(tuned.workload, &tuned.advised.engine(tuned.workload));
-    let left = surroundings.cache_bytes - tuned.advised.tree().memory_bytes(&surroundings);
+    let left = surroundings.cache_bytes - tuned.advised.tree_for(tuned.workload).memory_bytes(&surroundings);
     let bytes = (left * BLOCK_CACHE_FRACTION / MEBI).floor() * MEBI;
     let larger = bytes > 8.0 * MEBI;
     Setting {

@@ -9,7 +9,7 @@ use super::{Demand, Situation, Transfer, cleaning_amplification, victim_live_sha
 use crate::Access;
 
 /// Bytes of the page table in memory for each page.
-pub(super) const PAGE_TABLE_BYTES: f64 = 8.0;
+pub(crate) const PAGE_TABLE_BYTES: f64 = 8.0;
 /// Bytes of the page table that a checkpoint writes for each new image: a page's number and its location.
 const MAP_ENTRY_BYTES: f64 = 16.0;
 /// Images begin at multiples of this, and their page's header is as large as half of it.
@@ -61,7 +61,7 @@ pub(super) fn packed_bytes(image_bytes: f64, border_bytes: f64) -> f64 {
 }
 
 /// How new images of pages get to the drive: in units, and some of them again by the cleaner.
-pub(super) struct Writes {
+pub(crate) struct Writes {
     pub image_bytes: f64,
     pub records_per_page: f64,
     pub write_unit_bytes: f64,

@@ -47,6 +47,7 @@ pub use b_tree::{BTree, WriteBack};
 pub use cleaning::{cleaning_amplification, victim_live_share};
 pub use demand::{Demand, Transfer};
 pub use design::Design;
+pub(crate) use images::PAGE_TABLE_BYTES;
 pub use levels::{Level, Levels, Shape};
 pub use log::{Durability, log_write};
 pub use operation::Operation;

@@ -56,7 +56,7 @@ impl OutOfPlaceBTree {
         }
     }
 
-    pub(super) fn stored<'a>(&self, operation: Operation, situation: &'a Situation) -> Stored<'a> {
+    pub(crate) fn stored<'a>(&self, operation: Operation, situation: &'a Situation) -> Stored<'a> {
         Stored::of(operation, situation, self.block_bytes, GRAIN_BYTES)
     }
 
@@ -103,7 +103,7 @@ impl OutOfPlaceBTree {
     }
 
     /// How its images are written.
-    fn writes(&self, situation: &Situation) -> Writes {
+    pub(crate) fn writes(&self, situation: &Situation) -> Writes {
         Writes {
             image_bytes: self.image_bytes(),
             records_per_page: self.records_per_leaf(situation),
@@ -146,7 +146,7 @@ impl Design for OutOfPlaceBTree {
                 images += 2.0 / self.records_per_leaf(inline);
             }
             self.writes(inline).add(&mut demand, images, inline);
-            self.writes(inline).of_values(&stored).add(&mut demand, stored.written(left_bytes), inline);
+            self.writes(inline).of_values(&stored).add(&mut demand, stored.put(), inline);
             demand.add(log_write(operation, situation));
         }
         demand

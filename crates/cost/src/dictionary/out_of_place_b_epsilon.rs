@@ -337,7 +337,7 @@ impl Design for OutOfPlaceBEpsilonTree {
             // Blind: nothing is looked up.
             self.add_flushes(&mut demand, operation, levels, &stored);
             let values = self.writes(0.0, inline).of_values(&stored);
-            values.add(&mut demand, stored.written(left_bytes), inline);
+            values.add(&mut demand, stored.put(), inline);
             demand.add(log_write(operation, situation));
         } else {
             self.add_path(&mut demand, operation, &levels, inline);

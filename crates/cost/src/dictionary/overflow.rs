@@ -17,7 +17,7 @@ pub fn is_outside(record_bytes: f64, leaf_bytes: f64) -> bool {
 }
 
 /// What an operation meets: the tree with the records as its leaves have them, and the values outside.
-pub(super) struct Stored<'a> {
+pub(crate) struct Stored<'a> {
     /// The surroundings as they are.
     pub whole: &'a Situation,
     operation: Operation,
@@ -83,13 +83,15 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Overflow values that the operation writes.
+    /// Overflow values that the operation writes where none waits in memory: they are written before the
+    /// commit is.
+    pub fn put(&self) -> f64 {
+        let is_put = matches!(self.operation, Operation::Insert | Operation::Update);
+        if is_put && self.value_bytes > 0.0 { 1.0 } else { 0.0 }
+    }
+
+    /// Overflow values that the operation writes where memory gathers changes of them.
     pub fn written(&self, memory_bytes: f64) -> f64 {
-        match self.operation {
-            Operation::Insert | Operation::Update if self.value_bytes > 0.0 => {
-                self.level(memory_bytes).first_changes(&self.inline, 1.0)
-            }
-            _ => 0.0,
-        }
+        if self.put() > 0.0 { self.level(memory_bytes).first_changes(&self.inline, 1.0) } else { 0.0 }
     }
 }

@@ -214,7 +214,7 @@ impl LsmTree {
     }
 
     /// Older versions that are kept for each record, while all are replaced again and again.
-    fn older_versions(&self, situation: &Situation) -> f64 {
+    pub(super) fn older_versions(&self, situation: &Situation) -> f64 {
         let runs = self.runs(situation);
         let last = runs.last().map_or(1.0, |runs| runs.count);
         match self.layout {

@@ -1,10 +1,13 @@
 //! Values that are longer than a node, a page, or a quarter of one.
 
 use flashgrain_cost::Access;
-use flashgrain_cost::dictionary::{BTree, Design, Operation, Records, Situation};
+use flashgrain_cost::dictionary::{BTree, Design, Operation, OutOfPlaceBTree, Records, Situation};
+use flashgrain_cost::lsm::{Layout, LsmTree, OutOfPlaceLsmTree};
 
 use crate::designs;
 use crate::simulated::b_tree::{KEY_BYTES, Run, run};
+use crate::simulated::draws::Draws;
+use crate::simulated::lsm_tree::{Shape, Tree};
 
 /// Look-ups, updates and space beside those of a simulated tree.
 #[test]
@@ -52,6 +55,73 @@ fn a_b_tree_reads_writes_and_takes_what_a_simulated_one_does() {
             let slack = if name.contains("bytes") { 0.07 * page_bytes } else { 0.07 };
             let near = (model - simulated).abs() < 0.15 * simulated + slack;
             assert!(near, "{page_bytes}, {value_bytes}: {name} {model}, simulated {simulated}");
+        }
+    }
+}
+
+/// Updates, look-ups and space of a tree of the store, whose merges leave long values where they are, beside a
+/// simulated tree of keys.
+#[test]
+fn merges_of_an_lsm_tree_move_references_of_long_values() {
+    const KEYS: usize = 40_000;
+    const REFERENCE_BYTES: usize = 16;
+    for (layout, value_bytes) in [
+        (Layout::Leveled, 100),
+        (Layout::Leveled, 3000),
+        (Layout::Tiered, 3000),
+        (Layout::Leveled, 20_000),
+        (Layout::LazyLeveled, 1 << 20),
+    ] {
+        let is_long = value_bytes > 1024;
+        let moved_bytes = KEY_BYTES as usize + if is_long { REFERENCE_BYTES } else { value_bytes };
+        let shape = Shape { layout, fanout: 4, file_keys: 256, level_one_files: 4 };
+        let mut simulated = Tree::new(shape);
+        let mut keys = Draws::new(KEYS, 0.0, 3);
+        (0..KEYS).for_each(|key| simulated.change(key * 7919 % KEYS));
+        (0..4 * KEYS).for_each(|_| simulated.change(keys.draw()));
+        simulated.reset();
+        let mut versions = 0;
+        for _ in 0..4 * KEYS {
+            simulated.change(keys.draw());
+            versions += simulated.keys();
+        }
+        let (changes, versions) = (simulated.changes as f64, versions as f64 / simulated.changes as f64);
+        let outside_bytes = if is_long { value_bytes as f64 } else { 0.0 };
+        let merged = (simulated.flushed + simulated.written) as f64 * moved_bytes as f64 / changes;
+        let space = versions * (moved_bytes as f64 + outside_bytes) / KEYS as f64;
+
+        let records = Records { count: KEYS as f64, key_bytes: KEY_BYTES, value_bytes: value_bytes as f64 };
+        let situation = Situation::new(records, 0.0, 1.0);
+        let tree = LsmTree {
+            fanout: 4.0,
+            file_bytes: 256.0 * moved_bytes as f64,
+            levels_max: 20,
+            filter_bits_per_key: 20.0,
+            ..LsmTree::new(layout)
+        };
+        // A store with much room moves nothing that is live.
+        let pages = OutOfPlaceBTree { utilisation: 0.01, ..OutOfPlaceBTree::new(4096.0, 65_536.0) };
+        let design = OutOfPlaceLsmTree { tree, pages };
+        let demand = |operation| design.demand(operation, &situation);
+        let values = f64::from(u8::from(is_long));
+        let hit = demand(Operation::PointHit);
+        let pairs = [
+            ("bytes written", demand(Operation::Update).bytes(Access::Write), merged + outside_bytes),
+            ("reads", hit.requests(Access::Read), 1.0 + values),
+            ("bytes read", hit.bytes(Access::Read), 4096.0 + outside_bytes),
+            (
+                "space",
+                design.space_amplification(&situation) * records.record_bytes(),
+                space + outside_bytes * versions / KEYS as f64 * 99.0,
+            ),
+        ];
+        for (name, priced, simulated) in pairs {
+            println!("{layout} {value_bytes}: {name} {priced:.3}, simulated {simulated:.3}");
+        }
+        for (name, priced, simulated) in pairs {
+            // How many runs a tiered tree has depends on when it is asked.
+            let near = (priced / simulated - 1.0).abs() < if name == "space" { 0.25 } else { 0.15 };
+            assert!(near, "{layout} {value_bytes}: {name} {priced}, simulated {simulated}");
         }
     }
 }

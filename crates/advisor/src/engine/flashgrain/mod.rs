@@ -5,9 +5,10 @@
 //!    model of its I/O ([`model`]).
 //! 2. The tree is a B+-tree with nodes that are read whole unless another one gains at the values and loses
 //!    at no end of the drive's intervals; then it is the fastest of these.
-//! 3. The store itself decides the design of an LSM-tree from the declared workload; the prediction is for
-//!    that design.
+//! 3. The store itself decides the design of an LSM-tree from the declared workload and the size of tables;
+//!    the prediction is for that design, [around](around) the declared size.
 
+mod around;
 mod model;
 mod settings;
 mod trees;
@@ -33,7 +34,8 @@ pub fn predicted_tree(
 ) -> PredictedTree {
     let advised = Store::advised(workload, drive);
     let cache_bytes = workload.memory_bytes as f64;
-    let store = Store { cache_bytes, node_bytes, structure, facts: *facts, ..advised.clone() };
+    let store =
+        Store { cache_bytes, node_bytes, structure, facts: *facts, is_there: true, ..advised.clone() };
     PredictedTree::of(&Tuned { default: DEFAULT, advised, workload, drive }, &store)
 }
 

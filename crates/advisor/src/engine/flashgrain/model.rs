@@ -4,13 +4,14 @@
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks};
-use flashgrain_cost::lsm::{LsmTree, Metadata};
+use flashgrain_cost::lsm::{LsmTree, Metadata, OutOfPlaceLsmTree};
 use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, asked, situation};
 use flashgrain_settings::lsm_usual::{self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
 use flashgrain_settings::unit::{self, DEFAULT_UNIT_BYTES, UNIT_BYTES};
 use flashgrain_settings::{Bytes, Count, LsmDesign, LsmWorkload, SyncMethod, drive as decided};
 
 use super::super::tuned::Configuration;
+use super::around::AroundItsSize;
 use crate::drive::Drive;
 use crate::workload::{Durability, Workload};
 
@@ -62,6 +63,8 @@ pub(super) struct Store {
     pub structure: TreeStructure,
     /// What is known of it.
     pub facts: StoreFacts,
+    /// Whether the tree is there, with the size that it has, rather than one that is to be made.
+    pub is_there: bool,
 }
 
 /// What is known of a store that is there.
@@ -89,6 +92,7 @@ pub(super) const DEFAULT: Store = Store {
     in_flight: 64,
     structure: TreeStructure::BTree,
     facts: StoreFacts::USUAL,
+    is_there: false,
 };
 
 /// A store keeps its cache within this budget; logs and requests need a little beside it.
@@ -159,7 +163,13 @@ impl Store {
                 let tree = OutOfPlaceBTreeOfBlocks::new(node, blocks.into(), unit);
                 Box::new(OutOfPlaceBTreeOfBlocks { whole: filled(tree.whole), ..tree })
             }
-            TreeStructure::LsmTree { design, table_bytes } => Box::new(self.lsm_tree(design, table_bytes)),
+            TreeStructure::LsmTree { design, table_bytes } => {
+                let pages = filled(OutOfPlaceBTree::new(node, unit));
+                // Levels are as large as so many memtables, whatever the tables are.
+                let file_bytes = if self.is_there { table_bytes } else { self.table_bytes() };
+                let tree = OutOfPlaceLsmTree { tree: self.lsm_tree(design, file_bytes), pages };
+                if self.is_there { Box::new(tree) } else { Box::new(AroundItsSize(tree)) }
+            }
             TreeStructure::BeTree { node_bytes, fanout } => {
                 let tree = OutOfPlaceBEpsilonTree::new(node_bytes as f64, fanout.into(), node, unit);
                 Box::new(OutOfPlaceBEpsilonTree {
@@ -192,10 +202,15 @@ impl Store {
         format!("{}, {}", self.structure_text(), Bytes(self.node_bytes as u64))
     }
 
-    /// The LSM-tree that the store makes for a workload.
-    pub fn lsm_tree_for(&self, workload: &Workload) -> TreeStructure {
-        let table_bytes = self.table_bytes();
-        TreeStructure::LsmTree { design: declared(workload).best(table_bytes).0, table_bytes }
+    /// The LSM-trees that the store makes for a workload: a design follows from each size of tables up to
+    /// that of a memtable, the largest first. With more memory there are all that there are with less.
+    pub fn lsm_trees_for(&self, workload: &Workload) -> Vec<TreeStructure> {
+        let (declared, most) = (declared(workload), self.table_bytes());
+        let sizes = std::iter::successors(Some(self.segment_bytes), |bytes| bytes.checked_mul(2));
+        let of = |table_bytes| TreeStructure::LsmTree { design: declared.best(table_bytes).0, table_bytes };
+        let mut all: Vec<_> = sizes.take_while(|bytes| *bytes <= most).map(of).collect();
+        all.reverse();
+        all
     }
 
     fn lsm_tree(&self, design: LsmDesign, table_bytes: u64) -> LsmTree {

@@ -56,21 +56,12 @@ pub(super) fn node(tuned: &Ours<'_>) -> Setting {
 
 pub(super) fn cache(tuned: &Ours<'_>) -> Setting {
     let bytes = tuned.advised.cache_bytes;
-    let read = tuned.drive.costs().setup(Access::Read, f64::from(tuned.workload.clients));
     Setting {
         name: "cache_bytes",
         value: Some(format!("{bytes:.0}")),
         default: "268435456",
         reason: "the store bypasses the page cache: what is not in its own is read from the drive".into(),
-        number: measured_text(
-            tuned.drive,
-            Access::Read,
-            format!(
-                "a random read takes {:.1} µs of the drive's time with {} clients",
-                read.value * 1e6,
-                tuned.workload.clients
-            ),
-        ),
+        number: measured_text(tuned.drive, Access::Read, read_text(tuned)),
         gain: None,
         cost: format!("{} of memory, {SAME_MEMORY}", Bytes(bytes as u64)),
     }
@@ -213,22 +204,21 @@ fn be_tree(tuned: &Ours<'_>, node_bytes: u64, fanout: u32) -> Vec<Setting> {
     ]
 }
 
-/// What the drive asks for a page that is read alone, and for one that is written in a table.
-fn page_number(tuned: &Ours<'_>) -> String {
-    let (pages, concurrency) = (tuned.advised.table_bytes() as f64 / (4.0 * KIBI), 1.0);
-    let micros = |requests: Requests| tuned.drive.costs().seconds(&requests, End::Value) * 1e6;
+/// What the drive asks for a page that is read alone.
+fn read_text(tuned: &Ours<'_>) -> String {
     let clients = f64::from(tuned.workload.clients);
     let alone = Requests { access: Access::Read, bytes: 4.0 * KIBI, random: true, concurrency: clients };
+    let micros = tuned.drive.costs().seconds(&alone, End::Value) * 1e6;
+    format!("a random read of 4 KiB takes {micros:.1} µs of the drive's time with {clients} clients")
+}
+
+/// The same, and for one that is written in a table.
+fn page_number(tuned: &Ours<'_>) -> String {
+    let (pages, concurrency) = (tuned.advised.table_bytes() as f64 / (4.0 * KIBI), 1.0);
     let table = Requests { access: Access::Write, bytes: pages * 4.0 * KIBI, random: true, concurrency };
-    measured_text(
-        tuned.drive,
-        Access::Write,
-        format!(
-            "a random read of 4 KiB takes {:.1} µs of the drive's time with {clients} clients, writing 4 KiB of a table {:.1} µs",
-            micros(alone),
-            micros(table) / pages
-        ),
-    )
+    let micros = tuned.drive.costs().seconds(&table, End::Value) * 1e6 / pages;
+    let text = format!("{}, writing 4 KiB of a table {micros:.1} µs", read_text(tuned));
+    measured_text(tuned.drive, Access::Write, text)
 }
 
 /// What an LSM-tree is made with: the declared workload, from which its design follows, and its tables.
@@ -254,7 +244,7 @@ fn lsm_tree(tuned: &Ours<'_>, table_bytes: u64) -> Vec<Setting> {
             "--table-size",
             table_bytes.to_string(),
             "that of a memtable",
-            "tables are as large as memtables in the cache that programs open the store with",
+            "layout, fanout and level 0 follow from it, too: of the sizes up to that of a memtable in the cache that programs open the store with, that of the best predicted rate",
         ),
     ]
 }

@@ -13,8 +13,6 @@ use crate::workload::Workload;
 pub(super) type Ours<'a> = Tuned<'a, Store>;
 
 const NODE_BYTES: [f64; 5] = [4.0 * KIBI, 8.0 * KIBI, 16.0 * KIBI, 32.0 * KIBI, 64.0 * KIBI];
-/// Longer records are no part of an LSM-tree's blocks, and its price does not know of any other place.
-const RECORDS_PER_NODE_MIN: f64 = 4.0;
 /// Blocks of a node that are tried, as far as the drive serves so many in the time of one.
 const NODE_BLOCKS: [u32; 4] = [2, 4, 8, 16];
 /// A node has at most so many bytes, all its blocks together.
@@ -91,20 +89,14 @@ pub(super) struct Trees<'a> {
 
 impl<'a> Trees<'a> {
     pub fn new(workload: &'a Workload, drive: &'a Drive) -> Self {
-        let record = workload.records.record_bytes() as f64;
-        let blocks: Vec<f64> =
-            NODE_BYTES.into_iter().filter(|bytes| *bytes >= RECORDS_PER_NODE_MIN * record).collect();
         let of = |structure| {
             let advised = Store { structure, ..Store::advised(workload, drive) };
             let default = Store { cache_bytes: advised.cache_bytes, ..DEFAULT };
             Tuned { default, advised, workload, drive }
         };
-        let with_best_node = |structure, nodes: &[f64]| {
-            let mut tuned = of(structure);
-            tuned.advised.node_bytes =
-                tuned.best(nodes, DEFAULT.node_bytes, |store, bytes| store.node_bytes = bytes);
-            tuned
-        };
+        let mut b_tree = of(TreeStructure::BTree);
+        b_tree.advised.node_bytes =
+            b_tree.best(&NODE_BYTES, DEFAULT.node_bytes, |store, bytes| store.node_bytes = bytes);
         // The rest of the structure follows from what is tried.
         let fastest = |structures: Vec<TreeStructure>| {
             let mut tuned = of(*structures.first()?);
@@ -121,8 +113,9 @@ impl<'a> Trees<'a> {
         let served = parallelism(drive);
         let of_blocks = NODE_BLOCKS.into_iter().filter(|blocks| *blocks <= served);
         Self {
-            b_tree: with_best_node(TreeStructure::BTree, &NODE_BYTES),
-            lsm_tree: with_best_node(Store::advised(workload, drive).lsm_tree_for(workload), &blocks),
+            lsm_tree: fastest(b_tree.advised.lsm_trees_for(workload))
+                .unwrap_or_else(|| of(TreeStructure::BTree)),
+            b_tree,
             be_tree: fastest(be_trees.collect()).unwrap_or_else(|| of(be_tree(BeTreeDesign::USUAL))),
             of_blocks: fastest(of_blocks.map(|blocks| TreeStructure::BTreeOfBlocks { blocks }).collect()),
         }
