@@ -132,7 +132,12 @@ impl Work {
     }
 
     pub(super) fn compact(&mut self) -> Result<(), Stop> {
-        Ok(self.db.compact().map(drop)?)
+        let compacted = self.db.compact()?;
+        // Others may write meanwhile, or have a compaction of theirs under way.
+        if self.is_alone && compacted.after_bytes > compacted.before_bytes {
+            return Err(Stop::Wrong(format!("it has made the store longer: {compacted:?}")));
+        }
+        Ok(())
     }
 
     pub(super) fn check(&mut self) -> Result<(), Stop> {

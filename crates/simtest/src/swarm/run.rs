@@ -271,11 +271,14 @@ impl Run {
             // What could not be freed stays allocated, as after a crash.
             self.has_crashed = true;
         }
+        let is_alone = tasks == 1;
         let tasks: Vec<_> = (0..tasks)
             .map(|task| {
                 let (maker, operator) = (maker.clone(), self.operator.clone());
                 let seed = random.random::<u64>() / 1000 * 1000 + life * 100 + task;
-                store.spawn(move |db| Work::new(db, &maker, &operator, opening.durability, seed).run(steps))
+                store.spawn(move |db| {
+                    Work::new(db, &maker, &operator, opening.durability, (seed, is_alone)).run(steps)
+                })
             })
             .collect();
         if cut {

@@ -50,6 +50,8 @@ pub struct Work {
     pub(super) durability: Durability,
     pub(super) counts: Counts,
     task: u64,
+    /// Whether no other task of the run uses the store.
+    pub(super) is_alone: bool,
     values: u32,
     held: Vec<Held>,
 }
@@ -89,7 +91,13 @@ const FREQUENT: f64 = 5.0;
 
 impl Work {
     /// The work of a task.
-    pub fn new(db: &Db, maker: &Maker, operator: &MixedOperator, durability: Durability, seed: u64) -> Self {
+    pub fn new(
+        db: &Db,
+        maker: &Maker,
+        operator: &MixedOperator,
+        durability: Durability,
+        (seed, is_alone): (u64, bool),
+    ) -> Self {
         Self {
             db: db.clone(),
             maker: maker.clone(),
@@ -98,6 +106,7 @@ impl Work {
             durability,
             counts: Counts::default(),
             task: seed % 1000,
+            is_alone,
             values: 0,
             held: Vec::new(),
         }

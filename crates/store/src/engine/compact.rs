@@ -28,10 +28,10 @@ impl Engine {
     /// # Errors
     /// [`Error::Full`] if there is no room for a checkpoint; [`Error::Poisoned`].
     pub fn compact(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<(), Error> {
+        let before_bytes = self.device_bytes();
         // What only snapshots see stays; what nobody sees goes.
         self.transactions().settle()?;
-        let before_bytes = self.device_bytes();
-        let Some(compaction) = self.parts.segments.compactor.begin() else {
+        let Some(compaction) = self.parts.segments.compactor.begin(before_bytes) else {
             // Within a device that keeps its size, what is removed makes room.
             return self.transactions().withdraw(u64::MAX);
         };
@@ -44,12 +44,11 @@ impl Engine {
         if is_in_log_alone || compaction.is_worth_it() {
             self.compact_in_rounds(&compaction, &mut goes_on, true)?;
             // Pages that withdrawing made dirty counted as needed until they were written.
-            if compaction.reaches_behind(before_bytes) && goes_on(self.device_bytes()) {
+            if compaction.reaches_behind() && goes_on(self.device_bytes()) {
                 self.compact_in_rounds(&compaction, &mut goes_on, false)?;
             }
         }
-        let leave = compaction.leaves(before_bytes);
-        self.checkpointer.give_back(compaction.target(), leave)
+        self.checkpointer.give_back(compaction.target(), compaction.leaves())
     }
 
     fn compact_in_rounds(

@@ -46,14 +46,19 @@ pub(crate) struct Compactor {
 
 /// A compaction that is under way. Until it is dropped, the store does not grow ahead of need, and no other
 /// compaction begins. Afterwards it rests: see [`Growth::rest`].
-pub(crate) struct Compaction(Arc<Compactor>);
+pub(crate) struct Compaction {
+    parts: Arc<Compactor>,
+    /// Segments of the device when it began, which are enough.
+    most: usize,
+}
 
 impl Drop for Compaction {
     fn drop(&mut self) {
-        self.0.space.set_ceiling(None);
-        self.0.growth.rest(true);
-        self.0.growth.hold_back(false);
-        self.0.changes.segments_changed();
+        let Compactor { space, growth, changes, .. } = &*self.parts;
+        space.set_ceiling(None);
+        growth.rest(true);
+        growth.hold_back(false);
+        changes.segments_changed();
     }
 }
 
@@ -77,53 +82,53 @@ impl Compactor {
         }
     }
 
-    /// Begins a compaction. `None` if there is one, or if the device keeps its size.
-    pub fn begin(self: &Arc<Self>) -> Option<Compaction> {
+    /// Begins a compaction of a device of `bytes`. `None` if there is one, or if the device keeps its size.
+    pub fn begin(self: &Arc<Self>, bytes: u64) -> Option<Compaction> {
         let begins = self.end.may_compact() && !self.growth.hold_back(true);
-        begins.then(|| Compaction(Arc::clone(self)))
+        begins.then(|| Compaction { parts: Arc::clone(self), most: self.space.sizes().count(bytes) })
     }
 }
 
 impl Compaction {
-    /// The segments that the store is to keep, by what is live now.
+    /// The segments that the store is to keep, by what is live now; no more than it had.
     pub fn target(&self) -> usize {
-        let keep = self.0.space.fewest().max(self.0.growth.first_segments());
-        self.0.space.set_ceiling(Some(keep));
+        let Compactor { space, growth, .. } = &*self.parts;
+        let keep = space.fewest().max(growth.first_segments()).min(self.most);
+        space.set_ceiling(Some(keep));
         keep
     }
 
     /// Whether the store may become shorter by more than a checkpoint and moves may add to it. One that was
     /// just compacted, or is a backup, does not.
     pub fn is_worth_it(&self) -> bool {
-        let Compactor { space, locator, .. } = &*self.0;
+        let Compactor { space, locator, .. } = &*self.parts;
         locator.dirty().bytes > 0 || space.is_worth_compacting(self.target())
     }
 
     /// Grows the device by what moves need, which is cut off in the end. A disk without room for it allows
     /// fewer moves.
     pub fn make_room_to_move(&self) {
-        self.0.growth.grow_to_write();
+        self.parts.growth.grow_to_write();
     }
 
-    /// The free segments that stay, of a device that had so many bytes before.
-    pub fn leaves(&self, before_bytes: u64) -> Leave {
-        let most = self.0.space.sizes().count(before_bytes);
-        Leave::ForRemoving { first: self.0.growth.first_segments(), most }
+    /// The free segments that stay.
+    pub fn leaves(&self) -> Leave {
+        Leave::ForRemoving { first: self.parts.growth.first_segments(), most: self.most }
     }
 
-    /// Whether segments are in use behind the end of a device of so many bytes.
-    pub fn reaches_behind(&self, bytes: u64) -> bool {
-        self.remaining_bytes(self.0.space.sizes().count(bytes)) > 0
+    /// Whether segments are in use behind the end that the device had.
+    pub fn reaches_behind(&self) -> bool {
+        self.remaining_bytes(self.most) > 0
     }
 
     /// Where so many segments end on the device.
     pub fn end_bytes(&self, keep: usize) -> u64 {
-        self.0.space.sizes().device_bytes(keep)
+        self.parts.space.sizes().device_bytes(keep)
     }
 
     /// Bytes of used segments behind those that the store is to keep.
     pub fn remaining_bytes(&self, keep: usize) -> u64 {
-        self.0.space.used_bytes_behind(keep)
+        self.parts.space.used_bytes_behind(keep)
     }
 
     /// Closes open segments that are in the way, and moves what is live in some of the others. It returns
@@ -132,7 +137,7 @@ impl Compaction {
     /// # Errors
     /// [`Error::Poisoned`].
     pub fn move_some(&self, keep: usize) -> Result<bool, Error> {
-        let Compactor { executor, poison, space, gatherer, cleaner, locator, changes, .. } = &*self.0;
+        let Compactor { executor, poison, space, gatherer, cleaner, locator, changes, .. } = &*self.parts;
         let Some(locator) = locator.get() else { return Ok(false) };
         let is_closed = gatherer.close_open_behind(keep);
         gatherer.write_all()?;

@@ -266,9 +266,16 @@ fn a_compaction_keeps_the_device_up_to_the_last_owned_segment() {
         let kept = owned.pop().unwrap();
         drop(owned);
         own.checkpoint().unwrap();
-        let compaction = segments.compactor.begin().unwrap();
+        let compaction = segments.compactor.begin(capacity_bytes).unwrap();
         let keep = compaction.target();
         assert!(keep < 29, "{keep}");
+        let had_bytes = compaction.end_bytes(keep - 1);
+        drop(compaction);
+        // One fewer is dense, and the store had no more.
+        let denser = segments.compactor.begin(had_bytes).unwrap();
+        assert!(denser.target() == keep - 1 && denser.reaches_behind(), "{keep}");
+        drop(denser);
+        let compaction = segments.compactor.begin(capacity_bytes).unwrap();
         let end_bytes = compaction.end_bytes(keep);
         assert!(kept.0.end_bytes() > end_bytes && segments.owned.room_before(end_bytes) > 0);
         let rounds = (1..20).find(|_| {
@@ -278,8 +285,8 @@ fn a_compaction_keeps_the_device_up_to_the_last_owned_segment() {
         });
         assert!(rounds.is_some(), "{:?}", segments.usage());
         let leave = Leave::ForRemoving { first: 4, most: 64 };
-        assert_eq!(compaction.leaves(capacity_bytes), leave);
-        segments.end.cut(compaction.leaves(capacity_bytes), |_| Ok(())).unwrap();
+        assert_eq!(compaction.leaves(), leave);
+        segments.end.cut(compaction.leaves(), |_| Ok(())).unwrap();
         assert_read(&kept.0, &kept.1);
         own.verify_all().unwrap();
     });
