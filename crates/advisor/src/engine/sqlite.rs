@@ -3,8 +3,7 @@
 //! The model: a B-tree with pages in place behind the kernel's page cache, one writer at a time, and one
 //! flush after the other. With a rollback journal (the default) a commit flushes the journal, its directory,
 //! its header and the database, and writes each page twice; with a write-ahead log it flushes the log once,
-//! and pages go to the database at checkpoints. Several clients wait for locks asleep, and find them free
-//! when they wake.
+//! and pages go to the database at checkpoints. Clients sleep for locks, of which the model knows nothing.
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
@@ -34,24 +33,14 @@ struct Sqlite {
     /// Pages of the log at which a commit makes a checkpoint.
     checkpoint_pages: f64,
     syncs: bool,
-    has_rivals: bool,
 }
 
-const DEFAULT: Sqlite = Sqlite {
-    page_bytes: 4096.0,
-    write_ahead: false,
-    checkpoint_pages: 1000.0,
-    syncs: true,
-    has_rivals: false,
-};
+const DEFAULT: Sqlite =
+    Sqlite { page_bytes: 4096.0, write_ahead: false, checkpoint_pages: 1000.0, syncs: true };
 
 /// Flushes of a commit with a rollback journal, as system calls show them: the journal, its directory, its
 /// header, the database.
 const JOURNAL_FLUSHES: f64 = 4.0;
-/// Seconds of a commit in which none of several clients has the lock, since all sleep 1 to 100 ms before they
-/// try again. Measured with 8 clients: a journal locks readers out as well.
-const JOURNAL_LOCK: Interval = Interval { low: 1e-3, value: 4e-3, high: 12e-3 };
-const LOG_LOCK: Interval = Interval { low: 0.1e-3, value: 0.6e-3, high: 2e-3 };
 /// Bytes that the write-ahead log may grow to: readers search an index of it, 32 KiB for 4096 pages.
 const LOG_BYTES_MAX: f64 = (64u64 << 20) as f64;
 /// Bytes of a frame's header.
@@ -103,19 +92,6 @@ impl Sqlite {
 }
 
 impl Configuration for Sqlite {
-    fn flush_seconds(&self, drive: &Drive) -> Interval {
-        let flush = drive.costs().flush_seconds;
-        let lock = if self.write_ahead { LOG_LOCK } else { JOURNAL_LOCK };
-        match self.has_rivals {
-            true => Interval {
-                low: flush.low + lock.low / self.flushes(),
-                value: flush.value + lock.value / self.flushes(),
-                high: flush.high + lock.high / self.flushes(),
-            },
-            false => flush,
-        }
-    }
-
     fn engine(&self, workload: &Workload) -> Engine {
         let record = workload.records.record_bytes() as f64;
         Engine {
@@ -140,10 +116,9 @@ impl Configuration for Sqlite {
 
 pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
     let writes = workload.operations.writes() > 0.0;
-    let default = Sqlite { has_rivals: workload.clients > 1, ..DEFAULT };
     let syncs = workload.durability != Durability::None;
-    let advised = Sqlite { write_ahead: writes, syncs, ..default.clone() };
-    let mut tuned = Tuned { default, advised, workload, drive };
+    let advised = Sqlite { write_ahead: writes, syncs, ..DEFAULT };
+    let mut tuned = Tuned { default: DEFAULT, advised, workload, drive };
     tuned.advised.page_bytes =
         tuned.best(&PAGE_BYTES, DEFAULT.page_bytes, |sqlite, bytes| sqlite.page_bytes = bytes);
     let pages_max = (LOG_BYTES_MAX / tuned.advised.page_bytes).floor();
