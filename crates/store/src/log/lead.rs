@@ -307,10 +307,11 @@ impl Shared {
     /// about as long as the commit itself.
     fn prepare(&self, leader: &mut Leader, end: Lsn) -> Result<(), Error> {
         let Leader { ring, prepared, prepared_end, .. } = leader;
-        while *prepared < end && prepared < prepared_end {
-            let room_until = ring.room_until(Lsn(self.tail.load(Ordering::Acquire)));
-            let remaining = room_until.min(*prepared_end).0.saturating_sub(prepared.0);
-            debug_assert!(remaining > 0 && room_until >= end, "{end:?} has no room before {room_until:?}");
+        let room_until = ring.room_until(Lsn(self.tail.load(Ordering::Acquire)));
+        debug_assert!(room_until >= end, "{end:?} has no room before {room_until:?}");
+        let until = room_until.min(*prepared_end);
+        while *prepared < end.min(until) {
+            let remaining = until.0 - prepared.0;
             let length = PREPARED_BYTES.min(ring.until_wrap(*prepared)).min(remaining);
             let zeros = Block::new(length as usize)?;
             zeros

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flashgrain::testing::{Small, Trouble};
 use flashgrain::{
-    BeTreeOptions, CpuCosts, Db, Durability, ErrorKind, IndexKind, LsmLayout, LsmOptions, Readable,
+    BeTreeOptions, Builder, CpuCosts, Db, Durability, ErrorKind, IndexKind, LsmLayout, LsmOptions, Readable,
     Simulated, Tree, TreeOptions,
 };
 use flashgrain_device::{Device, MemoryDevice};
@@ -82,6 +82,14 @@ fn drive() -> Arc<SimDevice> {
     Arc::new(SimDevice::new(&config, "sim:dropped", 1).unwrap())
 }
 
+/// Pages without an owner in a store that was closed.
+fn orphans_of(store: Builder) -> u64 {
+    let mut simulated = Simulated::open(store, CpuCosts::default()).unwrap();
+    assert!(simulated.stats().recovery.was_closed);
+    simulated.run_until_idle();
+    simulated.run(|db| db.reclaim()).unwrap().unwrap_or(u64::MAX)
+}
+
 /// Pages without an owner in a store that was closed so soon after a tree was dropped, and opened again.
 fn left_of_a_dropped_tree(kind: IndexKind, schedule: u32) -> u64 {
     let device = drive();
@@ -107,10 +115,7 @@ fn left_of_a_dropped_tree(kind: IndexKind, schedule: u32) -> u64 {
     simulated.run_for(schedule * Duration::from_micros(5));
     simulated.run(|db| db.clone().close()).unwrap();
     drop(simulated);
-    let mut simulated = Simulated::open(store(), CpuCosts::default()).unwrap();
-    assert!(simulated.stats().recovery.was_closed);
-    simulated.run_until_idle();
-    simulated.run(|db| db.reclaim()).unwrap().unwrap_or(u64::MAX)
+    orphans_of(store())
 }
 
 #[test]
@@ -143,10 +148,7 @@ fn left_of_late_writers(kind: IndexKind, schedule: u64) -> u64 {
     simulated.run_until_idle();
     assert!(writers.into_iter().all(|writer| writer.is_finished()));
     drop(simulated);
-    let mut simulated = Simulated::open(store(), CpuCosts::default()).unwrap();
-    assert!(simulated.stats().recovery.was_closed);
-    simulated.run_until_idle();
-    simulated.run(|db| db.reclaim()).unwrap().unwrap_or(u64::MAX)
+    orphans_of(store())
 }
 
 #[test]
