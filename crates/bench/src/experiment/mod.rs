@@ -333,7 +333,7 @@ impl Experiment<'_> {
             options.store.tasks,
             unit::seconds(options.raw_seconds)
         ));
-        raw.measure(&*place.raw()?, store.written_region(), options, self.interrupt)
+        raw.measure(&*place.raw(options.store.backend)?, store.written_region(), options, self.interrupt)
     }
 }
 

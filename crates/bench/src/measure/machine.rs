@@ -17,6 +17,12 @@ pub fn machine() -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Clock rate of the first processor at present, as far as the kernel says.
+pub fn processor_hz() -> Option<f64> {
+    let about = read_to_string("/proc/cpuinfo").ok()?;
+    field(&about, "cpu MHz")?.parse::<f64>().ok().filter(|mhz| *mhz > 0.0).map(|mhz| mhz * 1e6)
+}
+
 /// All that the kernel has, also for a process that is kept on one.
 fn processors(about: &str) -> usize {
     let is_one =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use flashgrain::SyncMethod;
-use flashgrain_device::{Device, FileDevice, OpenOptions};
+use flashgrain_device::{BackendKind, Device, FileDevice, OpenOptions};
 use flashgrain_model::{Access, Workload};
 use flashgrain_profile::Error;
 use flashgrain_profile::load::{self, Load, Measured, Pattern, Region, Stop, Sync};
@@ -125,6 +125,14 @@ impl RawFile {
     /// The file.
     pub fn device(&self) -> &dyn Device {
         &self.device
+    }
+
+    /// The file through another interface of the kernel.
+    ///
+    /// # Errors
+    /// If that is not available.
+    pub fn with_backend(&self, backend: BackendKind) -> Result<FileDevice, Error> {
+        Ok(self.device.with_backend(backend)?)
     }
 
     /// All of it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use flashgrain::{Builder, Db, Placement, Simulated};
-use flashgrain_device::{Device, FileDevice, MemoryDevice, OpenOptions};
+use flashgrain_device::{BackendKind, Device, FileDevice, MemoryDevice, OpenOptions};
 use flashgrain_profile::{DeviceProfile, Error};
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
@@ -168,24 +168,29 @@ impl StoreLocation {
         if let Some(profile) = &options.profile {
             builder = builder.profile(DeviceProfile::clone(profile));
         }
+        if let Some(backend) = options.backend {
+            builder = builder.backend(backend);
+        }
         if options.in_place {
             builder = builder.placement(Placement::InPlace);
         }
         builder
     }
 
-    /// The store's own bytes as a device that is only read, beside the store.
+    /// The store's own bytes as a device that is only read, beside the store; in a directory by this backend
+    /// if it is said.
     ///
     /// # Errors
     /// If the store's file cannot be opened.
-    pub fn raw(&self) -> anyhow::Result<Arc<dyn Device>> {
+    pub fn raw(&self, backend: Option<BackendKind>) -> anyhow::Result<Arc<dyn Device>> {
         match &self.kind {
             Kind::Memory(device) => Ok(Arc::clone(device) as Arc<dyn Device>),
             Kind::Simulated { device, .. } => Ok(Arc::clone(device) as Arc<dyn Device>),
             Kind::Device(device) => Ok(Arc::clone(device)),
             Kind::Folder { path, .. } => {
                 let file = path.join(flashgrain::DATA_FILE);
-                Ok(Arc::new(FileDevice::existing(&[file], &[], &OpenOptions::default())?))
+                let options = OpenOptions { backend, ..OpenOptions::default() };
+                Ok(Arc::new(FileDevice::existing(&[file], &[], &options)?))
             }
         }
     }

@@ -97,6 +97,14 @@ impl Store {
         }
     }
 
+    /// From now on, simulated processors take this time, and clients that are started spend it.
+    pub fn set_costs(&mut self, costs: ProcessorCosts) {
+        if let Kind::Simulated(simulated, own) = &mut self.kind {
+            simulated.set_costs(costs.of_workers());
+            *own = costs;
+        }
+    }
+
     /// The store's own numbers.
     pub fn stats(&self) -> Stats {
         match &self.kind {

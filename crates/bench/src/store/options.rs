@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flashgrain::Durability;
+use flashgrain_device::BackendKind;
 use flashgrain_profile::DeviceProfile;
 use flashgrain_ssdsim::SimConfig;
 
@@ -30,6 +31,8 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// Whether each page stays at one place.
     pub in_place: bool,
+    /// How requests to directories reach the kernel, if that is said.
+    pub backend: Option<BackendKind>,
     /// Size of the log's ring.
     pub log_bytes: Option<u64>,
     /// The most log that a recovery may have to read.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flashgrain::{Builder, Durability, IndexKind, LsmOptions, TreeOptions};
-use flashgrain_device::{Device, MemoryDevice};
+use flashgrain_device::{BackendKind, Device, MemoryDevice};
 use flashgrain_profile::Error;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
@@ -40,6 +40,10 @@ pub struct Setup {
     pub target: PathBuf,
     /// A simulated drive is shrunk to so many bytes.
     pub drive_bytes: u64,
+    /// Drives of a simulated set; as many as the target has unless given.
+    pub drives: Option<u32>,
+    /// How requests to a directory reach the kernel, if that is said.
+    pub backend: Option<BackendKind>,
     /// The records that the tree is filled with.
     pub records: Records,
     /// How the tree is kept.
@@ -71,6 +75,8 @@ impl Setup {
         match self.target.to_str().filter(|name| SimConfig::is_name(name)) {
             Some(name) => {
                 let config = SimConfig::named(name)?.resized(self.drive_bytes);
+                let drives = self.drives.unwrap_or(config.drives);
+                let config = SimConfig { drives, ..config };
                 StoreLocation::simulated(&config, name, self.seed, self.costs)
             }
             None if self.target.is_dir() => Ok(StoreLocation::in_directory(&self.target, None)),
@@ -94,6 +100,7 @@ impl Setup {
             tasks: self.clients_max,
             durability: self.durability,
             in_place: false,
+            backend: self.backend,
             log_bytes: None,
             recovery_log_bytes: None,
             node_bytes: None,

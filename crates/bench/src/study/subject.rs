@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use flashgrain::{BeTreeStats, Check, Decision, LsmStats, Stats};
-use flashgrain_device::{Device, Nanos};
+use flashgrain_device::{BackendKind, Device, Nanos};
 use flashgrain_profile::Error;
 use flashgrain_profile::load::Region;
 use hdrhistogram::Histogram;
@@ -18,6 +18,7 @@ use crate::benchmark::Benchmark as _;
 use crate::drive::{Driven, Host as _, Span, Tally, drive};
 use crate::fill::{Filling, Order, fill};
 use crate::keys::Distribution;
+use crate::processor::ProcessorCosts;
 use crate::records::Records;
 use crate::store::{Store, StoreLocation, TREE};
 use crate::workload::{Mix, OnRecords, Operation, Workload};
@@ -30,6 +31,7 @@ pub struct Subject {
     store: Store,
     place: Rc<StoreLocation>,
     records: Records,
+    backend: Option<BackendKind>,
     seed: u64,
 }
 
@@ -78,6 +80,8 @@ pub struct Measured {
     pub writes_each: f64,
     /// Bytes that it wrote, for each operation.
     pub written_bytes_each: f64,
+    /// Processor time of the store and its clients, for each operation, in microseconds.
+    pub cpu_us_each: f64,
 }
 
 impl Measured {
@@ -88,7 +92,13 @@ impl Measured {
 
     /// Operations in so much time, for which the device got so many requests to read, bytes of these,
     /// requests to write, and bytes of these.
-    pub(super) fn new(clients: u32, tally: &Tally, elapsed: Duration, requests: [u64; 4]) -> Self {
+    pub(super) fn new(
+        clients: u32,
+        tally: &Tally,
+        elapsed: Duration,
+        cpu: Duration,
+        requests: [u64; 4],
+    ) -> Self {
         let operations = tally.operations().max(1) as f64;
         let [reads_each, read_bytes_each, writes_each, written_bytes_each] =
             requests.map(|count| count as f64 / operations);
@@ -100,6 +110,7 @@ impl Measured {
             read_bytes_each,
             writes_each,
             written_bytes_each,
+            cpu_us_each: cpu.as_secs_f64() * 1e6 / operations,
         }
     }
 
@@ -111,7 +122,7 @@ impl Measured {
             after.writes - before.writes,
             after.written_bytes - before.written_bytes,
         ];
-        Self::new(clients, &driven.tally, driven.elapsed, requests)
+        Self::new(clients, &driven.tally, driven.elapsed, driven.cpu, requests)
     }
 }
 
@@ -266,8 +277,13 @@ impl Subject {
             let mut store = place.create_as(setup.builder(&place)?)?;
             let tree = setup.tree.clone();
             store.run(move |db| db.tree_with(TREE, &tree).map(drop))?;
-            let mut subject =
-                Self { store, place: Rc::clone(&place), records: setup.records, seed: setup.seed };
+            let mut subject = Self {
+                store,
+                place: Rc::clone(&place),
+                records: setup.records,
+                backend: setup.backend,
+                seed: setup.seed,
+            };
             let done = work(&mut subject)?;
             subject.store.close()?;
             Ok(done)
@@ -338,7 +354,7 @@ impl Subject {
     /// # Errors
     /// If it cannot be opened.
     pub fn raw(&self) -> anyhow::Result<(Arc<dyn Device>, Region)> {
-        Ok((self.place.raw()?, self.store.written_region()))
+        Ok((self.place.raw(self.backend)?, self.store.written_region()))
     }
 
     /// The time in which the store works.
@@ -360,6 +376,11 @@ impl Subject {
     /// Those of the store.
     pub fn layout(&mut self) -> anyhow::Result<Vec<Decision>> {
         Ok(self.store.run(|db| db.tree(TREE).map(|tree| tree.layout()))?)
+    }
+
+    /// From now on, simulated processors take this time.
+    pub fn set_costs(&mut self, costs: ProcessorCosts) {
+        self.store.set_costs(costs);
     }
 
     /// Writes what is in memory only.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashgrain_device::{Device, MemoryDevice};
+use flashgrain_device::{BackendKind, Device, MemoryDevice};
 use flashgrain_settings::drive;
 
 use super::Db;
@@ -81,6 +81,13 @@ impl Builder {
     /// An opened device for the log.
     pub fn log_device(mut self, device: Arc<dyn Device>) -> Self {
         self.site.log = Some(DeviceSource::Device(device));
+        self
+    }
+
+    /// How requests to directories and block devices reach the kernel; the best way that works here unless
+    /// given. Opened devices have ways of their own.
+    pub fn backend(mut self, backend: BackendKind) -> Self {
+        self.site.backend = Some(backend);
         self
     }
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashgrain_device::{
-    Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions, OverlayDevice, total_bytes,
+    BackendKind, Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions, OverlayDevice,
+    total_bytes,
 };
 
 use super::parts::{START_BYTES, Survey};
@@ -36,6 +37,8 @@ pub(super) struct Site {
     pub growable: bool,
     /// Block devices that may be overwritten.
     pub consent: Vec<PathBuf>,
+    /// How requests to files and block devices reach the kernel, if that is said.
+    pub backend: Option<BackendKind>,
 }
 
 impl Default for DeviceSource {
@@ -147,9 +150,10 @@ impl Site {
         survey.make_room(&directories)?;
         let mut made = Made::new(claim);
         let unit = stripe_unit_bytes.unwrap_or(STRIPE_UNIT_BYTES);
-        let data = new_device(&self.data, DATA_FILE, unit, &mut made)?;
+        let options = self.open_options(true, unit);
+        let data = new_device(&self.data, DATA_FILE, &options, &mut made)?;
         let log = match &self.log {
-            Some(log) => Some(new_device(log, LOG_FILE, unit, &mut made)?),
+            Some(log) => Some(new_device(log, LOG_FILE, &options, &mut made)?),
             None => None,
         };
         Ok((Devices::new(data, log), made))
@@ -164,7 +168,9 @@ impl Site {
         let open = |place: &DeviceSource, name: &str| {
             let device = match place {
                 DeviceSource::Device(device) => Arc::clone(device),
-                DeviceSource::Paths(paths) => existing(paths, name, claim, !read_only)?,
+                DeviceSource::Paths(paths) => {
+                    existing(paths, name, claim, |unit| self.open_options(!read_only, unit))?
+                }
             };
             Ok::<_, Error>(match read_only {
                 true => Arc::new(OverlayDevice::new(device, OVERLAY_BYTES_MAX)),
@@ -173,6 +179,10 @@ impl Site {
         };
         let log = self.log.as_ref().map(|log| open(log, LOG_FILE)).transpose()?;
         Ok(Devices::new(open(&self.data, DATA_FILE)?, log))
+    }
+
+    fn open_options(&self, write: bool, stripe_unit_bytes: u64) -> OpenOptions {
+        OpenOptions { backend: self.backend, write, stripe_unit_bytes, ..OpenOptions::default() }
     }
 
     /// Whether the data device grows when it is full.
@@ -241,7 +251,7 @@ fn check_place(path: &Path, making: bool) -> Result<(), Error> {
 fn new_device(
     place: &DeviceSource,
     name: &str,
-    unit: u64,
+    options: &OpenOptions,
     made: &mut Made,
 ) -> Result<Arc<dyn Device>, Error> {
     let paths = match place {
@@ -250,9 +260,8 @@ fn new_device(
     };
     let file = |path: &PathBuf| if is_block_device(path) { path.clone() } else { path.join(name) };
     let files: Vec<PathBuf> = paths.iter().map(file).collect();
-    let options = OpenOptions { write: true, stripe_unit_bytes: unit, ..OpenOptions::default() };
     let bytes = START_BYTES * files.len() as u64;
-    let device = FileDevice::create_store(&files, &made.claim, &slots::MAKING, bytes, &options);
+    let device = FileDevice::create_store(&files, &made.claim, &slots::MAKING, bytes, options);
     let device = device.map_err(|error| of_device(error, paths))?;
     made.files.extend(files.into_iter().filter(|file| !is_block_device(file)));
     Ok(Arc::new(device))
@@ -263,7 +272,7 @@ fn existing(
     paths: &[PathBuf],
     name: &str,
     claim: &Arc<Claim>,
-    write: bool,
+    options: impl FnOnce(u64) -> OpenOptions,
 ) -> Result<Arc<dyn Device>, Error> {
     let paths = named(paths)?;
     let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>();
@@ -271,8 +280,9 @@ fn existing(
     let labels = files.iter().map(|file| label_of(file)).collect::<Result<Vec<_>, _>>()?;
     let (files, shape) = in_order(paths, files, &labels)?;
     let unit = shape.map_or(STRIPE_UNIT_BYTES, |shape| shape.stripe_unit_bytes.max(1));
-    let options = OpenOptions { write, stripe_unit_bytes: unit, ..OpenOptions::default() };
-    Ok(Arc::new(FileDevice::open_store(&files, claim, &options).map_err(|error| of_device(error, paths))?))
+    Ok(Arc::new(
+        FileDevice::open_store(&files, claim, &options(unit)).map_err(|error| of_device(error, paths))?,
+    ))
 }
 
 /// The members in the order in which they make up their store, and how they do. Without labels as they are:

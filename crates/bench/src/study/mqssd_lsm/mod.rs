@@ -142,6 +142,8 @@ impl Options {
         Setup {
             target: self.target.clone(),
             drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
+            drives: None,
+            backend: None,
             records,
             tree: lsm_tree(
                 layout.options(self.table_bytes, jobs).filter_bits_per_key(self.filter_bits),

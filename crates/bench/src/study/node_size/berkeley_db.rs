@@ -144,6 +144,12 @@ impl Subject<'_> {
         }
         let BlockCounters { reads, read_bytes, writes, written_bytes, .. } =
             counted.context("the kernel counts no requests of this directory's device")?;
-        Ok(Measured::new(task.clients, &driven.tally, took, [reads, read_bytes, writes, written_bytes]))
+        Ok(Measured::new(
+            task.clients,
+            &driven.tally,
+            took,
+            driven.cpu,
+            [reads, read_bytes, writes, written_bytes],
+        ))
     }
 }

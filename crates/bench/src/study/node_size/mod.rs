@@ -238,6 +238,8 @@ impl Options {
         Setup {
             target: target.to_owned(),
             drive_bytes: self.drive_bytes(state),
+            drives: None,
+            backend: None,
             records: self.records(),
             tree,
             segment_bytes: SEGMENT_BYTES,

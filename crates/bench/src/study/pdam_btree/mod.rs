@@ -160,6 +160,8 @@ impl Options {
         Setup {
             target: target.to_owned(),
             drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
+            drives: None,
+            backend: None,
             records,
             tree: nodes.tree(self),
             segment_bytes: SEGMENT_BYTES,

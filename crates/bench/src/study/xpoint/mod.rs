@@ -168,6 +168,8 @@ impl Options {
         Setup {
             target: target.to_owned(),
             drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
+            drives: None,
+            backend: None,
             records,
             tree: tree_of(usual_tree()),
             segment_bytes: MEMTABLE_BYTES,

@@ -11,6 +11,7 @@ use flashgrain_bench::processor::ProcessorCosts;
 use flashgrain_bench::records::Records;
 use flashgrain_bench::store::{Options, StoreOptions};
 
+use crate::arguments::Backend;
 use crate::exit::Usage;
 use crate::results;
 use crate::units::{count_within, parse_positive_bytes, parse_seconds, parse_share, size_within};
@@ -58,6 +59,9 @@ pub struct BenchOptions {
     /// How durable each write is when it returns.
     #[arg(long, value_enum, default_value_t = DurabilityName::None)]
     pub durability: DurabilityName,
+    /// How requests to a directory reach the kernel.
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    pub backend: Backend,
     /// Keep each page at one place, one write per page: the baseline that out-of-place writing is compared
     /// with.
     #[arg(long)]
@@ -186,6 +190,7 @@ impl BenchOptions {
             tasks: self.tasks,
             durability: self.durability.durability(),
             in_place: self.in_place,
+            backend: self.backend.kind(),
             log_bytes: self.log_size,
             recovery_log_bytes: self.recovery_log,
             node_bytes: self.node_size,
@@ -219,6 +224,14 @@ impl BenchOptions {
         if options.simulated().is_some() && (self.keep || self.log.is_some() || self.pin) {
             return Err(Usage(
                 "a simulated drive vanishes with the benchmark and has no cores: leave --keep, --log and --pin out"
+                    .into(),
+            ));
+        }
+        if options.store.backend.is_some()
+            && (options.simulated().is_some() || self.target.as_os_str() == "mem")
+        {
+            return Err(Usage(
+                "--backend is the way to a directory through the kernel: leave it out, or name a directory"
                     .into(),
             ));
         }
