@@ -8,6 +8,7 @@ pub(crate) mod layout;
 mod memory;
 mod replay;
 mod request_source;
+mod simulated_threads;
 mod tally;
 mod timed;
 mod worker;
@@ -26,6 +27,7 @@ use worker::Worker;
 
 pub use layout::lay_out;
 pub use replay::{Pace, Recorded, Replay, Replayed, replay};
+pub use simulated_threads::{IoModel, SimulatedRun, SimulatedThreads, run_simulated};
 pub use timed::{Timed, time_each};
 
 /// The most streams of one worker: the depth of a channel.
