@@ -13,6 +13,7 @@ mod chart;
 pub mod hidden_parameters;
 pub mod mqssd_lsm;
 pub mod node_size;
+pub mod nvme;
 pub mod pdam_btree;
 mod setup;
 mod sheet;

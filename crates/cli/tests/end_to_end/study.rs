@@ -248,3 +248,109 @@ fn the_study_of_hidden_parameters_shows_tables_and_charts() {
     let real = ["study", "hidden-parameters", "--hot-drive=/tmp"];
     fails(flashgrain().args(real), 2, &["simulated drive"]);
 }
+
+/// Little of everything on drives; stores have little memory.
+const SMALL_NVME: [&str; 7] =
+    ["study", "nvme", "--requests=2000", "--in-flight=300", "--cache=4MiB", "--operations=600", "--tasks=64"];
+
+/// All questions whose times are virtual.
+const NVME_QUESTIONS: [&str; 10] = [
+    "drives",
+    "page-size",
+    "outstanding",
+    "interfaces",
+    "io-models",
+    "ablation",
+    "data-size",
+    "backends",
+    "processor",
+    "memory-or-ssd",
+];
+
+#[test]
+fn the_study_of_the_nvme_paper_asks_all_its_questions_and_repeats_exactly() {
+    let only = format!("--only={}", NVME_QUESTIONS.join(","));
+    let run = || {
+        let assert = flashgrain().args(SMALL_NVME).args([&only, "--quiet", "--json"]).assert().success();
+        serde_json::from_str::<Value>(&stdout(&assert)).unwrap()
+    };
+    let result = run();
+    assert_eq!(result, run(), "virtual times differ");
+    let answers = result["answers"].as_array().unwrap();
+    let asked: Vec<_> = answers.iter().map(|answer| answer["question"].as_str().unwrap()).collect();
+    assert_eq!(asked, NVME_QUESTIONS);
+    let points = |question: &str, of: &str| {
+        let answer = answers.iter().find(|answer| answer["question"] == question).unwrap();
+        answer[of].as_array().unwrap().clone()
+    };
+    let drives: Vec<_> = points("drives", "scaling").iter().map(|one| one["drives"].as_u64()).collect();
+    assert_eq!(drives, (1..=8).map(Some).collect::<Vec<_>>());
+    let lengths = [
+        ("drives", "mixes", 6),
+        ("page-size", "pages", 8),
+        ("outstanding", "depths", 9),
+        ("interfaces", "points", 5 * 7),
+        ("ablation", "steps", 6),
+        ("data-size", "sizes", 7),
+        ("backends", "points", 4 * 5),
+        ("processor", "bars", 5),
+    ];
+    for (question, of, length) in lengths {
+        assert_eq!(points(question, of).len(), length, "{question}");
+    }
+    // A thread makes as many requests as its time allows: one in 1,587 ns with io_uring.
+    let one = points("interfaces", "points");
+    let one = one.iter().find(|point| point["interface"] == "io_uring" && point["threads"] == 1).unwrap();
+    let rate = one["requests_per_s"].as_f64().unwrap();
+    assert!((rate * 1587e-9 - 1.0).abs() < 0.05, "{one}");
+    // In memory look-ups read nothing, and then about a page.
+    let reads: Vec<_> = points("data-size", "sizes")
+        .iter()
+        .map(|size| size["look_ups"]["reads_each"].as_f64().unwrap())
+        .collect();
+    assert!(reads[0] < 0.1 && (0.8..2.5).contains(&reads[6]), "{reads:?}");
+}
+
+#[test]
+fn the_study_of_the_nvme_paper_shows_tables_charts_and_what_was_too_small() {
+    let folder = folder();
+    let page = folder.path().join("study.html");
+    let questions = "--only=drives,outstanding,task-switch,memory-or-ssd";
+    let assert =
+        flashgrain().args(SMALL_NVME).args([questions, "--quiet", "--report"]).arg(&page).assert().success();
+    let shown = stdout(&assert);
+    for text in ["(12.5 M, × ", "Too few requests", "2.512 TB (2.500 TB)", "about 20", "seed 1"] {
+        assert!(shown.contains(text), "no {text:?} in\n{shown}");
+    }
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(html.matches("<svg viewBox").count(), 3);
+    fails(
+        flashgrain().args(["study", "nvme", "/no/such/directory"]),
+        2,
+        &["not a directory", "sim:8xpm1733"],
+    );
+    fails(flashgrain().args(["study", "nvme", "--interface-costs=1,2"]), 2, &["PREAD,LIBAIO"]);
+    fails(flashgrain().args(["study", "nvme", "--prices=1,2,3,4"]), 2, &["BUDGET,SERVER"]);
+}
+
+#[test]
+fn a_directory_is_asked_what_one_drive_shows() {
+    let folder = folder();
+    let small = ["--seconds=0.05", "--file-size=4MiB", "--cache=4MiB", "--operations=200", "--tasks=16"];
+    let assert = flashgrain()
+        .args(["study", "nvme", "--only=drives,page-size,interfaces,io-models,ablation,backends,processor"])
+        .args(small)
+        .args(["--quiet", "--json"])
+        .arg(folder.path())
+        .assert()
+        .success();
+    let result: Value = serde_json::from_str(&stdout(&assert)).unwrap();
+    let answers = result["answers"].as_array().unwrap();
+    assert_eq!(answers[0]["scaling"].as_array().unwrap().len(), 0);
+    assert_eq!(answers[3]["points"].as_array().unwrap().len(), 0);
+    for (answer, of) in [(0, "mixes"), (1, "pages"), (2, "points"), (4, "steps"), (5, "points"), (6, "bars")]
+    {
+        assert!(!answers[answer][of].as_array().unwrap().is_empty(), "{}", answers[answer]);
+    }
+    assert!(contents(folder.path()).is_empty());
+}

@@ -5,6 +5,7 @@
 mod hidden_parameters;
 mod mqssd_lsm;
 mod node_size;
+mod nvme;
 mod output;
 mod pdam_btree;
 mod xpoint;
@@ -32,6 +33,7 @@ enum What {
     MqssdLsm(mqssd_lsm::MqssdLsmArguments),
     #[command(name = "node-size")]
     NodeSize(node_size::NodeSizeArguments),
+    Nvme(nvme::NvmeArguments),
     #[command(name = "pdam-btree")]
     PdamBtree(pdam_btree::PdamBtreeArguments),
     Xpoint(xpoint::XpointArguments),
@@ -43,6 +45,7 @@ pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> 
         What::HiddenParameters(arguments) => hidden_parameters::run(arguments, context),
         What::MqssdLsm(arguments) => mqssd_lsm::run(arguments, context),
         What::NodeSize(arguments) => node_size::run(arguments, context),
+        What::Nvme(arguments) => nvme::run(arguments, context),
         What::PdamBtree(arguments) => pdam_btree::run(arguments, context),
         What::Xpoint(arguments) => xpoint::run(arguments, context),
     }

@@ -1,0 +1,206 @@
+//! The store with and without its techniques, switch by switch: section 4.3, Figure 13.
+
+use flashgrain_report::page::{Cell, Figure, Growth, Kind, Table, Unit};
+use flashgrain_report::unit;
+use serde::Serialize;
+
+use super::engine::{Both, Engine};
+use super::interface::Interface;
+use super::shown::{beside, rate};
+use super::{Study, paper};
+use crate::study::chart::{Curve, Quantity, legend, panel};
+use crate::study::sheet::Part;
+
+/// Nodes of the paper's first store.
+const LARGE_NODE_BYTES: u32 = 16 << 10;
+
+/// See the module.
+#[derive(Debug, Serialize)]
+pub(super) struct Found {
+    steps: Vec<Step>,
+    workers: u32,
+    tasks: u32,
+    is_simulated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Switch {
+    /// Large nodes, and a thread for each operation.
+    Baseline,
+    SmallNodes,
+    Tasks,
+    KernelBypass,
+    OneDrive,
+    Blocking,
+}
+
+#[derive(Debug, Serialize)]
+struct Step {
+    switch: Switch,
+    #[serde(flatten)]
+    both: Both,
+}
+
+impl Switch {
+    const ALL: [Self; 6] =
+        [Self::Baseline, Self::SmallNodes, Self::Tasks, Self::KernelBypass, Self::OneDrive, Self::Blocking];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "nodes of 16 KiB, threads, libaio",
+            Self::SmallNodes => "+ nodes of 4 KiB",
+            Self::Tasks => "+ tasks",
+            Self::KernelBypass => "+ kernel bypass",
+            Self::OneDrive => "− all drives but one",
+            Self::Blocking => "pread: a worker waits for each request",
+        }
+    }
+
+    /// Whether it makes sense on a directory.
+    fn is_real(self) -> bool {
+        matches!(self, Self::Baseline | Self::Tasks | Self::Blocking)
+    }
+
+    /// On directories threads are not simulated.
+    fn name_on(self, is_simulated: bool) -> &'static str {
+        match self {
+            Self::Baseline if !is_simulated => "nodes of 16 KiB",
+            Self::Tasks if !is_simulated => "+ nodes of 4 KiB",
+            other => other.name(),
+        }
+    }
+
+    fn engine(self, study: &Study<'_>, is_simulated: bool) -> Engine {
+        let usual = Engine::usual(study.options);
+        let switch_ns = study.options.switch_ns;
+        let interface = if is_simulated { Interface::Libaio } else { Interface::best_here() };
+        let tasks = Engine { interface, ..usual.clone() };
+        match self {
+            Self::Baseline => Engine { node_bytes: LARGE_NODE_BYTES, switch_ns, ..tasks },
+            Self::SmallNodes => Engine { switch_ns, ..tasks },
+            Self::Tasks => tasks,
+            Self::KernelBypass => usual,
+            Self::OneDrive => Engine { drives: Some(1), ..usual },
+            Self::Blocking => Engine { interface: Interface::Pread, ..usual },
+        }
+    }
+
+    /// Look-ups per second in the paper.
+    fn paper(self) -> Option<f64> {
+        match self {
+            Self::Baseline => Some(paper::LOOK_UPS_BASELINE),
+            Self::Tasks => Some(paper::LOOK_UPS_TASKS),
+            Self::KernelBypass => Some(paper::LOOK_UPS_BYPASS),
+            Self::SmallNodes | Self::OneDrive | Self::Blocking => None,
+        }
+    }
+}
+
+pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
+    let is_simulated = study.options.simulated()?.is_some();
+    let mut steps = Vec::new();
+    for switch in Switch::ALL.into_iter().filter(|switch| is_simulated || switch.is_real()) {
+        study.note(&format!("store: {}", switch.name_on(is_simulated)));
+        let both = switch.engine(study, is_simulated).both(study)?;
+        steps.push(Step { switch, both });
+    }
+    Ok(Found { steps, workers: study.options.workers, tasks: study.options.tasks, is_simulated })
+}
+
+impl Found {
+    fn of(&self, switch: Switch) -> Option<&Both> {
+        self.steps.iter().find(|step| step.switch == switch).map(|step| &step.both)
+    }
+
+    fn text(&self) -> Vec<String> {
+        let mut text = Vec::new();
+        if let Some((with, without)) =
+            self.of(Switch::Tasks).zip(self.of(Switch::SmallNodes)).filter(|_| self.is_simulated)
+        {
+            let gain = |one: f64, other: f64| format!("{:.2}", one / other);
+            text.push(format!(
+                "Tasks instead of threads make {} times as many look-ups and {} times as many operations of the mix (in the paper {} and, of TPC-C, {} times): a wait costs {} less of a processor.",
+                gain(with.look_ups.per_s, without.look_ups.per_s),
+                gain(with.mixed.per_s, without.mixed.per_s),
+                paper::TASKS_GAINS[0],
+                paper::TASKS_GAINS[1],
+                "a switch by the kernel (--switch-ns)"
+            ));
+        }
+        text.push(format!(
+            "{} workers and {} operations under way here, 64 and more in the paper: with 64 workers the drives are the limit of every setting with nodes of 4 KiB, and switches of a processor's time show nothing (--workers 64).",
+            self.workers, self.tasks
+        ));
+        text.push("Not switched: locks of one partition (the store's page table locks each page by itself and free frames are in shards, with no setting for one of them), RAID by the kernel and LeanStore's optimisations of code. The paper's second workload is TPC-C, here half updates of random records.".into());
+        text
+    }
+
+    pub fn part(&self) -> Part {
+        Part {
+            id: "ablation",
+            title: "The store by switches (Figure 13)".into(),
+            text: self.text(),
+            tables: vec![(
+                "Operations a second; the paper's figures, with 64 workers, in brackets".into(),
+                self.table(),
+            )],
+            figures: vec![self.figure()],
+        }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(&[
+            ("store", Kind::Label),
+            ("look-ups/s", Kind::Number),
+            ("of the line before", Kind::Number),
+            ("reads each", Kind::Number),
+            ("half updates/s", Kind::Number),
+            ("processor each", Kind::Number),
+        ]);
+        let mut before: Option<f64> = None;
+        for Step { switch, both } in &self.steps {
+            let per_s = both.look_ups.per_s;
+            let papers = switch.paper().filter(|_| self.is_simulated);
+            let ratio =
+                before.replace(per_s).map_or_else(|| "–".into(), |before| format!("{:.2}", per_s / before));
+            table.push(
+                [
+                    switch.name_on(self.is_simulated).to_owned(),
+                    beside(per_s, papers, rate),
+                    ratio,
+                    format!("{:.2}", both.look_ups.reads_each),
+                    rate(both.mixed.per_s),
+                    unit::micros(both.look_ups.cpu_us_each),
+                ]
+                .map(Cell::from),
+            );
+        }
+        table
+    }
+
+    fn figure(&self) -> Figure {
+        let numbered = || (1_u32..).map(f64::from);
+        let points =
+            |of: fn(&Both) -> f64| numbered().zip(self.steps.iter().map(|step| of(&step.both))).collect();
+        let papers = numbered().zip(&self.steps);
+        let papers = papers.filter_map(|(number, step)| Some((number, step.switch.paper()?)));
+        let curve =
+            |number, label: &str, is_paper, points| Curve { number, label: label.into(), is_paper, points };
+        let curves = [
+            curve(0, "look-ups", true, papers.filter(|_| self.is_simulated).collect()),
+            curve(0, "look-ups", false, points(|both| both.look_ups.per_s)),
+            curve(1, "half updates", false, points(|both| both.mixed.per_s)),
+        ];
+        let x = Quantity { title: "line of the table", unit: Unit::Count, growth: Growth::Linear };
+        let y = Quantity { title: "", unit: Unit::Count, growth: Growth::Linear };
+        let title = "Operations a second by switches";
+        Figure {
+            id: "ablation-rates".into(),
+            title: title.into(),
+            caption: "Dashed: between the paper's look-ups.".into(),
+            legend: legend(&curves),
+            panels: vec![panel(title, "Operations a second", x, y, &curves)],
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Numbers that the text of "What Modern NVMe Storage Can Do, And How To Exploit It" has; the curves of its
+//! figures are not in it.
+
+/// Requests per second of eight drives, random reads of 4 KiB: section 2.1, Figure 2a.
+pub(super) const ARRAY_READS_PER_S: f64 = 12.5e6;
+
+/// The same of one drive: section 2.1.
+pub(super) const DRIVE_READS_PER_S: f64 = 1.56e6;
+
+/// Requests per second of eight drives by the share of writes: section 2.1, Figure 2b.
+pub(super) const MIXES: [(f64, f64); 4] = [(0.0, 12.5e6), (0.10, 8.9e6), (0.25, 7.0e6), (1.0, 4.7e6)];
+
+/// Most random writes per second of a drive that is full, by its data sheet: section 2.1.
+pub(super) const WORST_WRITES_PER_S: f64 = 135e3;
+
+/// Bytes per second of random reads of 4 KiB and of the largest pages, one drive: section 2.2, Figure 3, in
+/// binary multiples.
+pub(super) const PAGE_BANDWIDTHS: [(u64, f64); 2] = [(4 << 10, 6.0 * GIB), (64 << 10, 6.5 * GIB)];
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// Page size with the most requests per second and the lowest latency: section 2.2.
+pub(super) const BEST_PAGE_BYTES: u64 = 4 << 10;
+
+/// Requests in flight on eight drives for "decent performance", and to saturate them: section 2.3, Figure 4.
+pub(super) const DECENT_IN_FLIGHT: u32 = 1000;
+pub(super) const SATURATING_IN_FLIGHT: u32 = 3000;
+
+/// Reads per second of synchronous accesses, from a latency of 100 µs: section 2.3.
+pub(super) const SYNCHRONOUS_READS_PER_S: f64 = 10e3;
+
+/// Processor of the paper's machine: section 2.5.
+pub(super) const CORES: f64 = 64.0;
+pub(super) const HZ: f64 = 2.5e9;
+
+/// Cycles for each of 12 M requests a second, and those that the kernel's interfaces leave: section 2.5.
+pub(super) const BUDGET_CYCLES: f64 = 13e3;
+pub(super) const LEFT_CYCLES: f64 = 6.5e3;
+
+/// Requests per second of the kernel's interfaces with interrupts and 32 threads: section 2.5, Figure 6.
+pub(super) const INTERRUPTS_READS_PER_S: f64 = 10e6;
+
+/// Requests per second of a thread that does all I/O: section 3.4.
+pub(super) const ONE_THREAD_READS_PER_S: f64 = 630e3;
+pub(super) const ONE_THREAD_POLLED_READS_PER_S: f64 = 820e3;
+
+/// Threads that saturate eight drives with kernel bypass: section 2.5, Figure 6.
+pub(super) const BYPASS_THREADS: f64 = 3.0;
+
+/// Look-ups per second on eight drives with data of ten times the memory: the original store (section 1,
+/// Figure 1), then with all changes but kernel bypass, and with it (section 4.3, Figure 13).
+pub(super) const LOOK_UPS_BASELINE: f64 = 3.6e6;
+pub(super) const LOOK_UPS_TASKS: f64 = 10.08e6;
+pub(super) const LOOK_UPS_BYPASS: f64 = 13.26e6;
+
+/// Gains of tasks instead of threads, look-ups and TPC-C: section 4.3.
+pub(super) const TASKS_GAINS: [f64; 2] = [1.25, 1.16];
+
+/// TPC-C transactions per second with 64 threads, by data over memory: section 4.4, Figure 14.
+pub(super) const TRANSACTIONS: [(f64, f64); 3] = [(0.5, 2.0e6), (10.0, 1.1e6), (40.0, 0.4e6)];
+
+/// Processor time of submitting requests, TPC-C: kernel bypass, and the range of the kernel's interfaces;
+/// that of eviction with bypass, and else: section 4.6, Figure 16.
+pub(super) const SUBMISSION_BYPASS: f64 = 0.02;
+pub(super) const SUBMISSION_KERNEL: [f64; 2] = [0.16, 0.19];
+pub(super) const EVICTION_BYPASS: f64 = 0.18;
+pub(super) const EVICTION_KERNEL: f64 = 0.14;
+
+/// Cycles of a switch between tasks: section 3.2.
+pub(super) const SWITCH_CYCLES: f64 = 20.0;
+
+/// Bytes of memory and of drives for 15,000 dollars, and bytes per second of these: section 1.
+pub(super) const MEMORY_BYTES: [f64; 2] = [2.5e12, 0.5e12];
+pub(super) const DRIVES_BYTES: f64 = 32e12;
+pub(super) const MEMORY_BYTES_PER_S: f64 = 150e9;
+pub(super) const DRIVES_BYTES_PER_S: f64 = 56e9;
+
+/// Price of memory over that of flash, for each byte: section 4.4.
+pub(super) const PRICE_RATIO: f64 = 20.0;
