@@ -77,7 +77,11 @@ fn mix(study: &Study<'_>, drives: u32, read_share: f64) -> anyhow::Result<Mixed>
     // The paper writes to empty drives; only drives that hold data can be read.
     let state = if read_share > 0.0 { StartState::Filled } else { StartState::Fresh };
     let set = Drives::of(options, drives, state, study.interrupt)?;
-    let reads = Workload::random(Access::Read, PAGE_BYTES, f64::from(options.in_flight));
+    let in_flight = match set {
+        Drives::Simulated(_) => options.in_flight,
+        Drives::File(_) => options.in_flight_each(),
+    };
+    let reads = Workload::random(Access::Read, PAGE_BYTES, f64::from(in_flight));
     let factor = if read_share < 1.0 { WRITES_FACTOR } else { 1 };
     let workload = Workload { read_share, ..reads };
     let load = set.load(options, workload, factor * options.requests);

@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn drives_are_the_limit_of_threads_that_take_no_time() {
         let free = SimulatedThreads { work_ns: 0, request_ns: 0, message_ns: 0, ..SETTING };
-        let (found, busy) = run(free, 1500);
+        let (found, busy) = run(free, 3000);
         assert_near(found, 4.0 * paper::DRIVE_READS_PER_S, "four drives");
         assert!(busy < 1e-9, "{busy}");
         // One request at a time of each of two threads takes the drive's latency.
