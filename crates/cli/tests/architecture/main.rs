@@ -217,21 +217,6 @@ const ENTRIES_WITHOUT_CIRCLES: &[&str] = &["store"];
 /// Crates of which that is true of every file.
 const FILES_WITHOUT_CIRCLES: &[&str] = &["cli"];
 
-/// Pairs of files that still use each other, by crate. The list only gets shorter.
-const PAIRS_LEFT: &[&str] = &[
-    "store: betree/options and betree/shape",
-    "store: btree/descent and btree/image",
-    "store: btree/image and btree/tree",
-    "store: db/content and db/core",
-    "store: db/content and db/writes",
-    "store: db/core and db/prepared",
-    "store: db/core and db/tree",
-    "store: db/core and db/writes",
-    "store: db/readable and db/tree",
-    "store: db/source and db/tree",
-    "store: io_context/context and io_context/current",
-];
-
 fn uses_in(name: &str) -> modules::Uses {
     let uses = modules::uses(&root().join("crates").join(name).join("src"));
     assert!(uses.len() > 10, "the files of `{name}` must be found");
@@ -266,11 +251,7 @@ fn no_two_files_use_each_other() {
             found.insert(format!("{name}: {} and {}", one.join("/"), other.join("/")));
         }
     }
-    let known = PAIRS_LEFT.iter().map(|pair| String::from(*pair)).collect();
-    let new: Vec<_> = found.difference(&known).collect();
-    assert!(new.is_empty(), "one of the two is to be below the other: {new:#?}");
-    let gone: Vec<_> = known.difference(&found).collect();
-    assert!(gone.is_empty(), "no pair any more, so remove it from PAIRS_LEFT: {gone:#?}");
+    assert!(found.is_empty(), "one of the two is to be below the other: {found:#?}");
 }
 
 #[test]

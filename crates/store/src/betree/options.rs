@@ -2,11 +2,11 @@
 
 use flashgrain_device::bytes_text;
 use flashgrain_settings::layout::{Decision, Setting};
-use flashgrain_settings::{BeTreeDesign, BeTreeSurroundings, Bytes, Count};
+use flashgrain_settings::{BeTreeDesign, BeTreeSurroundings, Bytes, Count, PART_MEMORY_DIVISOR_MIN};
 
-use super::shape::Shape;
-use crate::buffered::Room;
-use crate::class::{CLASSES, class_bytes};
+use super::shape::{Shape, record_bytes_max};
+use crate::buffered::{Memtable, Room};
+use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
 use crate::{Error, varint};
 
 /// Bounds of B.
@@ -107,7 +107,7 @@ impl Decided {
             None => decided.check(room)?,
         }
         // An opening with less memory that finds the tree in the log alone makes it with the same parts.
-        decided.part_class = Some(Shape::new(decided, basement_class, room).part_class);
+        decided.part_class = Some(decided.shape(basement_class, room).part_class);
         Ok(decided)
     }
 
@@ -149,6 +149,28 @@ impl Decided {
         }
     }
 
+    /// The shape of a tree that is made in this room.
+    pub(super) fn shape(self, basement_class: usize, room: Room) -> Shape {
+        let basement_bytes = class_bytes(basement_class);
+        let design = BeTreeDesign { node_bytes: self.node_bytes, fanout: self.fanout };
+        let part_bytes = design.part_bytes(&surroundings(basement_bytes, room));
+        let usual_class = (part_bytes / PAGE_BYTES_MIN).max(1).ilog2() as usize;
+        let fits = |class: &usize| {
+            class_bytes(*class) <= (room.cache_bytes / PART_MEMORY_DIVISOR_MIN).min(room.unit_bytes)
+        };
+        let part_class = self.part_class.filter(fits).unwrap_or(usual_class);
+        Shape {
+            basement_class,
+            part_class: part_class.clamp(basement_class, CLASSES - 1),
+            fanout: self.fanout,
+            basements: (self.node_bytes / basement_bytes).clamp(2, u32::MAX.into()) as u32,
+            memtable_bytes: self
+                .memtable_bytes_in(room)
+                .max(Memtable::bytes_min(record_bytes_max(basement_bytes))),
+            class_max: (room.unit_bytes / PAGE_BYTES_MIN).max(1).ilog2().min(CLASSES as u32 - 1) as usize,
+        }
+    }
+
     /// The numbers as options.
     pub fn given(self) -> BeTreeOptions {
         BeTreeOptions {
@@ -179,7 +201,7 @@ impl Decided {
 
     /// The numbers that a new tree works with in this room, each with its reason.
     pub fn decisions_of_new(&self, basement_class: usize, room: Room) -> Vec<Decision> {
-        self.decisions(&Shape::new(*self, basement_class, room), room)
+        self.decisions(&self.shape(basement_class, room), room)
     }
 
     /// The numbers that a tree of this shape works with in this room, each with its reason.
@@ -259,7 +281,7 @@ fn design(given: &BeTreeOptions, basement_bytes: u64, room: Room) -> Option<BeTr
 }
 
 /// What a tree with such basement nodes meets in this room.
-pub(super) fn surroundings(basement_bytes: u64, room: Room) -> BeTreeSurroundings {
+fn surroundings(basement_bytes: u64, room: Room) -> BeTreeSurroundings {
     BeTreeSurroundings {
         half_bandwidth_bytes: f64::from(room.half_bandwidth_bytes),
         cache_bytes: room.cache_bytes,
@@ -310,7 +332,7 @@ mod tests {
         let learned = |bytes| Room { half_bandwidth_bytes: bytes, ..ROOM };
         let part = |bytes| {
             let decided = Decided::of(BeTreeOptions::new(), 0, learned(bytes)).unwrap();
-            Shape::new(decided, 0, learned(bytes)).part_bytes()
+            decided.shape(0, learned(bytes)).part_bytes()
         };
         assert!(part(4 << 10) <= part(1 << 20), "{} {}", part(4 << 10), part(1 << 20));
         assert_ne!(numbers(BeTreeOptions::new(), learned(4 << 10)), (1 << 20, 8));

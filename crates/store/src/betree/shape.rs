@@ -22,15 +22,14 @@
 //!
 //! So a flush never has to make room in a node for the sake of the same node: see [`flush`](super::flush).
 
-use flashgrain_settings::{BeTreeDesign, PART_MEMORY_DIVISOR_MIN};
+use flashgrain_settings::PART_MEMORY_DIVISOR_MIN;
 
 use super::content::Summary;
 use super::levels::LEVEL_MIN;
-use super::options::{Decided, surroundings};
 use super::part_format::SLOTS;
 use crate::Error;
-use crate::buffered::{Memtable, Room};
-use crate::class::{CLASSES, PAGE_BYTES_MIN, class_bytes};
+use crate::buffered::Room;
+use crate::class::class_bytes;
 
 /// One in so many bytes of a part is left for pivots that come when children are split, and at least room
 /// for this number of the longest ones.
@@ -58,28 +57,6 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of a tree that is made in this room.
-    pub fn new(decided: Decided, basement_class: usize, room: Room) -> Self {
-        let basement_bytes = class_bytes(basement_class);
-        let design = BeTreeDesign { node_bytes: decided.node_bytes, fanout: decided.fanout };
-        let part_bytes = design.part_bytes(&surroundings(basement_bytes, room));
-        let usual_class = (part_bytes / PAGE_BYTES_MIN).max(1).ilog2() as usize;
-        let fits = |class: &usize| {
-            class_bytes(*class) <= (room.cache_bytes / PART_MEMORY_DIVISOR_MIN).min(room.unit_bytes)
-        };
-        let part_class = decided.part_class.filter(fits).unwrap_or(usual_class);
-        Self {
-            basement_class,
-            part_class: part_class.clamp(basement_class, CLASSES - 1),
-            fanout: decided.fanout,
-            basements: (decided.node_bytes / basement_bytes).clamp(2, u32::MAX.into()) as u32,
-            memtable_bytes: decided
-                .memtable_bytes_in(room)
-                .max(Memtable::bytes_min(record_bytes_max(basement_bytes))),
-            class_max: (room.unit_bytes / PAGE_BYTES_MIN).max(1).ilog2().min(CLASSES as u32 - 1) as usize,
-        }
-    }
-
     /// The shape of a tree whose parts have this size class since it was made, perhaps with another cache.
     ///
     /// # Errors
@@ -174,6 +151,6 @@ impl Shape {
     }
 }
 
-fn record_bytes_max(basement_bytes: u64) -> u64 {
+pub(super) fn record_bytes_max(basement_bytes: u64) -> u64 {
     basement_bytes / 2
 }

@@ -21,7 +21,6 @@
 use super::options::Decided;
 use super::pages::Pages;
 use super::progress::Progress;
-use super::shape::Shape;
 use crate::Error;
 use crate::buffered::{Cuts, Dead, Full, Join, Memtable, Memtables, Room, Shared, Trouble, Turn, Turns};
 use crate::header::PageId;
@@ -68,7 +67,7 @@ impl BeTree {
     /// # Errors
     /// The pool's.
     pub fn create(pool: &Pool, decided: Decided, basement_class: usize, room: Room) -> Result<PageId, Error> {
-        Pages::create(pool, &Shape::new(decided, basement_class, room))
+        Pages::create(pool, &decided.shape(basement_class, room))
     }
 
     /// The tree with this number, and this root.
@@ -83,7 +82,7 @@ impl BeTree {
         operator: Option<Arc<TreeOperator>>,
     ) -> Result<Arc<Self>, Error> {
         let room = shared.room;
-        let shape = Shape::new(decided, basement_class, room);
+        let shape = decided.shape(basement_class, room);
         // The root's part has been there from the beginning.
         let shape = match shared.pool.pages.class_of(root) {
             Some(class) => shape.with_parts(class, room)?,

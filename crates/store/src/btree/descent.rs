@@ -1,6 +1,7 @@
 //! The way down, without latches.
 
-use super::image::{Above, InBlocks};
+use super::form::InBlocks;
+use super::image::Above;
 use super::leaf_hints;
 use super::node::Node;
 use super::records::Way;

@@ -9,13 +9,11 @@
 //! Directories are also kept by themselves, like records without pages, so that a search that comes again
 //! reads the block that it needs and no other, and the directories of many nodes have room in little memory.
 
-use super::descent::Step;
 use super::division::{briefly, part_at, place_in};
-use super::leaf_hints::TreeNumber;
+use super::form::InBlocks;
 use super::node::Node;
-use super::tree::{BTree, NodeForm};
+use super::tree::BTree;
 use crate::Error;
-use crate::class::class_bytes;
 use crate::hash::hash;
 use crate::header::{Header, PAGE_HEADER_BYTES, PageId};
 use crate::pool::{Access, ImageBlock, OptimisticGuard, RecordKey};
@@ -25,28 +23,6 @@ use crate::segment::{BlockRead, BroughtBlocks, ImagePlace};
 /// One search in so many that finds the first block of a node in memory has the whole node loaded, if there
 /// is memory that nobody uses: in a page that is in memory, searches are faster.
 const WHOLE_ONE_IN: u64 = 16;
-
-/// How the nodes of a tree are divided into blocks.
-#[derive(Clone, Copy)]
-pub(super) struct InBlocks {
-    /// Of a block.
-    pub bytes: u32,
-    /// Blocks of a node: P of the PDAM.
-    pub per_node: u32,
-    /// The directories of the tree's nodes among the records without pages.
-    directories: TreeNumber,
-}
-
-impl InBlocks {
-    /// Of nodes of this form, if they are in blocks.
-    pub fn of(form: NodeForm) -> Option<Self> {
-        (form.blocks_log2 > 0).then(|| Self {
-            bytes: class_bytes(form.class_of_blocks()) as u32,
-            per_node: 1 << form.blocks_log2,
-            directories: TreeNumber::new(),
-        })
-    }
-}
 
 /// A part of a node's image.
 pub(super) struct Part {
@@ -125,7 +101,7 @@ impl BTree {
         loop {
             let child = match &stand {
                 Stand::Page(guard) => {
-                    let node = Step { guard: *guard, slot: 0 }.node();
+                    let node = Node::new(guard.page());
                     node.child(node.child_slot(key))
                 }
                 Stand::Image(image) => match self.current_part(*image, level, key, blocks)? {

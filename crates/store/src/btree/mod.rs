@@ -27,6 +27,7 @@ mod contention;
 mod descent;
 mod destroy;
 mod division;
+mod form;
 mod grow;
 mod image;
 mod leaf_hints;
@@ -48,5 +49,6 @@ mod tree;
 mod trouble;
 
 pub(crate) use division::NodeDivision;
+pub(crate) use form::NodeForm;
 pub(crate) use scan::Scan;
-pub(crate) use tree::{BTree, Change, NodeForm};
+pub(crate) use tree::{BTree, Change};

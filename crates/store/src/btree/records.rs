@@ -1,6 +1,7 @@
 //! Records that are known without their leaves (see [`RecordCache`](crate::pool::Pool::records)).
 
-use super::image::{Above, FoundLeaf, InBlocks, Part};
+use super::form::InBlocks;
+use super::image::{Above, FoundLeaf, Part};
 use super::node::Node;
 use super::scratch::with_bytes;
 use super::tree::BTree;

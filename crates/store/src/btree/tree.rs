@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::contention::{note_change, note_lost};
-use super::image::InBlocks;
+use super::form::{InBlocks, NodeForm};
 use super::leaf_hints::TreeNumber;
 use super::node::{Full, Node, key_bytes_max, value_bytes_max};
 use super::scratch::{with_bytes, with_page};
 use crate::Error;
-use crate::class::{CLASSES, class_bytes};
+use crate::class::class_bytes;
 use crate::header::{PageId, PageKind};
 use crate::index::{KeySlot, LeafHint};
 use crate::pool::{Denied, OptimisticGuard, Pages, Pool, prefetch};
@@ -51,51 +51,6 @@ pub(super) enum Wish<'a, 'v> {
     /// As this says, having seen its value. Asked again if that changes before it is done.
     DependsOn(&'a mut dyn FnMut(Option<&[u8]>) -> Change<'v>),
 }
-
-/// The nodes of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NodeForm {
-    /// Their size class.
-    pub class: usize,
-    /// Each has 2 to the power of this many blocks, of which a look-up reads some; zero if nodes are read
-    /// whole.
-    pub blocks_log2: u8,
-}
-
-impl From<usize> for NodeForm {
-    /// Of nodes that are read whole.
-    fn from(class: usize) -> Self {
-        Self { class, blocks_log2: 0 }
-    }
-}
-
-impl NodeForm {
-    /// Size class of a block.
-    pub fn class_of_blocks(self) -> usize {
-        self.class.saturating_sub(self.blocks_log2.into())
-    }
-
-    /// Whether there are such nodes.
-    pub fn is_possible(self) -> bool {
-        let in_blocks = || self.class_of_blocks() < PageKind::BLOCK_NODES.len();
-        usize::from(self.blocks_log2) <= self.class
-            && self.class < CLASSES
-            && (self.blocks_log2 == 0 || in_blocks())
-    }
-
-    fn kind(self) -> PageKind {
-        let in_blocks = PageKind::BLOCK_NODES.get(self.class_of_blocks());
-        in_blocks.filter(|_| self.blocks_log2 > 0).copied().unwrap_or(PageKind::Node)
-    }
-
-    /// Bytes of a node that stay free, so that it has as many bytes in blocks as otherwise.
-    fn spare_bytes(self) -> u32 {
-        if self.blocks_log2 == 0 { 0 } else { class_bytes(self.class) as u32 / SPARE_DIVISOR }
-    }
-}
-
-/// Each block has a header and fences, and on average room for half a record.
-const SPARE_DIVISOR: u32 = 8;
 
 /// A tree. Its root stays on the same page.
 #[derive(Clone)]

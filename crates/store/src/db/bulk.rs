@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use super::content::Content;
-use super::core::{Core, is_overflow};
+use super::content::{Content, is_overflow};
+use super::core::Core;
+use super::range::Range;
 use super::scan::TreeScan;
-use super::source::Range;
 use super::value::Value;
 use super::writes::Writes;
 use crate::catalog::NamedTree;

@@ -8,13 +8,11 @@ use std::time::Duration;
 use flashgrain_device::Origin;
 
 use super::compacted::Compacted;
-use super::content::Content;
-use super::prepared::{Prepared, Wanted};
-use super::site::Site;
+use super::content::{Content, is_overflow};
 use super::stats::Stats;
-use super::tree::{Tree, TreeOptions, of_blocks, of_nodes};
+use super::tree_options::{TreeOptions, of_blocks, of_nodes};
 use super::value::Value;
-use super::writes::Writes;
+use super::writes::{Writes, batch_limit_bytes, logged_bytes};
 use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{NAME_BYTES_MAX, NamedTree};
 use crate::class::class_bytes;
@@ -24,11 +22,10 @@ use crate::index::{IndexKind, Prior, Version, Write, Written, each_brought, wait
 use crate::io_context;
 use crate::layout::{Layout, NodeBlocks};
 use crate::log::Timestamp;
-use crate::options::Options;
 use crate::task::{Executor, JoinHandle, in_task};
 use crate::txn::Snapshot;
 use crate::worker::Workers;
-use crate::{Decision, Durability, Error, ErrorKind, varint};
+use crate::{Decision, Durability, Error, ErrorKind};
 
 /// See the module.
 pub(crate) struct Core {
@@ -94,34 +91,6 @@ impl Core {
         })
     }
 
-    /// With workers on threads of their own.
-    pub(super) fn start(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Arc<Self>, Error> {
-        Self::start_prepared(Prepared::new(site, wanted, options)?, options)
-    }
-
-    /// Opens the store if there is one, else makes one, without letting go of its places in between.
-    pub(super) fn start_or_create(
-        site: &Site,
-        create: &Wanted<'_>,
-        options: &Options,
-    ) -> Result<Arc<Self>, Error> {
-        options.check()?;
-        let claim = site.claim(true)?;
-        let start = |wanted: &Wanted<'_>| {
-            Self::start_prepared(Prepared::claimed(site, &claim, wanted, options)?, options)
-        };
-        match start(&Wanted::Open) {
-            // Creating checks the devices once more, so nothing is overwritten that only looks empty.
-            Err(Error::NotAStore { .. }) => start(create),
-            started => started,
-        }
-    }
-
-    fn start_prepared(prepared: Prepared, options: &Options) -> Result<Arc<Self>, Error> {
-        let workers = Workers::start(prepared.devices(), options.workers, options.bounds(), options.pinned)?;
-        prepared.start(workers.executor().clone(), Some(workers))
-    }
-
     /// The executor whose workers others step, if the store has no worker threads.
     pub(super) fn executor_of_others(&self) -> Option<&Executor> {
         self.workers.is_none().then(|| self.engine.executor())
@@ -147,26 +116,6 @@ impl Core {
     /// Refuses changes of what is closed, or opened to be read only.
     fn check_writable(&self) -> Result<(), Error> {
         if self.read_only { Err(Error::ReadOnly) } else { self.check_open() }
-    }
-
-    /// The tree of a handle, if the handle is of this opening of this store, and the tree was not dropped.
-    /// Every call that gets a handle checks this before it does anything.
-    pub(super) fn named_tree<'a>(self: &Arc<Self>, tree: &'a Tree) -> Result<&'a Arc<NamedTree>, Error> {
-        if !Arc::ptr_eq(self, &tree.db.core) {
-            return Err(self.foreign(tree));
-        }
-        if tree.state.dropped.load(Ordering::Relaxed) {
-            return Err(Error::TreeDropped { tree: tree.state.name.clone() });
-        }
-        Ok(&tree.state)
-    }
-
-    /// Why a handle from elsewhere is refused.
-    #[cold]
-    fn foreign(&self, tree: &Tree) -> Error {
-        let name = tree.state.name.clone();
-        let is_same_store = self.engine.superblock().store == tree.db.core.engine.superblock().store;
-        if is_same_store { Error::OtherOpening { tree: name } } else { Error::OtherStore { tree: name } }
     }
 
     /// Has in memory what a change of these keys takes.
@@ -200,39 +149,14 @@ impl Core {
         Ok(version.map(|version| (version, bytes)))
     }
 
-    /// Takes a write into those of a batch or transaction.
-    ///
-    /// # Errors
-    /// As [`Core::check_write`]; [`Error::BatchLength`] if they would be more than the log takes as one. They
-    /// stay as they were then.
-    pub(super) fn gather(
-        self: &Arc<Self>,
-        writes: &mut Writes,
-        tree: &Tree,
-        key: &[u8],
-        value: Option<&[u8]>,
-    ) -> Result<(), Error> {
-        let tree = self.named_tree(tree)?;
-        self.check_write(tree, key, value)?;
-        let length = value.map(|value| value.len() as u64);
-        writes.admit(self, tree, [(key, self.logged_bytes(tree, key, length))])?;
-        writes.put(tree, key, value.map(|value| Content::Bytes(Value::from(value))));
-        Ok(())
-    }
-
-    /// Bytes that a write takes in the log, with a value of so many bytes; `None`: a removal.
+    /// As [`logged_bytes`].
     pub(super) fn logged_bytes(&self, tree: &NamedTree, key: &[u8], value_bytes: Option<u64>) -> u64 {
-        let with_length = |bytes: u64| varint::length(bytes) + bytes;
-        let of_value = value_bytes.map_or(0, |bytes| match is_overflow(tree, bytes) {
-            true => with_length(self.engine.overflow_values().logged_bytes(bytes)),
-            false => with_length(bytes),
-        });
-        LOGGED_KIND_BYTES + varint::length(tree.entry.id.0.into()) + with_length(key.len() as u64) + of_value
+        logged_bytes(&self.engine, tree, key, value_bytes)
     }
 
     /// The longest batch, as the log has it.
     pub(super) fn batch_limit_bytes(&self) -> u64 {
-        self.engine.parts().log.record_limit_bytes()
+        batch_limit_bytes(&self.engine)
     }
 
     /// The user's value of a record.
@@ -564,11 +488,6 @@ impl Drop for Core {
     }
 }
 
-/// Whether a value of so many bytes does not fit into a node of the tree.
-pub(super) fn is_overflow(tree: &NamedTree, value_bytes: u64) -> bool {
-    value_bytes > tree.tree.index.limits().value_bytes as u64
-}
-
 /// The index's operation for a written value; `logged` yields the log's references of the commit's overflow
 /// values, in order.
 fn write_of<'a>(
@@ -586,6 +505,3 @@ fn write_of<'a>(
         (None, Content::Operands(list)) => Write::Merge(list),
     }
 }
-
-/// The kind of an operation in the log.
-const LOGGED_KIND_BYTES: u64 = 1;

@@ -1,6 +1,7 @@
 //! A position between records that can be moved.
 
-use super::source::{Range, Records, View};
+use super::range::Range;
+use super::source::{Records, View};
 use super::value::Value;
 use crate::Error;
 use crate::index::{Direction, behind};

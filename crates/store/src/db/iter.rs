@@ -1,6 +1,7 @@
 //! Iterating over the records of a range, from both ends.
 
-use super::source::{Range, Records, View};
+use super::range::Range;
+use super::source::{Records, View};
 use super::value::Value;
 use crate::Error;
 use crate::index::Direction;

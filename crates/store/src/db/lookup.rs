@@ -56,7 +56,10 @@ impl<'a> Lookup<'a> {
             if let Some(Content::Operands(list)) = written {
                 return self.merged(key, may, list);
             }
-            let value = written.as_ref().map(|content| content.value(self.core)).transpose()?;
+            let value = written
+                .as_ref()
+                .map(|content| content.value(self.core.engine().overflow_values()))
+                .transpose()?;
             return Ok(Poll::Ready(value));
         }
         with_spare(|bytes| {
@@ -73,7 +76,9 @@ impl<'a> Lookup<'a> {
                 let value = self.merged(key, may, list)?;
                 return Ok(value.map(|value| value.map(|value| into.extend_from_slice(&value)).is_some()));
             }
-            written.iter().try_for_each(|content| content.append_to(self.core, into))?;
+            written
+                .iter()
+                .try_for_each(|content| content.append_to(self.core.engine().overflow_values(), into))?;
             return Ok(Poll::Ready(written.is_some()));
         }
         self.read(key, may, into)

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use super::content::Content;
-use super::core::{Core, is_overflow};
-use super::tree::{Tree, TreeOptions};
+use super::content::{Content, is_overflow};
+use super::core::Core;
+use super::tree::Tree;
+use super::tree_options::TreeOptions;
 use super::value::Value;
 use super::writes::Writes;
 use crate::catalog::NamedTree;
@@ -78,7 +79,7 @@ impl Core {
             None => Some(Content::of_operands(&[operand])),
             Some(Some(Content::Operands(list))) => Some(self.with_operand(tree, key, list, operand)),
             Some(Some(content)) => {
-                let value = content.value(self)?;
+                let value = content.value(self.engine().overflow_values())?;
                 operator.full_merge(key, Some(&value), &[operand])?.map(|value| Content::Bytes(value.into()))
             }
             Some(None) => {
@@ -86,7 +87,7 @@ impl Core {
             }
         };
         let length = content.as_ref().map(Content::length);
-        writes.admit(self, tree, [(key, self.logged_bytes(tree, key, length))])?;
+        writes.admit(self.engine(), tree, [(key, self.logged_bytes(tree, key, length))])?;
         writes.put(tree, key, content);
         Ok(())
     }

@@ -12,12 +12,14 @@ mod compacted;
 mod content;
 mod core;
 mod cursor;
+mod gather;
 mod iter;
 mod lookup;
 mod merging;
 mod overlay;
 mod parts;
 mod prepared;
+mod range;
 mod readable;
 mod reader;
 mod scan;
@@ -32,6 +34,8 @@ mod swap;
 mod tests;
 mod transaction;
 mod tree;
+mod tree_options;
+mod tree_reads;
 mod value;
 mod writes;
 
@@ -59,7 +63,8 @@ pub use stats::{
 pub use store_files::{DATA_FILE, LOG_FILE};
 pub use swap::CompareAndSwapError;
 pub use transaction::Transaction;
-pub use tree::{Tree, TreeOptions};
+pub use tree::Tree;
+pub use tree_options::TreeOptions;
 pub use value::Value;
 
 pub(crate) use self::core::Core;

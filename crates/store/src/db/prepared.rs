@@ -172,3 +172,33 @@ impl Prepared {
         Ok((Core::new(engine, workers, decisions, durability, read_only), made))
     }
 }
+
+impl Core {
+    /// With workers on threads of their own.
+    pub(super) fn start(site: &Site, wanted: &Wanted<'_>, options: &Options) -> Result<Arc<Self>, Error> {
+        Self::start_prepared(Prepared::new(site, wanted, options)?, options)
+    }
+
+    /// Opens the store if there is one, else makes one, without letting go of its places in between.
+    pub(super) fn start_or_create(
+        site: &Site,
+        create: &Wanted<'_>,
+        options: &Options,
+    ) -> Result<Arc<Self>, Error> {
+        options.check()?;
+        let claim = site.claim(true)?;
+        let start = |wanted: &Wanted<'_>| {
+            Self::start_prepared(Prepared::claimed(site, &claim, wanted, options)?, options)
+        };
+        match start(&Wanted::Open) {
+            // Creating checks the devices once more, so nothing is overwritten that only looks empty.
+            Err(Error::NotAStore { .. }) => start(create),
+            started => started,
+        }
+    }
+
+    fn start_prepared(prepared: Prepared, options: &Options) -> Result<Arc<Self>, Error> {
+        let workers = Workers::start(prepared.devices(), options.workers, options.bounds(), options.pinned)?;
+        prepared.start(workers.executor().clone(), Some(workers))
+    }
+}

@@ -5,8 +5,9 @@ use std::task::Poll;
 
 use super::cursor::Cursor;
 use super::iter::Iter;
+use super::range::Range;
 use super::reader::ValueReader;
-use super::source::{Range, Source};
+use super::source::Source;
 use super::tree::Tree;
 use super::value::Value;
 use crate::Error;

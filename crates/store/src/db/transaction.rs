@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::content::Content;
 use super::core::Core;
 use super::lookup::Lookup;
-use super::source::{Range, Source, View};
+use super::range::Range;
+use super::source::{Source, View};
 use super::tree::Tree;
 use super::writes::Writes;
 use crate::catalog::NamedTree;
@@ -133,7 +134,7 @@ impl Transaction {
         let keys: Vec<_> = written.into_iter().chain(others).collect();
         let removals = keys.iter().map(|key| (key.as_slice(), self.core.logged_bytes(tree, key, None)));
         let seen = self.seen_of(tree, &keys)?;
-        self.writes.admit(&self.core, tree, removals)?;
+        self.writes.admit(self.core.engine(), tree, removals)?;
         keys.iter().for_each(|key| self.writes.put(tree, key, None));
         Ok(seen)
     }

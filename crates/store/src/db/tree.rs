@@ -4,139 +4,22 @@ use std::fmt;
 use std::io::Read;
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use flashgrain_settings::layout::{Decision, Setting};
-use flashgrain_settings::{Bytes, Count};
+use flashgrain_settings::layout::Decision;
 
 use super::Db;
 use super::bulk::LoadError;
 use super::check::Check;
 use super::core::Core;
-use super::cursor::Cursor;
-use super::iter::Iter;
-use super::readable::Readable;
-use super::reader::ValueReader;
-use super::source::Range;
+use super::range::Range;
+use super::tree_options::{TreeOptions, of_blocks, of_nodes};
 use super::value::Value;
 use crate::Error;
-use crate::betree::BeTreeOptions;
 use crate::catalog::NamedTree;
-use crate::index::{BeTreeStats, IndexKind, LsmLevelStats, LsmStats, TreeOperations};
-use crate::layout::{Layout, NodeBlocks, check_node_bytes};
-use crate::lsm::{LsmOptions, LsmWorkload};
-
-/// How a tree is kept. Fixed when the tree is created, and readable back from it: [`Tree::options`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TreeOptions {
-    pub(crate) kind: IndexKind,
-    pub(crate) node_bytes: Option<u32>,
-    pub(crate) blocks: Option<NodeBlocks>,
-    pub(crate) lsm: LsmOptions,
-    pub(crate) be_tree: BeTreeOptions,
-    pub(crate) operator: Option<String>,
-}
-
-impl TreeOptions {
-    /// A B+-tree with nodes of the size that the store's layout decided on.
-    pub fn new() -> Self {
-        #[cfg(feature = "testing")]
-        return crate::testing::options_of_trees();
-        #[cfg(not(feature = "testing"))]
-        Self::default()
-    }
-
-    /// The structure.
-    pub fn kind(mut self, kind: IndexKind) -> Self {
-        self.kind = kind;
-        self
-    }
-
-    /// The structure.
-    pub fn index_kind(&self) -> IndexKind {
-        self.kind
-    }
-
-    /// The numbers of an LSM-tree; of no meaning for others.
-    pub fn lsm(mut self, options: LsmOptions) -> Self {
-        self.lsm = options;
-        self
-    }
-
-    /// The numbers of a Bε-tree; of no meaning for others.
-    pub fn be_tree(mut self, options: BeTreeOptions) -> Self {
-        self.be_tree = options;
-        self
-    }
-
-    /// The name of the [merge operator](crate::MergeOperator) of the tree, by which
-    /// [`Tree::merge`](crate::Tree::merge) goes: one of the store's own, such as
-    /// [`AddOperator::NAME`](crate::AddOperator::NAME), or one that is registered by
-    /// [`Builder::merge_operator`](crate::Builder::merge_operator). The tree is known by that name from then
-    /// on; whoever opens the store later has to register it again.
-    pub fn merge_operator(mut self, name: &str) -> Self {
-        self.operator = Some(name.to_owned());
-        self
-    }
-
-    /// The name of the merge operator, if the tree has one.
-    pub fn name_of_merge_operator(&self) -> Option<&str> {
-        self.operator.as_deref()
-    }
-
-    /// The size of the nodes, of an LSM-tree's blocks, or of a Bε-tree's basement nodes: a power of two from
-    /// 4 to 64 KiB. Small nodes suit random look-ups on flash, large ones scans and disks.
-    pub fn node_bytes(mut self, bytes: u32) -> Self {
-        self.node_bytes = Some(bytes);
-        self
-    }
-
-    /// The size of the nodes, if it was given; always of the options of a [`Tree`].
-    pub fn size_of_nodes(&self) -> Option<u32> {
-        self.node_bytes
-    }
-
-    /// Makes nodes of several blocks, each of the [size of the nodes](TreeOptions::node_bytes), of which a
-    /// look-up reads single ones: one client at a time is as fast as with large nodes, many clients as with
-    /// small ones. For trees that are read more than written, as a change of a record writes all of its node.
-    /// Only for B+-trees.
-    ///
-    /// ```
-    /// # use flashgrain::{Db, NodeBlocks, TreeOptions};
-    /// # fn main() -> Result<(), flashgrain::Error> {
-    /// # let db = Db::in_memory(64 << 20)?;
-    /// let options = TreeOptions::new().node_bytes(4 << 10).node_blocks(NodeBlocks::OfDrive);
-    /// let tree = db.tree_with("read-mostly", &options)?;
-    /// for decision in tree.layout() {
-    ///     println!("{}: {} ({})", decision.setting.name(), decision.setting.value(), decision.because);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn node_blocks(mut self, blocks: NodeBlocks) -> Self {
-        self.blocks = Some(blocks);
-        self
-    }
-
-    /// The blocks of a node, if nodes are not read whole.
-    pub fn blocks_of_nodes(&self) -> Option<NodeBlocks> {
-        self.blocks
-    }
-
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        self.node_bytes.map_or(Ok(()), check_node_bytes)
-    }
-}
-
-/// The one setting that B+-trees have of their own.
-pub(super) fn of_nodes(bytes: u32) -> Decision {
-    Decision { setting: Setting::Node(Bytes(bytes.into())), because: "given, or the store's".into() }
-}
-
-/// The decision about the blocks of a node.
-pub(super) fn of_blocks(count: u32, blocks: NodeBlocks, layout: &Layout) -> Decision {
-    let setting = Setting::NodeBlocks(Count(count.into()));
-    Decision { setting, because: blocks.because(layout) }
-}
+use crate::index::{BeTreeStats, LsmLevelStats, LsmStats, TreeOperations};
+use crate::layout::NodeBlocks;
+use crate::lsm::LsmWorkload;
 
 /// A named tree: an ordered map from keys to values. Cheap to clone, and usable from any number of threads.
 ///
@@ -239,125 +122,11 @@ impl Tree {
         self.core().key_bytes_max(&self.state)
     }
 
-    /// The value of `key`.
-    ///
-    /// # Errors
-    /// As [`Readable::get`].
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
-        self.db.get(self, key)
-    }
-
-    /// The value of `key`, in memory of the caller's; whether there is one.
-    ///
-    /// # Errors
-    /// As [`Readable::get_into`].
-    pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, Error> {
-        self.db.get_into(self, key, value)
-    }
-
-    /// The values of several keys, read at the same time.
-    ///
-    /// # Errors
-    /// As [`Readable::get_many`].
-    pub fn get_many<K: AsRef<[u8]>>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<Vec<Option<Value>>, Error> {
-        self.db.get_many(self, keys)
-    }
-
-    /// Brings everything into memory that reading and changing these keys takes, with overlapping reads, and
-    /// waits for it. Transactions that begin afterwards are short, so that few others conflict with them.
-    /// Look-ups alone may find a record in memory without its page, for which the transaction would then wait
-    /// in its commit.
-    ///
-    /// Pages may leave memory again before they are used, if the cache is small or much else is read.
-    ///
-    /// # Errors
-    /// As [`Readable::get`].
-    ///
-    /// ```
-    /// # use flashgrain::{Db, Readable};
-    /// # fn main() -> Result<(), flashgrain::Error> {
-    /// # let db = Db::in_memory(64 << 20)?;
-    /// let accounts = db.tree("accounts")?;
-    /// accounts.insert("ada", "7")?;
-    /// accounts.prefetch(["ada", "ben"])?;
-    /// db.transaction(|transaction| {
-    ///     let all = transaction.get(&accounts, "ada")?.unwrap_or_default();
-    ///     transaction.insert(&accounts, "ben", all)?;
-    ///     transaction.remove(&accounts, "ada")
-    /// })?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn prefetch<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
-        let keys: Vec<K> = keys.into_iter().collect();
-        let core = self.core();
-        core.prefetch(core.named_tree(self)?, &keys)
-    }
-
-    /// Whether there is such a key.
-    ///
-    /// # Errors
-    /// As [`Readable::get`].
-    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        self.db.contains_key(self, key)
-    }
-
-    /// The record with the smallest key.
-    ///
-    /// # Errors
-    /// As [`Readable::get`].
-    pub fn first_key_value(&self) -> Result<Option<(Value, Value)>, Error> {
-        self.db.first_key_value(self)
-    }
-
-    /// The record with the largest key.
-    ///
-    /// # Errors
-    /// As [`Readable::get`].
-    pub fn last_key_value(&self) -> Result<Option<(Value, Value)>, Error> {
-        self.db.last_key_value(self)
-    }
-
-    /// All records in key order, as of now.
-    ///
-    /// # Errors
-    /// As [`Readable::iter`].
-    pub fn iter(&self) -> Result<Iter, Error> {
-        self.db.iter(self)
-    }
-
-    /// The records whose keys lie in `range`, as of now.
-    ///
-    /// # Errors
-    /// As [`Readable::iter`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter, Error> {
-        self.db.range(self, range)
-    }
-
-    /// The records whose keys begin with `prefix`, as of now.
-    ///
-    /// # Errors
-    /// As [`Readable::iter`].
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter, Error> {
-        self.db.prefix(self, prefix)
-    }
-
-    /// A cursor over what is there now.
-    ///
-    /// # Errors
-    /// As [`Readable::iter`].
-    pub fn cursor(&self) -> Result<Cursor, Error> {
-        self.db.cursor(self)
-    }
-
     /// Gives `key` this value, whether it has one or not.
     ///
     /// # Errors
     /// [`Error::KeyLength`] and [`Error::ValueLength`] if they are too long or the key is empty;
-    /// [`Error::Full`]; [`Error::Poisoned`]; and as [`Readable::get`].
+    /// [`Error::Full`]; [`Error::Poisoned`]; and as [`Readable::get`](crate::Readable::get).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.write(key.as_ref(), Some(value.as_ref()))
     }
@@ -371,14 +140,6 @@ impl Tree {
         let mut batch = self.db.batch();
         let length = batch.insert_from(self, key, source)?;
         batch.commit().map(|()| length)
-    }
-
-    /// The value of `key`, as of now, to be read piece by piece.
-    ///
-    /// # Errors
-    /// As [`Readable::reader`].
-    pub fn reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>, Error> {
-        self.db.reader(self, key)
     }
 
     /// Removes `key`, whether it is there or not.
@@ -528,8 +289,30 @@ impl Tree {
         core.write(core.named_tree(self)?, key, value, core.durability())
     }
 
-    fn core(&self) -> &Arc<Core> {
+    pub(super) fn core(&self) -> &Arc<Core> {
         &self.db.core
+    }
+}
+
+impl Core {
+    /// The tree of a handle, if the handle is of this opening of this store, and the tree was not dropped.
+    /// Every call that gets a handle checks this before it does anything.
+    pub(super) fn named_tree<'a>(self: &Arc<Self>, tree: &'a Tree) -> Result<&'a Arc<NamedTree>, Error> {
+        if !Arc::ptr_eq(self, &tree.db.core) {
+            return Err(self.foreign(tree));
+        }
+        if tree.state.dropped.load(Ordering::Relaxed) {
+            return Err(Error::TreeDropped { tree: tree.state.name.clone() });
+        }
+        Ok(&tree.state)
+    }
+
+    /// Why a handle from elsewhere is refused.
+    #[cold]
+    fn foreign(&self, tree: &Tree) -> Error {
+        let name = tree.state.name.clone();
+        let is_same_store = self.engine().superblock().store == tree.db.core.engine().superblock().store;
+        if is_same_store { Error::OtherOpening { tree: name } } else { Error::OtherStore { tree: name } }
     }
 }
 

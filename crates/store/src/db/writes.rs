@@ -3,12 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::content::Content;
-use super::core::Core;
+use super::content::{Content, is_overflow};
 use super::overlay::{Key, Overlay};
-use crate::Error;
 use crate::catalog::NamedTree;
+use crate::engine::Engine;
 use crate::index::TreeId;
+use crate::{Error, varint};
+
+/// The kind of an operation in the log.
+const LOGGED_KIND_BYTES: u64 = 1;
+
+/// Bytes that a write takes in the log, with a value of so many bytes; `None`: a removal.
+pub(super) fn logged_bytes(engine: &Engine, tree: &NamedTree, key: &[u8], value_bytes: Option<u64>) -> u64 {
+    let with_length = |bytes: u64| varint::length(bytes) + bytes;
+    let of_value = value_bytes.map_or(0, |bytes| match is_overflow(tree, bytes) {
+        true => with_length(engine.overflow_values().logged_bytes(bytes)),
+        false => with_length(bytes),
+    });
+    LOGGED_KIND_BYTES + varint::length(tree.entry.id.0.into()) + with_length(key.len() as u64) + of_value
+}
+
+/// The longest batch, as the log has it.
+pub(super) fn batch_limit_bytes(engine: &Engine) -> u64 {
+    engine.parts().log.record_limit_bytes()
+}
 
 /// The writes of a batch or transaction, by tree and key.
 #[derive(Default)]
@@ -36,11 +54,11 @@ impl Writes {
     /// [`Error::BatchLength`] if all of them are more than the log takes as one; nothing has changed then.
     pub fn admit<'k>(
         &mut self,
-        core: &Core,
+        engine: &Engine,
         tree: &NamedTree,
         added: impl IntoIterator<Item = (&'k [u8], u64), IntoIter: Clone>,
     ) -> Result<(), Error> {
-        self.logged_bytes = self.check(core, tree, added)?;
+        self.logged_bytes = self.check(engine, tree, added)?;
         Ok(())
     }
 
@@ -50,14 +68,14 @@ impl Writes {
     /// As [`Writes::admit`].
     pub fn check<'k>(
         &mut self,
-        core: &Core,
+        engine: &Engine,
         tree: &NamedTree,
         added: impl IntoIterator<Item = (&'k [u8], u64), IntoIter: Clone>,
     ) -> Result<u64, Error> {
-        let (added, limit) = (added.into_iter(), core.batch_limit_bytes());
+        let (added, limit) = (added.into_iter(), batch_limit_bytes(engine));
         let added_bytes: u64 = added.clone().map(|(_, bytes)| bytes).sum();
         let bytes = |tree: &NamedTree, key: &[u8], content: Option<&Content>| {
-            core.logged_bytes(tree, key, content.map(Content::length))
+            logged_bytes(engine, tree, key, content.map(Content::length))
         };
         if !self.is_exact && self.logged_bytes + added_bytes > limit {
             let all = self.iter().map(|(tree, key, content)| bytes(tree, key, content));

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicU32;
 
 use flashgrain_device::{Arena, Op};
 
-use super::current::{Devices, Role, read, write};
+use super::current::{read, write};
+use super::devices::{Devices, Role};
 use crate::Error;
 use crate::page::Page;
 

@@ -10,7 +10,7 @@ use flashgrain_device::{
     Channel, ChannelOptions, ChannelWaker, Completion, Device, Error as DeviceError, Nanos, Op, Request,
 };
 
-use super::current::{Devices, Owner};
+use super::devices::{Devices, Owner};
 use super::traffic::Counters;
 use crate::task::{TaskId, current_task};
 
@@ -62,26 +62,21 @@ struct Asked {
 impl IoContext {
     /// Channels to `devices` for the calling thread, with at most `depth` requests in flight on each. Tasks
     /// beyond it wait for room.
-    pub(super) fn open(
-        devices: &[Arc<dyn Device>],
-        depth: u32,
-        counters: Arc<Counters>,
-        owner: Owner,
-    ) -> Result<Self, DeviceError> {
+    pub fn open(devices: &Devices, depth: u32) -> Result<Self, DeviceError> {
         let options = ChannelOptions { depth, arena: None, polled: false };
         let open = |device: &Arc<dyn Device>| {
             let simulated = device.simulation().is_some();
             Ok(Queue { channel: device.open_channel(&options)?, simulated, waiting: VecDeque::new() })
         };
         Ok(Self {
-            queues: devices.iter().map(open).collect::<Result<_, DeviceError>>()?,
+            queues: devices.all().iter().map(open).collect::<Result<_, DeviceError>>()?,
             completions: Vec::with_capacity(BATCH),
             requests: Vec::new(),
             free: Vec::new(),
             in_flight: 0,
-            counters,
+            counters: devices.counters(),
             timers: BinaryHeap::new(),
-            owner,
+            owner: devices.owner(),
             depth,
             guests: Vec::new(),
         })
@@ -99,7 +94,7 @@ impl IoContext {
                 // The times of simulated devices agree from now on.
                 let simulations = devices.all().iter().filter_map(|device| device.simulation());
                 simulations.for_each(|simulation| while simulation.pass(now) {});
-                self.guests.push(devices.open_context(self.depth)?);
+                self.guests.push(Self::open(devices, self.depth)?);
                 self.guests.len() - 1
             }
         };
@@ -330,7 +325,7 @@ mod tests {
     /// Has an I/O context to `first` read from both devices, which may be one I/O context or an I/O context
     /// and a guest, while the queue of the second fails once; both are read then.
     fn reads_both(first: &Devices, second: &Devices, broken: &Broken, part: Part) {
-        let mut context = first.open_context(8).unwrap();
+        let mut context = IoContext::open(&first, 8).unwrap();
         let mut memory = vec![7; 2 * BYTES as usize];
         let read = |memory| Request { op: Op::Read, offset_bytes: 0, length_bytes: BYTES, memory, tag: 0 };
         let last = second.all().len() - 1;

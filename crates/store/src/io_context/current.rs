@@ -2,105 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
-use std::sync::{Arc, Weak};
 
-use flashgrain_device::{Device, Error as DeviceError, Nanos, Op, Request};
+use flashgrain_device::{Error as DeviceError, Nanos, Op, Request};
 
 use super::context::IoContext;
+use super::devices::{Devices, Owner, Role};
 use super::failed::Failed;
-use super::flushes::Flushes;
-use super::traffic::{InFlight, Meter, Traffic};
+use super::traffic::InFlight;
 use crate::Error;
 use crate::sync::point;
 use crate::task::{current_task, in_task, park};
-
-/// Purpose of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Pages in segments, and the superblocks.
-    Data,
-    /// The log.
-    Log,
-}
-
-/// The devices of a store. Both roles may be on the same device. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Devices {
-    shared: Arc<Shared>,
-}
-
-/// Identity of a store's devices, for holders that do not keep them open.
-pub(super) type Owner = Weak<Shared>;
-
-pub(super) struct Shared {
-    all: Vec<Arc<dyn Device>>,
-    log_index: usize,
-    /// Of each device.
-    flushes: Vec<Flushes>,
-    meter: Meter,
-}
-
-impl Devices {
-    /// A store on `data`, with its log on `log` if that is another device.
-    pub fn new(data: Arc<dyn Device>, log: Option<Arc<dyn Device>>) -> Self {
-        let all: Vec<_> = std::iter::once(data).chain(log).collect();
-        let log_index = all.len() - 1;
-        let flushes = all.iter().map(|_| Flushes::default()).collect();
-        Self { shared: Arc::new(Shared { all, log_index, flushes, meter: Meter::default() }) }
-    }
-
-    /// An I/O context for the calling thread, with at most `depth` requests in flight on each device.
-    pub fn open_context(&self, depth: u32) -> Result<IoContext, DeviceError> {
-        IoContext::open(&self.shared.all, depth, self.shared.meter.join(), Arc::downgrade(&self.shared))
-    }
-
-    /// Whether they are these.
-    #[inline]
-    pub(super) fn are(&self, owner: &Owner) -> bool {
-        ptr::eq(owner.as_ptr(), Arc::as_ptr(&self.shared))
-    }
-
-    /// These, if somebody has them still.
-    pub(super) fn of(owner: &Owner) -> Option<Self> {
-        owner.upgrade().map(|shared| Self { shared })
-    }
-
-    /// Requests that all I/O contexts have sent so far.
-    pub fn traffic(&self) -> Traffic {
-        self.shared.meter.read()
-    }
-
-    /// All devices, each once.
-    pub fn all(&self) -> &[Arc<dyn Device>] {
-        &self.shared.all
-    }
-
-    /// Whether time passes only while somebody waits.
-    pub fn is_simulated(&self) -> bool {
-        self.shared.all.iter().any(|device| device.simulation().is_some())
-    }
-
-    /// The device for `role`.
-    pub fn device(&self, role: Role) -> &Arc<dyn Device> {
-        &self.shared.all[self.index(role)]
-    }
-
-    /// Whether the log has a device of its own.
-    pub fn has_own_log(&self) -> bool {
-        self.shared.log_index > 0
-    }
-
-    fn flushes(&self, role: Role) -> &Flushes {
-        &self.shared.flushes[self.index(role)]
-    }
-
-    pub(super) fn index(&self, role: Role) -> usize {
-        match role {
-            Role::Data => 0,
-            Role::Log => self.shared.log_index,
-        }
-    }
-}
 
 /// Requests in flight per device of an ordinary thread: it waits for each, so there is one.
 const OWN_DEPTH: u32 = 8;
@@ -109,7 +20,7 @@ thread_local! {
     /// The I/O context of the worker that steps on this thread; null outside of [`enter`].
     static ENTERED: Cell<*const RefCell<IoContext>> = const { Cell::new(ptr::null()) };
     /// I/O contexts that this ordinary thread has opened.
-    static OWN: RefCell<Vec<(Weak<Shared>, IoContext)>> = const { RefCell::new(Vec::new()) };
+    static OWN: RefCell<Vec<(Owner, IoContext)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Sets back the I/O context that was there before.
@@ -139,14 +50,12 @@ fn entered<T>(act: impl FnOnce(&RefCell<IoContext>) -> T) -> Option<T> {
 /// The own I/O context of an ordinary thread.
 fn own<T>(devices: &Devices, act: impl FnOnce(&mut IoContext) -> T) -> Result<T, DeviceError> {
     OWN.with_borrow_mut(|own| {
-        let is_of =
-            |(shared, _): &(Weak<Shared>, IoContext)| ptr::eq(shared.as_ptr(), Arc::as_ptr(&devices.shared));
-        let index = match own.iter().position(is_of) {
+        let index = match own.iter().position(|(owner, _)| devices.are(owner)) {
             Some(index) => index,
             None => {
                 // Those of stores that were closed meanwhile.
-                own.retain(|(shared, _)| shared.strong_count() > 0);
-                own.push((Arc::downgrade(&devices.shared), devices.open_context(OWN_DEPTH)?));
+                own.retain(|(owner, _)| owner.strong_count() > 0);
+                own.push((devices.owner(), IoContext::open(devices, OWN_DEPTH)?));
                 own.len() - 1
             }
         };
@@ -195,7 +104,7 @@ pub(crate) unsafe fn write(
 /// `slots`, which the drive serves in a step, and no more than are left of them: at least one (Bender et al.,
 /// "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §8).
 pub(crate) fn share_of_slots(devices: &Devices, slots: u32, block_bytes: u32) -> u32 {
-    let InFlight { requests, bytes } = devices.shared.meter.in_flight();
+    let InFlight { requests, bytes } = devices.in_flight();
     let taken = bytes.div_ceil(u64::from(block_bytes.max(1)));
     let fair = u64::from(slots) / (requests + 1);
     fair.min(u64::from(slots).saturating_sub(taken)).max(1) as u32
@@ -303,6 +212,8 @@ unsafe fn ask_and_wait(context: &mut IoContext, device: usize, request: Request)
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use flashgrain_ssdsim::{SimConfig, SimDevice};
 
     use super::super::broken::{Broken, Part};

@@ -13,6 +13,7 @@ mod block;
 pub(crate) mod broken;
 mod context;
 mod current;
+mod devices;
 mod failed;
 mod flushes;
 mod pieces;
@@ -22,8 +23,7 @@ mod traffic;
 
 pub(crate) use block::Block;
 pub(crate) use context::{IoContext, PAUSE};
-pub(crate) use current::{
-    Devices, Role, discard, enter, flush, now, read, share_of_slots, sleep_until, write,
-};
+pub(crate) use current::{discard, enter, flush, now, read, share_of_slots, sleep_until, write};
+pub(crate) use devices::{Devices, Role};
 pub(crate) use pieces::read_pieces;
 pub use traffic::Traffic;

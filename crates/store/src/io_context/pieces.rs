@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use flashgrain_device::{Arena, Op, Request};
 
 use super::context::IoContext;
-use super::current::{Devices, Role};
+use super::devices::{Devices, Role};
 use super::failed::Failed;
 use crate::Error;
 
@@ -64,7 +64,7 @@ pub(crate) fn read_pieces<T>(
     pieces: impl IntoIterator<Item = (u64, u32)>,
     mut look: impl FnMut(u64, &[u8]) -> Result<ControlFlow<T>, Error>,
 ) -> Result<Option<T>, Error> {
-    let context = devices.open_context(DEPTH as u32)?;
+    let context = IoContext::open(devices, DEPTH as u32)?;
     let mut in_flight = InFlight { context, pieces: VecDeque::new(), spare: Vec::new() };
     let failed = |failed: Failed| failed.error("read the log");
     let (mut pieces, mut wanted) = (pieces.into_iter(), 1);

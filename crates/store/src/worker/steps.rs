@@ -81,7 +81,7 @@ impl Worker {
     /// # Errors
     /// [`Error::Device`] if a device refuses a channel.
     pub fn new(devices: &Devices, executor: &Executor, index: usize, bounds: Bounds) -> Result<Self, Error> {
-        let mut context = devices.open_context(bounds.depth)?;
+        let mut context = IoContext::open(devices, bounds.depth)?;
         let mailbox = Arc::clone(&executor.mailboxes()[index]);
         let wakers = context.wakers();
         let simulated = wakers.is_empty();
