@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::rank::Family;
 use flashgrain_advisor::workload::{Durability, PRESETS};
 use flashgrain_advisor::{Advice, Interval, Workload, workload};
 use flashgrain_model::Estimate;
@@ -207,11 +208,9 @@ fn a_profile_without_writes_gives_wider_intervals_and_says_so() {
         widths.fold(1.0, f64::max)
     };
     assert!(width(&reads) > width(&full), "{} {}", width(&reads), width(&full));
-    assert!(
-        full.notes.iter().all(|note| note.starts_with("s(k)") || note.starts_with("β(k)")),
-        "{:?}",
-        full.notes
-    );
+    let known = ["s(k)", "β(k)", "writes: short bursts"];
+    let is_known = |note: &String| known.iter().any(|start| note.starts_with(start));
+    assert!(full.notes.iter().all(is_known), "{:?}", full.notes);
     let says = reads.notes.iter().any(|note| note.contains("writes were not measured"));
     assert!(says, "{:?}", reads.notes);
 }
@@ -341,4 +340,59 @@ fn the_rotational_flag_is_not_consulted() {
         format!("{advice:?}")
     });
     assert!(texts.iter().all(|text| *text == texts[0]));
+}
+
+/// Rate of the first design of a family, of a profile that is changed.
+fn changed(workload: &Workload, family: Family, change: impl Fn(&mut serde_json::Value)) -> f64 {
+    let mut profile: serde_json::Value = serde_json::from_str(FULL).unwrap();
+    change(&mut profile);
+    let advice = Advice::new(workload, &self::profile(&profile.to_string()), &[]);
+    advice.ranking.rows.iter().find(|row| row.family == family).unwrap().rate_per_second.value
+}
+
+/// Updates or look-ups at places of their own, by clients that keep the drive busy.
+fn random(look_ups: f64) -> Workload {
+    let mut workload = Workload {
+        skew: 0.0,
+        clients: 64,
+        durability: Durability::None,
+        memory_bytes: 256 << 20,
+        ..workload::preset("ycsb-a").unwrap()
+    };
+    (workload.operations.point_hits, workload.operations.updates) = (look_ups, 1.0 - look_ups);
+    workload
+}
+
+/// The term of the MQSSD model: half of reads and half of writes take 1 + γ·4ρ(1 - ρ) times their sum.
+#[test]
+fn reads_and_writes_together_take_as_long_as_they_were_measured_to() {
+    let rate = |look_ups: f64, gamma: f64| {
+        changed(&random(look_ups), Family::BTree, |profile| {
+            profile["models"]["mqssd"]["interference"] =
+                serde_json::json!({ "state": "kept", "gamma": gamma });
+        })
+    };
+    assert_eq!(rate(1.0, 0.5), rate(1.0, 0.0), "nothing is written");
+    let slower = rate(0.5, 0.0) / rate(0.5, 0.5);
+    assert!((1.05..=1.5).contains(&slower), "{slower}");
+    assert!(rate(0.5, -0.3) > rate(0.5, 0.0));
+}
+
+/// 40 MB/s of random writes of 4 KiB in the steady state are 10 thousand a second.
+#[test]
+fn writes_that_go_on_are_as_fast_as_in_the_steady_state() {
+    let rate = |look_ups: f64, bytes_per_second: f64| {
+        changed(&random(look_ups), Family::BTree, |profile| {
+            profile["measurements"]["sustain"] = serde_json::json!({
+                "request_bytes": 4096, "concurrency": 32, "rounds": [], "steady": true,
+                "steady_from_round": 1, "burst_bytes_per_second": 1e9,
+                "sustained_bytes_per_second":
+                    { "state": "determined", "value": bytes_per_second, "low": bytes_per_second, "high": bytes_per_second },
+            });
+        })
+    };
+    assert_eq!(rate(1.0, 40e6), rate(1.0, 1e12), "nothing is written");
+    let [slow, slower] = [40e6, 20e6].map(|bytes_per_second| rate(0.0, bytes_per_second));
+    assert!(slow < 10_000.0 && slow < rate(0.0, 1e12), "{slow}");
+    assert!((1.7..=2.0).contains(&(slow / slower)), "{slow} {slower}");
 }

@@ -21,6 +21,7 @@
 
 mod affine_costs;
 pub mod dictionary;
+pub mod interference;
 mod interval;
 mod io_model;
 pub mod lsm;

@@ -8,7 +8,8 @@
 use flashgrain_cost::Interval;
 use flashgrain_cost::ranking::CostsOfKind;
 use flashgrain_model::{Access, Estimate, FittedModel, ModelName, Models, Parameter};
-use flashgrain_profile::schema::DeviceProfile;
+use flashgrain_profile::export::write_regime;
+use flashgrain_profile::schema::{DeviceProfile, WriteRates};
 
 /// A cost whose own interval is undetermined lies within this factor.
 const DOUBT_FACTOR: f64 = 4.0;
@@ -44,6 +45,30 @@ impl Costs {
         Self { numbers: self.numbers.map(wide, wide), ..self }
     }
 
+    /// Costs of writes that go on for hours, if `sustain` has found the drive's steady state: its collection
+    /// of garbage takes time for each write at a place of its own, whatever the concurrency.
+    fn in_steady_state(self, profile: &DeviceProfile, notes: &mut Vec<String>) -> Self {
+        let measured = &profile.measurements;
+        let Some(sustain) = &measured.sustain else {
+            if measured.write_rates() == WriteRates::Bursts {
+                notes.push(write_regime(profile));
+            }
+            return self;
+        };
+        let Some(rate) = sustain.sustained_bytes_per_second.value().filter(|rate| *rate > 0.0) else {
+            return self;
+        };
+        let (bytes, concurrency) = (sustain.request_bytes as f64, f64::from(sustain.concurrency));
+        let (setup, transfer) = (self.numbers.setup(concurrency), self.numbers.transfer(concurrency));
+        let collection_s = bytes / rate - setup.value - transfer.value * bytes;
+        if collection_s <= 0.0 {
+            return self;
+        }
+        notes.push(write_regime(profile));
+        let with_collection = |setup: Interval| setup.scaled(1.0 + collection_s / setup.value);
+        Self { numbers: self.numbers.map(with_collection, |transfer| transfer), ..self }
+    }
+
     /// The same costs for the other kind, which was not measured.
     fn as_other_kind(&self, name: &str) -> Self {
         let doubtful = |cost: Interval| Interval::within_factor(cost.value, OTHER_KIND_FACTOR);
@@ -73,7 +98,9 @@ impl Costs {
 pub(super) fn of(profile: &DeviceProfile, notes: &mut Vec<String>) -> [Costs; 2] {
     let fitted = [Access::Read, Access::Write].map(|access| fitted(profile, access));
     notes.extend(fitted.iter().flatten().flat_map(|costs| costs.doubts.clone()));
-    let [reads, writes] = match fitted {
+    let [reads, writes] = fitted;
+    let writes = writes.map(|costs| costs.in_steady_state(profile, notes));
+    let [reads, writes] = match [reads, writes] {
         [Some(reads), Some(writes)] => return [reads, writes],
         [Some(reads), None] => {
             let writes = reads.as_other_kind("writes");
@@ -138,6 +165,17 @@ fn of_mqssd(models: &Models, access: Access) -> Option<Costs> {
     let source = "MQSSD's fitted costs".into();
     let numbers = CostsOfKind { setup, transfer };
     is_whole.then_some(Costs { numbers, source, is_measured: true, doubts })
+}
+
+/// γ at rising concurrency, if MQSSD's costs count and the term was kept.
+pub(super) fn interference(profile: &DeviceProfile) -> Vec<(f64, f64)> {
+    let Some(mqssd) = profile.models.as_ref().and_then(|models| models.mqssd.as_ref()) else {
+        return Vec::new();
+    };
+    match mqssd.interference_by_concurrency() {
+        [] => mqssd.interference().map(|gamma| (1.0, gamma)).into_iter().collect(),
+        by_concurrency => by_concurrency.to_vec(),
+    }
 }
 
 fn fitted_at<'a>(

@@ -62,6 +62,7 @@ impl Drive {
                 writes: writes.numbers,
                 flush_seconds: flushes.of_method(SyncMethod::Fdatasync),
                 parallelism: interval_of(&learned.parallelism.estimate),
+                interference: costs::interference(profile),
             },
             flushes,
             depth_90: LearnedNumber::of(&learned.depth_90),

@@ -1,6 +1,6 @@
 //! The boundary between data structures and drives.
 
-use super::{Demand, Operation, Situation};
+use super::{Demand, Operation, Records, Situation};
 
 /// A dictionary's data structure with its parameters.
 ///
@@ -20,5 +20,11 @@ pub trait Design {
     /// taken out of the situation's cache.
     fn memory_bytes(&self, _situation: &Situation) -> f64 {
         0.0
+    }
+
+    /// The records as the log has them: references to values in overflow pages, which are on the drive before
+    /// the commit.
+    fn logged_records(&self, situation: &Situation) -> Records {
+        situation.records
     }
 }

@@ -8,7 +8,7 @@
 use super::b_tree::{POINTER_BYTES, RANDOM_FILL, SLOT_BYTES};
 use super::images::{GRAIN_BYTES, PAGE_TABLE_BYTES, Writes, further_reads, image_bytes, image_read_bytes};
 use super::overflow::Stored;
-use super::{Demand, Design, Levels, Operation, Shape, Situation, Transfer, log_write};
+use super::{Demand, Design, Levels, Operation, Records, Shape, Situation, Transfer, log_write};
 
 /// A B+-tree whose pages are written out of place.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,7 +147,7 @@ impl Design for OutOfPlaceBTree {
             }
             self.writes(inline).add(&mut demand, images, inline);
             self.writes(inline).of_values(&stored).add(&mut demand, stored.put(), inline);
-            demand.add(log_write(operation, situation));
+            demand.add(log_write(operation, inline));
         }
         demand
     }
@@ -163,6 +163,10 @@ impl Design for OutOfPlaceBTree {
     /// The page table.
     fn memory_bytes(&self, situation: &Situation) -> f64 {
         self.page_table_bytes(&self.stored(Operation::Update, situation))
+    }
+
+    fn logged_records(&self, situation: &Situation) -> Records {
+        self.stored(Operation::Update, situation).inline.records
     }
 }
 

@@ -8,7 +8,7 @@
 
 use super::images::{GRAIN_BYTES, PAGE_TABLE_BYTES, Writes, further_reads, image_bytes, image_read_bytes};
 use super::overflow::Stored;
-use super::{Demand, Design, Level, Levels, Operation, Shape, Situation, Transfer, log_write};
+use super::{Demand, Design, Level, Levels, Operation, Records, Shape, Situation, Transfer, log_write};
 use crate::Access;
 use crate::dictionary::b_tree::RANDOM_FILL;
 
@@ -338,7 +338,7 @@ impl Design for OutOfPlaceBEpsilonTree {
             self.add_flushes(&mut demand, operation, levels, &stored);
             let values = self.writes(0.0, inline).of_values(&stored);
             values.add(&mut demand, stored.put(), inline);
-            demand.add(log_write(operation, situation));
+            demand.add(log_write(operation, inline));
         } else {
             self.add_path(&mut demand, operation, &levels, inline);
             if let Operation::Range { bytes } = stored.operation() {
@@ -365,6 +365,10 @@ impl Design for OutOfPlaceBEpsilonTree {
         let levels = Levels::new(situation, 0.0, &self.shape(&stored.inline));
         let pages: f64 = levels.iter().map(|level| level.nodes).sum::<f64>() + stored.values();
         pages * PAGE_TABLE_BYTES + self.memtable_bytes
+    }
+
+    fn logged_records(&self, situation: &Situation) -> Records {
+        self.stored(Operation::Update, situation).inline.records
     }
 }
 

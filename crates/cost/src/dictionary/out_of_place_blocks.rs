@@ -8,7 +8,7 @@
 
 use super::b_tree::POINTER_BYTES;
 use super::overflow::Stored;
-use super::{Demand, Design, Level, Levels, Operation, OutOfPlaceBTree, Situation, Transfer};
+use super::{Demand, Design, Level, Levels, Operation, OutOfPlaceBTree, Records, Situation, Transfer};
 
 /// A B+-tree with nodes of several blocks, whose pages are written out of place.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,6 +129,10 @@ impl Design for OutOfPlaceBTreeOfBlocks {
 
     fn memory_bytes(&self, situation: &Situation) -> f64 {
         self.whole.memory_bytes(situation)
+    }
+
+    fn logged_records(&self, situation: &Situation) -> Records {
+        self.whole.logged_records(situation)
     }
 }
 

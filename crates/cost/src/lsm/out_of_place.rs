@@ -1,7 +1,7 @@
 //! The LSM-tree of a store that has pages as well, written out of place.
 
 use super::LsmTree;
-use crate::dictionary::{Demand, Design, Operation, OutOfPlaceBTree, PAGE_TABLE_BYTES, Situation};
+use crate::dictionary::{Demand, Design, Operation, OutOfPlaceBTree, PAGE_TABLE_BYTES, Records, Situation};
 
 /// An LSM-tree whose blocks have a reference only of each value that is longer than a quarter of them. The
 /// value is in overflow pages, which every change writes. They stay where they are while merges move the
@@ -43,5 +43,9 @@ impl Design for OutOfPlaceLsmTree {
     fn memory_bytes(&self, situation: &Situation) -> f64 {
         let stored = self.pages.stored(Operation::Update, situation);
         self.tree.memory_bytes(&stored.inline) + stored.values() * PAGE_TABLE_BYTES
+    }
+
+    fn logged_records(&self, situation: &Situation) -> Records {
+        self.pages.logged_records(situation)
     }
 }

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use serde::Serialize;
 
 use crate::dictionary::{
-    BEpsilonTree, BTree, Demand, Design, Operation, OutOfPlaceBTree, PdamBTree, Situation, WriteBack,
-    powers_of_two,
+    BEpsilonTree, BTree, Demand, Design, Operation, OutOfPlaceBTree, PdamBTree, Records, Situation,
+    WriteBack, powers_of_two,
 };
 use crate::lsm::{Layout, LsmTree, Metadata};
 
@@ -135,6 +135,10 @@ impl Design for Remembering {
 
     fn memory_bytes(&self, situation: &Situation) -> f64 {
         self.design.memory_bytes(situation)
+    }
+
+    fn logged_records(&self, situation: &Situation) -> Records {
+        self.design.logged_records(situation)
     }
 }
 

@@ -18,6 +18,9 @@ pub struct DriveCosts {
     pub flush_seconds: Interval,
     /// Requests that the drive serves in the time of one; `None`: undetermined.
     pub parallelism: Option<Interval>,
+    /// [γ](crate::interference) of reads and writes together at rising concurrency; none: their times add up.
+    #[serde(default)]
+    pub interference: Vec<(f64, f64)>,
 }
 
 /// Costs of one kind of access.

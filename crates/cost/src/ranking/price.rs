@@ -17,6 +17,7 @@ use super::workload::{Durability, Workload};
 use crate::dictionary::{
     Demand, Design, Durability as Log, Operation, Processor, Records, Situation, Skew, Transfer, log_write,
 };
+use crate::interference::{gamma_at, time_together};
 use crate::{Access, Interval};
 
 /// Processor time of an engine, in seconds.
@@ -213,7 +214,11 @@ impl Asked {
 
 /// Requests of the average operation.
 pub fn asked(design: &dyn Design, workload: &Workload, engine: &Engine) -> Asked {
-    let situation = situation(workload, engine);
+    let whole = situation(workload, engine);
+    let logged_records = design.logged_records(&whole);
+    let bytes_per_change = logged_records.record_bytes();
+    let changes_per_checkpoint = engine.checkpoint_log_bytes.map(|bytes| bytes / bytes_per_change);
+    let situation = Situation { changes_per_checkpoint, ..whole };
     let asked = || operations(workload).into_iter().filter(|(_, share)| *share > 0.0);
     let demands = asked().map(|(operation, share)| (share, design.demand(operation, &situation)));
     let data = summed(Demand::mix(demands));
@@ -228,7 +233,7 @@ pub fn asked(design: &dyn Design, workload: &Workload, engine: &Engine) -> Asked
         0.0 => Log::Buffered,
         changes_per_write => Log::Synced { changes_per_write },
     };
-    let logged = Situation { durability, ..situation };
+    let logged = Situation { durability, records: logged_records, ..situation };
     let log = Demand::mix(asked().map(|(operation, share)| {
         let mut demand = Demand::default();
         demand.add(log_write(operation, &logged).map(|write| Transfer { awaited: false, ..write }));
@@ -264,8 +269,9 @@ struct Seconds {
 }
 
 impl Seconds {
-    fn sum(self) -> f64 {
-        self.reads + self.writes
+    /// Of reads and writes together at a concurrency.
+    fn together(self, drive: &DriveCosts, concurrency: f64) -> f64 {
+        time_together(self.reads, self.writes, gamma_at(&drive.interference, concurrency.max(1.0)))
     }
 }
 
@@ -334,8 +340,8 @@ pub fn price(asked: &Asked, workload: &Workload, engine: &Engine, drive: &DriveC
     let written_bytes = data.bytes(Access::Write) + asked.log.bytes(Access::Write);
     let mut limits = vec![
         (most(&waits_for, Bound::ReadLatency), path_s / clients),
-        (most(&busy_with, Bound::DeviceReads), device.sum()),
-        (Bound::Background, background.sum()),
+        (most(&busy_with, Bound::DeviceReads), device.together(drive, together)),
+        (Bound::Background, background.together(drive, outstanding(data, false))),
         (Bound::Flushes, flush_s.serial),
     ];
     limits.extend(workload.cores.map(|cores| (Bound::Processor, processor_s / f64::from(cores))));

@@ -47,6 +47,7 @@ impl Factors {
                 .map(|cost| cost.scaled(self.write_setup), |cost| cost.scaled(self.write_transfer)),
             flush_seconds: drive.flush_seconds.scaled(self.flush),
             parallelism: drive.parallelism,
+            interference: drive.interference.clone(),
         }
     }
 }

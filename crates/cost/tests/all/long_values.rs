@@ -1,7 +1,9 @@
 //! Values that are longer than a node, a page, or a quarter of one.
 
 use flashgrain_cost::Access;
-use flashgrain_cost::dictionary::{BTree, Design, Operation, OutOfPlaceBTree, Records, Situation};
+use flashgrain_cost::dictionary::{
+    BTree, Design, Durability, Operation, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, Records, Situation,
+};
 use flashgrain_cost::lsm::{Layout, LsmTree, OutOfPlaceLsmTree};
 
 use crate::designs;
@@ -151,5 +153,26 @@ fn every_design_moves_and_keeps_at_least_its_records() {
             }
             at_least("space", design.space_amplification(&situation), 1.0);
         }
+    }
+}
+
+/// The store writes a long value to its pages, and a reference to the log; a B-tree in place logs the value.
+#[test]
+fn the_log_of_a_store_has_references_to_long_values() {
+    let records = Records { count: 1e5, key_bytes: 16.0, value_bytes: 1_048_576.0 };
+    let trees: [(&dyn Design, bool); 3] = [
+        (&OutOfPlaceBTree::new(4096.0, 262_144.0), false),
+        (&OutOfPlaceBEpsilonTree::new(1_048_576.0, 8.0, 4096.0, 262_144.0), false),
+        (&BTree::new(4096.0), true),
+    ];
+    for (tree, has_values) in trees {
+        let written = |durability| {
+            let situation = Situation { durability, ..Situation::new(records, 1e9, 1.0) };
+            tree.demand(Operation::Update, &situation).bytes(Access::Write)
+        };
+        let logged = written(Durability::Synced { changes_per_write: 1.0 }) - written(Durability::NoLog);
+        println!("{}: {logged:.0}", tree.name());
+        assert_eq!(logged > records.value_bytes, has_values, "{}: {logged}", tree.name());
+        assert!(has_values || logged <= 4096.0, "{}: {logged}", tree.name());
     }
 }

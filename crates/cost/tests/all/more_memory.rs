@@ -24,6 +24,7 @@ fn drive() -> DriveCosts {
         writes: costs(25e-6, 0.8e-9),
         flush_seconds: Interval::exact(1e-3),
         parallelism: Some(Interval::exact(32.0)),
+        interference: Vec::new(),
     }
 }
 

@@ -1,20 +1,13 @@
 //! Cost of reads and writes that run together beyond their cost one after the other: one step past the MQSSD
 //! paper, which names it as future work.
 //!
-//! Let R and W be the device time that the reads and the writes of a workload would take on their own at its
-//! concurrency. The device serves reads for a share ρ = R / (R + W) of that time, so that a request in
-//! service meets one of the other kind in proportion to ρ(1 - ρ). Each meeting lengthens the work (reads wait
-//! behind programs and erases) or shortens it (both directions of the link, separate limits for reads and
-//! writes are used at once):
-//!
-//! time = (R + W) · (1 + γ · 4ρ(1 - ρ))
-//!
-//! γ is the relative change where reads and writes take equal time; -½ would be a perfect overlap there.
+//! Fits γ of [`flashgrain_cost::interference`].
 //!
 //! A single stream waits for its reads and its writes in turn; many keep everything busy that works for one
 //! kind alone, such as one direction of the link. So γ may depend on the concurrency. Then it is fitted at
 //! each, and lies between its neighbours elsewhere.
 
+use flashgrain_cost::interference::{gamma_at, meetings, time_together};
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::mean;
@@ -129,14 +122,14 @@ impl Interference {
     pub(super) fn seconds_per_byte(&self, reads: f64, writes: f64, concurrency: f64) -> f64 {
         let gamma = match self.by_concurrency() {
             [] => self.gamma().unwrap_or(0.0),
-            of_each => between(of_each, concurrency),
+            of_each => gamma_at(of_each, concurrency),
         };
-        (reads + writes) * (1.0 + gamma * meetings(reads, writes))
+        time_together(reads, writes, gamma)
     }
 
     /// The time of reads and of writes together at no concurrency in particular.
     pub(super) fn seconds_together(&self, reads: f64, writes: f64) -> f64 {
-        (reads + writes) * (1.0 + self.gamma().unwrap_or(0.0) * meetings(reads, writes))
+        time_together(reads, writes, self.gamma().unwrap_or(0.0))
     }
 }
 
@@ -184,31 +177,6 @@ fn by_concurrency(mixed: &[Mixed], concurrencies: &[f64]) -> Vec<(f64, f64)> {
     concurrencies.iter().filter_map(of).collect()
 }
 
-/// γ at a concurrency: linear over its logarithm between measured ones, constant beyond them.
-fn between(of_each: &[(f64, f64)], concurrency: f64) -> f64 {
-    let above = of_each.iter().position(|(k, _)| *k >= concurrency);
-    let neighbours = match above {
-        Some(0) => of_each.first().map(|first| (first, first)),
-        Some(place) => of_each.get(place - 1).zip(of_each.get(place)),
-        None => of_each.last().map(|last| (last, last)),
-    };
-    match neighbours {
-        Some(((low_k, low), (high_k, high))) if low_k < high_k => {
-            low + (high - low) * (concurrency / low_k).ln() / (high_k / low_k).ln()
-        }
-        Some(((_, only), _)) => *only,
-        None => 0.0,
-    }
-}
-
-fn meetings(reads: f64, writes: f64) -> f64 {
-    if reads + writes <= 0.0 {
-        return 0.0;
-    }
-    let share = reads / (reads + writes);
-    4.0 * share * (1.0 - share)
-}
-
 /// Least squares of the relative error, which is linear in γ.
 fn gamma(mixed: &[Mixed]) -> Option<f64> {
     let (mut above, mut below) = (0.0, 0.0);
@@ -232,7 +200,7 @@ fn left_out_errors(mixed: &[Mixed], apart: &[f64]) -> Vec<f64> {
             let others = [before, after].concat();
             let own = match by_concurrency(&others, apart).as_slice() {
                 [] => gamma(&others).unwrap_or(0.0),
-                of_each => between(of_each, left_out.concurrency),
+                of_each => gamma_at(of_each, left_out.concurrency),
             };
             Some(left_out.error(own))
         })

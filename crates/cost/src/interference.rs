@@ -1,0 +1,45 @@
+//! Device time of reads and writes that run together, one step past the MQSSD paper, which names it as future
+//! work.
+//!
+//! Let R and W be the device time that the reads and the writes of a workload would take on their own at its
+//! concurrency. The device serves reads for a share ρ = R / (R + W) of that time, so that a request in
+//! service meets one of the other kind in proportion to ρ(1 - ρ). Each meeting lengthens the work (reads wait
+//! for programs and erases) or shortens it (both directions of the link, separate limits for reads and writes
+//! are used at once):
+//!
+//! time = (R + W) · (1 + γ · 4ρ(1 - ρ))
+//!
+//! γ is the relative change where reads and writes take equal time; -½ would be a perfect overlap there.
+
+/// 4ρ(1 - ρ), the share of requests that meet one of the other kind, relative to its largest; the times may
+/// have any unit.
+pub fn meetings(reads: f64, writes: f64) -> f64 {
+    if reads + writes <= 0.0 {
+        return 0.0;
+    }
+    let share = reads / (reads + writes);
+    4.0 * share * (1.0 - share)
+}
+
+/// Time of reads and writes together, in the unit of their own times.
+pub fn time_together(reads: f64, writes: f64, gamma: f64) -> f64 {
+    (reads + writes) * (1.0 + gamma * meetings(reads, writes))
+}
+
+/// γ at a concurrency, of γ at rising concurrencies: linear over its logarithm between them, constant beyond
+/// them; 0 if there are none.
+pub fn gamma_at(by_concurrency: &[(f64, f64)], concurrency: f64) -> f64 {
+    let above = by_concurrency.iter().position(|(k, _)| *k >= concurrency);
+    let neighbours = match above {
+        Some(0) => by_concurrency.first().map(|first| (first, first)),
+        Some(place) => by_concurrency.get(place - 1).zip(by_concurrency.get(place)),
+        None => by_concurrency.last().map(|last| (last, last)),
+    };
+    match neighbours {
+        Some(((low_k, low), (high_k, high))) if low_k < high_k => {
+            low + (high - low) * (concurrency / low_k).ln() / (high_k / low_k).ln()
+        }
+        Some(((_, only), _)) => *only,
+        None => 0.0,
+    }
+}
