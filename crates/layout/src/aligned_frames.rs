@@ -94,6 +94,18 @@ impl AlignedFrames {
         self.stripe_bytes
     }
 
+    /// The place in the file of the frame whose header begins at a logical offset; `None` if none does there.
+    pub fn frame_at(&self, logical: u64) -> Option<u64> {
+        let behind = logical.checked_sub(LOG_HEADER_BYTES)?;
+        let place = (behind / self.frame_bytes()).checked_mul(self.page_bytes)?.checked_add(self.first_bytes);
+        place.filter(|_| behind.is_multiple_of(self.frame_bytes()))
+    }
+
+    /// Bytes of a page that its frame stores; the rest is reserved.
+    pub fn stored_bytes(&self) -> u64 {
+        self.page_bytes - FRAME_HEADER_BYTES
+    }
+
     fn frame_bytes(&self) -> u64 {
         FRAME_HEADER_BYTES + self.page_bytes
     }
@@ -204,6 +216,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn frames_begin_where_their_pages_do(layout in layouts(), number in 0_u64..1 << 20, off in 1_u64..512) {
+            let logical = LOG_HEADER_BYTES + number * layout.frame_bytes();
+            let page = layout.place(logical + FRAME_HEADER_BYTES).0;
+            prop_assert_eq!(layout.frame_at(logical).map(Place::At), Some(page));
+            prop_assert_eq!(layout.frame_at(logical + off), None);
+        }
+
         #[test]
         fn pieces_are_the_range(layout in layouts(), logical in 0_u64..1 << 40, length in 0_u64..300_000) {
             let mut at = logical;

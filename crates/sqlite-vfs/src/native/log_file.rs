@@ -1,8 +1,12 @@
 //! The methods of logs with a statement: bytes go to where it says.
+//!
+//! SQLite writes the header of a frame and then its page. In an aligned frame the page comes first, so that
+//! the header waits for the page, and both are one write. Any other method finds it in the file.
 
 use std::ffi::{c_int, c_void};
 
 use flashgrain_layout::header::{self, Statement};
+use flashgrain_layout::{AlignedFrames, FRAME_HEADER_BYTES};
 
 use super::abi::{FCNTL_SIZE_HINT, File, Functions, IOERR, IOERR_SHORT_READ, IOERR_WRITE, IoMethods, OK};
 use super::file::{RealName, lower_place};
@@ -26,6 +30,16 @@ pub(super) struct LogState {
     pub _name: RealName,
     pub functions: Functions,
     pub names: &'static Names,
+    /// The header of an aligned frame that waits for its page.
+    pub waiting: Option<FrameHeader>,
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy)]
+pub(super) struct FrameHeader {
+    /// Its logical offset.
+    offset: u64,
+    bytes: [u8; FRAME_HEADER_BYTES as usize],
 }
 
 /// Makes an opened log ours.
@@ -60,6 +74,48 @@ impl LogState {
             self.shape = LogShape::Stated(statement);
         }
         Ok(statement)
+    }
+
+    /// Writes the header of a frame that waits for its page.
+    fn settle(&mut self, lower: Lower) -> Result<(), c_int> {
+        let Some(FrameHeader { offset, bytes }) = self.waiting.take() else { return Ok(()) };
+        let statement = self.looked(lower)?.ok_or(IOERR)?;
+        write_parts(lower, statement, offset, &bytes)
+    }
+
+    /// Takes the header of an aligned frame, or writes the frame with its page; whether it did either.
+    fn write_frame(
+        &mut self,
+        lower: Lower,
+        frames: AlignedFrames,
+        offset: u64,
+        content: &[u8],
+    ) -> Result<bool, c_int> {
+        let waiting = self.waiting.filter(|waiting| waiting.offset + FRAME_HEADER_BYTES == offset);
+        if let (Some(waiting), true) = (waiting, content.len() as u64 == frames.page_bytes()) {
+            self.waiting = None;
+            let place = frames.frame_at(waiting.offset).ok_or(IOERR)?;
+            let (stored, reserved) = content.split_at(frames.stored_bytes() as usize);
+            self.check_reserved(reserved)?;
+            let frame = [stored, &waiting.bytes].concat();
+            write_at(lower, place, &frame)?;
+            return Ok(true);
+        }
+        self.settle(lower)?;
+        if let (Ok(bytes), Some(_)) = (content.try_into(), frames.frame_at(offset)) {
+            self.waiting = Some(FrameHeader { offset, bytes });
+        }
+        Ok(self.waiting.is_some())
+    }
+
+    /// Refuses content where the log has no place for it.
+    fn check_reserved(&self, reserved: &[u8]) -> Result<(), c_int> {
+        if reserved.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        let reason = "a page has content in the bytes that the database reserves, which its log has no place for; leave the mode of the log to write such pages";
+        self.functions.tell(IOERR_WRITE, reason);
+        Err(IOERR_WRITE)
     }
 
     /// The statement of a log before something is written to it.
@@ -111,6 +167,28 @@ macro_rules! check {
     };
 }
 
+/// Writes bytes to a place in the file.
+fn write_at(lower: Lower, place: u64, bytes: &[u8]) -> Result<(), c_int> {
+    let buffer: *const c_void = bytes.as_ptr().cast();
+    match call!(lower, write, buffer, bytes.len() as c_int, offset_of(place)?) {
+        OK => Ok(()),
+        code => Err(code),
+    }
+}
+
+/// Writes a logical range, of which reserved bytes have no place.
+fn write_parts(lower: Lower, statement: Statement, offset: u64, content: &[u8]) -> Result<(), c_int> {
+    let mut at = 0;
+    for (place, part_bytes) in log_shape::parts(statement, offset, content.len() as u64) {
+        let part = &content[at..at + part_bytes as usize];
+        at += part.len();
+        if let Some(place) = place {
+            write_at(lower, place, part)?;
+        }
+    }
+    Ok(())
+}
+
 fn number(of: i64) -> Result<u64, c_int> {
     u64::try_from(of).map_err(|_| IOERR)
 }
@@ -122,7 +200,8 @@ fn offset_of(place: u64) -> Result<i64, c_int> {
 unsafe extern "C" fn close(file: *mut File) -> c_int {
     // SAFETY: an open log of ours.
     let (state, lower) = unsafe { halves(file) };
-    let code = call!(lower, close);
+    let settled = state.settle(lower);
+    let code = settled.err().unwrap_or(OK).max(call!(lower, close));
     // SAFETY: `install` has made this box, and nobody uses the file any more.
     drop(unsafe { Box::from_raw(std::ptr::from_mut(state)) });
     code
@@ -133,6 +212,7 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
     let (state, lower) = unsafe { halves(file) };
     let buffer = buffer.cast::<u8>();
     let length = check!(number(bytes.into()));
+    check!(state.settle(lower));
     let (mut at, mut result) = (0, OK);
     let parts = match check!(state.looked(lower)) {
         Some(statement) => log_shape::parts(statement, check!(number(offset)), length),
@@ -168,34 +248,27 @@ unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int,
     let content = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), length as usize) };
     let offset = check!(number(offset));
     let statement = check!(state.stated(lower, offset, content));
-    let parts = log_shape::parts(statement, offset, length);
+    if let Statement::Aligned(frames) = statement
+        && check!(state.write_frame(lower, frames, offset, content))
+    {
+        return OK;
+    }
     let mut at = 0;
-    for (place, part_bytes) in &parts {
-        let part = &content[at..at + *part_bytes as usize];
+    for (place, part_bytes) in log_shape::parts(statement, offset, length) {
+        let part = &content[at..at + part_bytes as usize];
         at += part.len();
-        if place.is_none() && part.iter().any(|byte| *byte != 0) {
-            let reason = "a page has content in the bytes that the database reserves, which its log has no place for; leave the mode of the log to write such pages";
-            state.functions.tell(IOERR_WRITE, reason);
-            return IOERR_WRITE;
+        if place.is_none() {
+            check!(state.check_reserved(part));
         }
     }
-    at = 0;
-    for (place, part_bytes) in parts {
-        if let Some(place) = place {
-            let part: *const c_void = content[at..].as_ptr().cast();
-            match call!(lower, write, part, part_bytes as c_int, check!(offset_of(place))) {
-                OK => {}
-                code => return code,
-            }
-        }
-        at += part_bytes as usize;
-    }
+    check!(write_parts(lower, statement, offset, content));
     OK
 }
 
 unsafe extern "C" fn truncate(file: *mut File, size: i64) -> c_int {
     // SAFETY: an open log of ours.
     let (state, lower) = unsafe { halves(file) };
+    check!(state.settle(lower));
     match check!(state.looked(lower)) {
         Some(statement) => {
             let length = log_shape::physical_length(statement, check!(number(size)));
@@ -208,6 +281,7 @@ unsafe extern "C" fn truncate(file: *mut File, size: i64) -> c_int {
 unsafe extern "C" fn file_size(file: *mut File, size: *mut i64) -> c_int {
     // SAFETY: an open log of ours.
     let (state, lower) = unsafe { halves(file) };
+    check!(state.settle(lower));
     let logical = match check!(state.looked(lower)) {
         Some(statement) => log_shape::logical_length(statement, check!(lower.size().and_then(number))),
         None => 0,
@@ -227,6 +301,13 @@ unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *
     }
 }
 
+unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
+    // SAFETY: an open log of ours.
+    let (state, lower) = unsafe { halves(file) };
+    check!(state.settle(lower));
+    call!(lower, sync, flags)
+}
+
 /// Methods that are the business of the VFS behind.
 macro_rules! hand_on {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => { $(
@@ -239,7 +320,6 @@ macro_rules! hand_on {
 }
 
 hand_on! {
-    sync(flags: c_int);
     lock(level: c_int);
     unlock(level: c_int);
     check_reserved_lock(is_reserved: *mut c_int);

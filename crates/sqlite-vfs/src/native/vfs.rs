@@ -247,7 +247,14 @@ unsafe fn open_beside(
     match unsafe { open_lower(vfs, real.as_ptr(), file, flags, flags_out) } {
         Ok(_) if let Some(database) = stated_log(shim, path) => {
             let (functions, names) = (shim.functions, &shim.names);
-            let state = LogState { shape: LogShape::Undecided, database, _name: real, functions, names };
+            let state = LogState {
+                shape: LogShape::Undecided,
+                database,
+                _name: real,
+                functions,
+                names,
+                waiting: None,
+            };
             // SAFETY: the lower file is open.
             unsafe { log_file::install(file, state) };
             OK

@@ -47,6 +47,32 @@ fn frames_fill_stripes() {
     }
 }
 
+/// Write calls of this thread so far.
+fn write_calls() -> u64 {
+    let counters = fs::read_to_string("/proc/thread-self/io").unwrap();
+    let line = counters.lines().find_map(|line| line.strip_prefix("syscw: ")).unwrap();
+    line.parse().unwrap()
+}
+
+/// A header of 24 bytes and the rest of the page were two requests, and the first broke the rule that the
+/// layout is for.
+#[test]
+fn each_frame_is_one_write() {
+    let folder = tempfile::tempdir().unwrap();
+    for page_bytes in [4096, 64 << 10] {
+        let path = folder.path().join(page_bytes.to_string());
+        let connection = open_with_log(&path, page_bytes);
+        create(&connection);
+        fill(&connection, 0..10);
+        let (calls, bytes) = (write_calls(), log_bytes(&path));
+        fill(&connection, 10..200);
+        let frames = (log_bytes(&path) - bytes) / page_bytes;
+        let calls = write_calls() - calls;
+        assert!(frames >= 3 && calls <= frames + 2, "pages of {page_bytes}: {calls} for {frames} frames");
+        check(&connection);
+    }
+}
+
 #[test]
 fn an_emptied_log_says_still_what_it_is() {
     let folder = tempfile::tempdir().unwrap();

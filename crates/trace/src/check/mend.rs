@@ -116,7 +116,7 @@ fn stays(setting: &str, engine: &str, Advised { workload, .. }: &Advised) -> Str
 fn remedy(kind: FileKind, rule: Rule, path: &str, drive: &Drive) -> Option<Remedy> {
     let (grain, advised) = (&drive.grain, &drive.advised);
     let is_hot = rule == Rule::HotReads;
-    let database = path.strip_suffix("-wal").or(path.strip_suffix("-grainwal")).unwrap_or(path);
+    let database = path.strip_suffix("-wal").unwrap_or(path);
     Some(match kind {
         FileKind::SqliteDatabase if is_hot => Remedy::new(
             "use-hot-locations: a copy of the database in the drive's layout, which the extension opens (docs/sqlite.md)",
@@ -132,6 +132,9 @@ fn remedy(kind: FileKind, rule: Rule, path: &str, drive: &Drive) -> Option<Remed
             ),
             None => Remedy::words(stays("page_size", "sqlite", advised)),
         },
+        FileKind::SqliteWal if path.ends_with("-grainwal") => Remedy::words(
+            "larger transactions; and, where `flashgrain vfs info` shows no +log in the database's layout, a copy in a layout with it",
+        ),
         FileKind::SqliteWal => Remedy::new(
             "write-aligned-stripes: a copy of the database whose log has frames as large as their pages, which the extension opens \
              (docs/sqlite.md); or larger transactions, which have fewer overflows",
