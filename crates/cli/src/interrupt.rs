@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -21,19 +21,26 @@ pub struct Interrupt {
     signal: Arc<AtomicUsize>,
     /// Text on what the command leaves behind if it is ended now, if it leaves anything.
     left: Mutex<Option<String>>,
+    watching: OnceLock<()>,
 }
 
 impl Interrupt {
     /// From now on signals set the flag that is returned. Call it only from commands that look at the flag;
     /// the others keep the system's default of ending at once.
     pub fn watch(&self) -> io::Result<&AtomicBool> {
+        let mut registered = Ok(());
+        self.watching.get_or_init(|| registered = self.register());
+        registered.map(|()| &*self.wanted)
+    }
+
+    fn register(&self) -> io::Result<()> {
         for signal in [SIGINT, SIGTERM] {
             // Order matters: the shutdown looks at the flag before this same signal sets it.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&self.wanted))?;
             flag::register_usize(signal, Arc::clone(&self.signal), signal as usize)?;
             flag::register(signal, Arc::clone(&self.wanted))?;
         }
-        Ok(&self.wanted)
+        Ok(())
     }
 
     /// The flag, for work that goes on in tasks of its own.

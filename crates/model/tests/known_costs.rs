@@ -3,6 +3,7 @@
 use flashgrain_model::{
     Access, Affine, AffineCosts, Dam, IoModel, Mqssd, MqssdCosts, Pdam, PdamCosts, Workload,
 };
+use proptest::prelude::*;
 
 /// Columns of the MQSSD paper's Table 2, converted as [`MqssdCosts::setup_seconds`] says.
 fn table_2(setup: [f64; 8], page: [f64; 8]) -> Vec<MqssdCosts> {
@@ -90,5 +91,43 @@ fn with_blocks_of_the_half_bandwidth_size_the_dam_is_within_a_factor_of_two() {
         let ratio =
             dam.seconds_per_request(&request).unwrap() / affine.seconds_per_request(&request).unwrap();
         assert!((0.999..=2.001).contains(&ratio), "{bytes}: {ratio}");
+    }
+}
+
+/// A request of an algorithm in the affine model: first byte, length, and whether it writes.
+type Piece = (u64, u64, bool);
+
+/// Blocks that a DAM transfers for a piece: those that it touches, and for a write those before that are read
+/// because the piece covers a part of them only.
+fn blocks_of((first, bytes, is_write): Piece, block: u64) -> u64 {
+    let touched = first / block..(first + bytes).div_ceil(block);
+    let is_whole = |number: &u64| number * block >= first && (number + 1) * block <= first + bytes;
+    let read_before = touched.clone().filter(|number| is_write && !is_whole(number)).count() as u64;
+    touched.count() as u64 + read_before
+}
+
+proptest! {
+    /// Lemma 1 of the dictionaries paper, both ways: an algorithm of affine cost C costs at most 4 C blocks of
+    /// 1/α bytes, since pieces are widened to blocks and blocks at their ends are read before they are
+    /// written; one of C blocks has affine cost 2 C.
+    #[test]
+    fn affine_and_dam_algorithms_turn_into_each_other(
+        pieces in prop::collection::vec((0_u64..1 << 30, 1_u64..1 << 22, any::<bool>()), 1..200),
+        block in (9_u32..20).prop_map(|log2| 1_u64 << log2),
+    ) {
+        let setup_s = 0.01;
+        let costs = AffineCosts { setup_seconds: setup_s, transfer_seconds_per_byte: setup_s / block as f64 };
+        let affine = Affine::from_costs(block as f64, costs, costs);
+        prop_assert_eq!(affine.half_bandwidth_bytes(Access::Write), Some(block as f64));
+        // In units of a setup, as the paper counts.
+        let affine_cost = |bytes: f64, is_write: bool| {
+            let access = if is_write { Access::Write } else { Access::Read };
+            affine.seconds_per_request(&Workload::random(access, bytes, 1.0)).unwrap() / setup_s
+        };
+        let affine_sum: f64 = pieces.iter().map(|(_, bytes, is_write)| affine_cost(*bytes as f64, *is_write)).sum();
+        let dam_sum: u64 = pieces.iter().map(|piece| blocks_of(*piece, block)).sum();
+        prop_assert!(dam_sum as f64 <= 4.0 * affine_sum * (1.0 + 1e-9), "{dam_sum} blocks of {affine_sum}");
+        let back: f64 = (0..dam_sum).map(|number| affine_cost(block as f64, number % 2 == 0)).sum();
+        prop_assert!((back - 2.0 * dam_sum as f64).abs() < 1e-6 * back);
     }
 }

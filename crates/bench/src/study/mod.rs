@@ -8,7 +8,9 @@
 //! On simulated drives all times are virtual, so that a study gives the same figures wherever it is run. The
 //! data are fewer than the papers'; which ratios stay as they were is in the text of each sheet.
 
+mod about;
 mod chart;
+pub mod comparison;
 #[cfg(feature = "hidden-parameters")]
 pub mod hidden_parameters;
 pub mod mqssd_lsm;
@@ -20,6 +22,7 @@ mod sheet;
 mod subject;
 pub mod xpoint;
 
+pub use about::About;
 use setup::lsm_tree;
 pub use setup::{LogPlace, Setup};
 pub use sheet::Sheet;

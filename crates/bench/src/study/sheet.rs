@@ -2,6 +2,9 @@
 
 use flashgrain_report::page::{Block, Captioned, Figure, Page, Section, Table};
 
+use super::about::About;
+use super::comparison::{self, Comparison};
+
 /// All of a study's answers.
 pub struct Sheet {
     /// The subject of the study.
@@ -10,6 +13,8 @@ pub struct Sheet {
     pub conditions: Vec<String>,
     /// The answers.
     pub(super) parts: Vec<Part>,
+    /// The paper's numbers beside ours.
+    pub comparisons: Vec<Comparison>,
 }
 
 /// The answer to one question.
@@ -27,11 +32,42 @@ pub(super) struct Part {
 }
 
 impl Sheet {
+    /// The numbers of several studies, each with those of its paper.
+    pub fn of_studies(studies: &[(&About, Vec<Comparison>)]) -> Self {
+        let part = |(about, numbers): &(&About, Vec<Comparison>)| Part {
+            id: about.name,
+            title: format!("{}: {}", about.name, about.parts),
+            text: vec![about.paper.to_owned(), comparison::in_short(numbers)],
+            tables: vec![("Ours over the paper's".into(), comparison::table(numbers))],
+            figures: Vec::new(),
+        };
+        let all: Vec<Comparison> = studies.iter().flat_map(|(_, numbers)| numbers.clone()).collect();
+        Self {
+            title: "Studies of papers, numbers side by side".into(),
+            conditions: vec![comparison::in_short(&all)],
+            parts: studies.iter().map(part).collect(),
+            comparisons: Vec::new(),
+        }
+    }
+
+    /// The part with the paper's numbers that ours were measured for, if there are some.
+    fn numbers(&self) -> Option<Part> {
+        let is_run = |one: &&Comparison| one.ours.is_some();
+        let run: Vec<Comparison> = self.comparisons.iter().filter(is_run).cloned().collect();
+        (!run.is_empty()).then(|| Part {
+            id: "numbers",
+            title: "The paper's numbers".into(),
+            text: vec![comparison::in_short(&self.comparisons)],
+            tables: vec![("Ours over the paper's".into(), comparison::table(&run))],
+            figures: Vec::new(),
+        })
+    }
+
     /// As Markdown, without the charts.
     pub fn markdown(&self) -> String {
         let mut out = format!("# {}\n\n", self.title);
         self.conditions.iter().for_each(|line| out += &format!("- {line}\n"));
-        for part in &self.parts {
+        for part in self.parts.iter().chain(&self.numbers()) {
             out += &format!("\n## {}\n", part.title);
             part.text.iter().for_each(|sentence| out += &format!("\n{sentence}\n"));
             for (caption, table) in &part.tables {
@@ -46,8 +82,9 @@ impl Sheet {
     /// # Errors
     /// If it cannot be put together.
     pub fn html(self, source: &str) -> anyhow::Result<String> {
+        let numbers = self.numbers();
         let conditions = Section::new("conditions", "Conditions", vec![Block::List(self.conditions)]);
-        let parts = self.parts.into_iter().map(Part::section);
+        let parts = self.parts.into_iter().chain(numbers).map(Part::section);
         let sections = std::iter::once(conditions).chain(parts).collect();
         let page = Page {
             kind: "study",

@@ -35,6 +35,9 @@ pub struct Subject {
     seed: u64,
 }
 
+/// Quantiles of times that a distribution is drawn from.
+pub const QUANTILES: [f64; 12] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999];
+
 /// Times of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Times {
@@ -48,6 +51,8 @@ pub struct Times {
     pub p90_us: f64,
     /// One of a hundred takes longer.
     pub p99_us: f64,
+    /// At each of [`QUANTILES`].
+    pub quantiles_us: [f64; QUANTILES.len()],
 }
 
 impl Times {
@@ -57,6 +62,7 @@ impl Times {
             count: latency_ns.len(),
             mean_us: latency_ns.mean() * 1e-3,
             p50_us: at(0.5),
+            quantiles_us: QUANTILES.map(at),
             p90_us: at(0.9),
             p99_us: at(0.99),
         }

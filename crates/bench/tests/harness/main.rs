@@ -27,6 +27,7 @@ const COSTS: ProcessorCosts = ProcessorCosts {
 
 fn options() -> StoreOptions {
     StoreOptions {
+        backend: None,
         cache_bytes: 2 << 20,
         workers: 2,
         pin: false,

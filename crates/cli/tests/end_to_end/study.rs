@@ -188,11 +188,19 @@ fn the_study_of_the_3d_xpoint_paper_asks_all_its_questions() {
         .iter()
         .map(|answer| (answer["question"].as_str().unwrap(), answer["points"].as_array().unwrap().len()))
         .collect();
-    let expected =
-        [("writes", 14), ("level-zero", 6), ("parallelism", 12), ("log", 12), ("bursts", 3), ("reads", 10)];
+    let expected = [
+        ("writes", 14),
+        ("level-zero", 6),
+        ("file-size", 6),
+        ("values", 2),
+        ("parallelism", 12),
+        ("log", 12),
+        ("bursts", 3),
+        ("reads", 10),
+    ];
     assert_eq!(points, expected);
     let html = std::fs::read_to_string(&page).unwrap();
-    assert_eq!(html.matches("<svg viewBox").count(), 5 * 3 + 3);
+    assert_eq!(html.matches("<svg viewBox").count(), 7 * 3 + 5);
 }
 
 #[test]
@@ -353,4 +361,39 @@ fn a_directory_is_asked_what_one_drive_shows() {
         assert!(!answers[answer][of].as_array().unwrap().is_empty(), "{}", answers[answer]);
     }
     assert!(contents(folder.path()).is_empty());
+}
+
+/// Questions that are in the folder are not asked again.
+#[test]
+fn studies_are_listed_shown_and_run_on_one_frame() {
+    let list = stdout(&flashgrain().args(["study", "list"]).assert().success());
+    for name in ["mqssd-lsm", "node-size", "nvme", "pdam-btree", "xpoint"] {
+        assert!(list.contains(&format!("{name}\n")), "{list}");
+        let shown = stdout(&flashgrain().args(["study", "show", name]).assert().success());
+        assert!(shown.contains("the paper") && shown.contains("here"), "{shown}");
+    }
+    let shown = stdout(&flashgrain().args(["study", "show", "xpoint"]).assert().success());
+    assert!(shown.contains("| Figure 9 ") && shown.contains("| not run"), "{shown}");
+    fails(flashgrain().args(["study", "show", "berkeley"]), 1, &["there is no study berkeley", "pdam-btree"]);
+
+    let folder = folder();
+    let run = |repeats: &str| {
+        let mut command = flashgrain();
+        command.args(["study", "run", "pdam-btree", "--json", repeats, "--to"]).arg(folder.path());
+        command.args(["--", "--records=20000", "--clients=1,2", "--look-ups=400"]);
+        let assert = command.assert().success();
+        let notes = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        (serde_json::from_str::<Value>(&stdout(&assert)).unwrap(), notes)
+    };
+    let (first, notes) = run("--repeats=1");
+    assert!(!notes.contains("kept in"), "{notes}");
+    let numbers = first[0]["numbers"].as_array().unwrap();
+    assert_eq!(numbers.len(), 2, "{first}");
+    assert!(numbers.iter().all(|number| number["ours"]["value"].as_f64().unwrap() > 0.5), "{first}");
+    let (again, notes) = run("--repeats=2");
+    assert!(notes.contains("pdam-btree-seed-1: kept in") && !notes.contains("seed-2: kept"), "{notes}");
+    let ours = &again[0]["numbers"][0]["ours"];
+    assert!(ours["low"].as_f64() <= ours["high"].as_f64(), "{again}");
+    let names = contents(folder.path());
+    assert_eq!(names.len(), 5, "{names:?}");
 }

@@ -8,6 +8,7 @@
 
 mod figures;
 mod hot;
+mod numbers;
 mod paper;
 mod records;
 mod sheet;
@@ -20,9 +21,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use flashgrain_profile::Error;
 use serde::Serialize;
 
+pub use paper::ABOUT;
 pub use stage::SqliteCosts;
 
 use super::Sheet;
+use super::comparison::Comparison;
 use crate::listener::Listener;
 
 /// Pairs of the paper's initial database.
@@ -95,6 +98,11 @@ impl Options {
     fn asks(&self, technique: Technique) -> bool {
         self.techniques.is_empty() || self.techniques.contains(&technique)
     }
+}
+
+/// The paper's numbers alone.
+pub fn published() -> Vec<Comparison> {
+    numbers::comparisons(None)
 }
 
 /// Makes all measurements.

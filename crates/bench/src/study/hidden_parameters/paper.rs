@@ -1,5 +1,21 @@
 //! The paper's figures, as far as its text has them.
 
+use crate::study::about::About;
+
+/// What is repeated.
+pub const ABOUT: About = About {
+    name: "hidden-parameters",
+    paper: "Kakaraparthi, Patel, Kroth, Park: Optimizing Databases by Learning Hidden Parameters of Solid State Drives",
+    parts: "sections 3.2.2 and 4: Figures 12 and 14, Table 2; MariaDB (Figure 13) is not repeated",
+    did: "SQLite and MariaDB with pages at hot locations, frames of the log that fill stripes, and records within flash pages, on a Samsung 960 EVO and a Toshiba XG5.",
+    scaled: &[
+        ("pairs", "10 million of 32 + 100 bytes", "200,000"),
+        ("an iteration", "50,000 inserts and 50,000 selects", "1,000 of each"),
+        ("iterations", "100, and 20 of the log", "10"),
+        ("drives", "Samsung 960 EVO, Toshiba XG5", "sim:960evo, sim:xg5, larger than the database"),
+    ],
+};
+
 /// By how much selects gain (Figure 12): over the iterations of a run, and over sizes of transactions.
 pub(super) const SELECT_GAIN: f64 = 0.304;
 pub(super) const SELECT_GAIN_MEDIAN: f64 = 0.292;

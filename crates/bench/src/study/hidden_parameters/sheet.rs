@@ -5,7 +5,7 @@ use flashgrain_report::unit;
 
 use super::hot::{self, Variant};
 use super::paper::{self, Property};
-use super::{HiddenResult, PAPER_OPERATIONS, PAPER_PAIRS, figures, records, stripes};
+use super::{HiddenResult, PAPER_OPERATIONS, PAPER_PAIRS, figures, numbers, records, stripes};
 use crate::study::sheet::{Part, Sheet};
 
 pub(super) fn of(result: &HiddenResult) -> Sheet {
@@ -15,6 +15,7 @@ pub(super) fn of(result: &HiddenResult) -> Sheet {
         title: "SQLite with layouts by hidden parameters of SSDs".into(),
         conditions: conditions(result),
         parts: hot.chain(stripes).chain(result.records.iter().map(records_part)).collect(),
+        comparisons: numbers::comparisons(Some(result)),
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod figures;
 mod layout;
+mod numbers;
 mod paper;
 mod question;
 mod sheet;
@@ -19,7 +20,9 @@ use flashgrain::{Durability, LsmLevelStats};
 use serde::Serialize;
 
 pub use layout::Layout;
+pub use numbers::ABOUT;
 
+use super::comparison::Comparison;
 use super::subject::{Measured, Subject, Task};
 use super::{LogPlace, Setup, Sheet, lsm_tree};
 use crate::fill::Order;
@@ -159,6 +162,11 @@ impl Options {
             seed: self.seed,
         }
     }
+}
+
+/// The paper's numbers alone.
+pub fn published() -> Vec<Comparison> {
+    numbers::comparisons(None)
 }
 
 /// Measures every layout.

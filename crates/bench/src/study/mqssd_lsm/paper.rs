@@ -8,7 +8,8 @@ pub(super) const RECORDS: f64 = 6.4e7;
 /// Queries, and scans, of which its tables have the total times.
 pub(super) const QUERIES: f64 = 3.2e6;
 
-const CONCURRENCY: [u32; 6] = [1, 2, 4, 8, 16, 32];
+/// k.
+pub(super) const CONCURRENCY: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// A column of a table: seconds by concurrency.
 pub(super) type Column = [f64; 6];

@@ -4,7 +4,7 @@ use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
 
 use super::question::{COMPACTION, QUERIES, Question, SCANS};
-use super::{Found, Layout, MqssdResult, figures, paper};
+use super::{Found, Layout, MqssdResult, figures, numbers, paper};
 use crate::study::sheet::{Part, Sheet};
 use crate::study::subject::Measured;
 
@@ -13,6 +13,7 @@ pub(super) fn of(result: &MqssdResult) -> Sheet {
         title: format!("Flashgrain's LSM-tree on {}, as in the MQSSD paper", result.target),
         conditions: conditions(result),
         parts: vec![queries(result), scans(result), compaction(result), stores(result)],
+        comparisons: numbers::comparisons(Some(result)),
     }
 }
 
@@ -152,7 +153,12 @@ fn at(all: &[(u32, f64)], k: u32) -> Option<f64> {
 }
 
 /// Times of a layout over those of the single level: ours, and the paper's.
-fn speedup(result: &MqssdResult, question: Question, layout: Layout, k: u32) -> (Option<f64>, Option<f64>) {
+pub(super) fn speedup(
+    result: &MqssdResult,
+    question: Question,
+    layout: Layout,
+    k: u32,
+) -> (Option<f64>, Option<f64>) {
     let ours = |layout| at(&(question.ours)(result, found(result, layout)?), k);
     let papers = |layout| paper::at(&(question.papers)(layout)?, k);
     let ratio = |of: &dyn Fn(Layout) -> Option<f64>| Some(of(layout)? / of(Layout::SingleLevel)?);

@@ -17,7 +17,7 @@ pub(super) struct Fitted {
     pub alpha_difference: f64,
     /// Root of the mean square of what the line misses by, in microseconds.
     pub rms_us: f64,
-    /// `None` if the points do not vary.
+    /// `None` if the points do not vary, or are two, through which every line goes.
     pub r_squared: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ impl Fitted {
         let missed = squares(&|one| one.us - fitted.us(one));
         let all = squares(&|one| one.us - mean);
         fitted.rms_us = (missed / count).sqrt();
-        fitted.r_squared = (all > 0.0).then(|| 1.0 - missed / all);
+        fitted.r_squared = (all > 0.0 && look_ups.len() > 2).then(|| 1.0 - missed / all);
         Some(fitted)
     }
 }

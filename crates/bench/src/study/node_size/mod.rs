@@ -19,6 +19,7 @@ mod berkeley_db;
 mod drive_costs;
 mod figures;
 mod fitted;
+mod numbers;
 mod prediction;
 mod sheet;
 mod state;
@@ -34,6 +35,7 @@ use self::drive_costs::DriveCosts;
 use self::fitted::{Fitted, LookUp};
 use self::prediction::{Predicted, Prediction};
 use self::state::State;
+use super::comparison::Comparison;
 use super::subject::{Measured, Subject, Task};
 use super::{LogPlace, Setup, Sheet};
 use crate::engine::EngineName;
@@ -82,6 +84,13 @@ const WARMUP_DIVISOR: u64 = 2;
 
 const INSERT: Mix = Mix { insert: 1.0, ..Mix::NOTHING };
 const LOOK_UP: Mix = Mix { read: 1.0, ..Mix::NOTHING };
+
+pub use numbers::ABOUT;
+
+/// The paper's numbers alone.
+pub fn published() -> Vec<Comparison> {
+    numbers::comparisons(None)
+}
 
 /// What the study is asked.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use super::drive_costs::UNIT_BYTES;
 use super::fitted::Fitted;
 use super::{
     B_EPSILON_NODE_BYTES, B_PLUS_NODE_BYTES, BERKELEY_DB_PAGE_BYTES, NodeSizeResult, OnDrive, Operations,
-    Point, Tree, figures,
+    Point, Tree, figures, numbers,
 };
 use crate::engine::EngineName;
 use crate::study::sheet::{Part, Sheet};
@@ -25,6 +25,7 @@ pub(super) fn of(result: &NodeSizeResult) -> Sheet {
         title: "The size of nodes of B+-trees and Bε-trees, as in section 7 of the dictionaries paper".into(),
         conditions: conditions(result),
         parts: drives.collect(),
+        comparisons: numbers::comparisons(Some(result)),
     }
 }
 
@@ -155,6 +156,14 @@ fn sensitivity(drive: &OnDrive) -> Option<String> {
         let large = points.filter(|point| is_large(point.node_bytes));
         variation(large.map(|point| operations(point).measured.mean_us()))
     };
+    let sizes =
+        drive.points.iter().filter(|point| point.tree == Tree::BEpsilon).map(|point| point.node_bytes);
+    let large: Vec<u64> = sizes.filter(|bytes| is_large(*bytes)).collect();
+    let (least, most) = (large.iter().copied().min()?, large.iter().copied().max()?);
+    if least == most {
+        return None;
+    }
+    let is_large = |bytes: u64| (least..=most).contains(&bytes);
     let look_ups = of(|point| &point.grown)?;
     let inserts = of(|point| &point.inserts)?;
     let line = variation(drive.line.iter().filter(|(bytes, _)| is_large(*bytes)).map(|(_, us)| *us));

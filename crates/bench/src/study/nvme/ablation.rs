@@ -9,6 +9,7 @@ use super::interface::Interface;
 use super::shown::{beside, rate};
 use super::{Study, paper};
 use crate::study::chart::{Curve, Quantity, legend, panel};
+use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
 
 /// Nodes of the paper's first store.
@@ -109,6 +110,33 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
+    /// The paper's numbers beside ours: gains, as the workers are fewer than its 64.
+    pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
+        let found = found.filter(|found| found.is_simulated);
+        let gain = |of: fn(&Both) -> f64| {
+            let (with, without) = found?.of(Switch::Tasks).zip(found?.of(Switch::SmallNodes))?;
+            Some(of(with) / of(without))
+        };
+        let bypass = || {
+            let (with, without) = found?.of(Switch::KernelBypass).zip(found?.of(Switch::Tasks))?;
+            Some(with.look_ups.per_s / without.look_ups.per_s)
+        };
+        let number =
+            |name: &str, papers, ours| Comparison::new("Figure 13", name, Measure::Ratio, papers, ours);
+        let [look_ups, transactions] = paper::TASKS_GAINS;
+        vec![
+            number("look-ups, tasks over threads", look_ups, gain(|both| both.look_ups.per_s)),
+            number("half updates, tasks over threads", transactions, gain(|both| both.mixed.per_s))
+                .apart("the paper's are transactions of TPC-C"),
+            number(
+                "look-ups, kernel bypass over libaio",
+                paper::LOOK_UPS_BYPASS / paper::LOOK_UPS_TASKS,
+                bypass(),
+            )
+            .apart("the paper has 64 workers, enough for either"),
+        ]
+    }
+
     fn of(&self, switch: Switch) -> Option<&Both> {
         self.steps.iter().find(|step| step.switch == switch).map(|step| &step.both)
     }

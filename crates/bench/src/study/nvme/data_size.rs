@@ -9,6 +9,7 @@ use super::shown::rate;
 use super::{Study, paper};
 use crate::records::Records;
 use crate::study::chart::{Curve, Quantity, legend, panel};
+use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
 
 /// Bytes of records over those of the memory.
@@ -51,6 +52,21 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
+    /// The paper's numbers beside ours.
+    pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
+        let rate = |factor: f64| {
+            let size = found?.sizes.iter().find(|size| (size.factor - factor).abs() < 1e-9)?;
+            Some(size.both.mixed.per_s / found?.in_memory()?.mixed.per_s)
+        };
+        let number = |factor: f64| {
+            let papers = Self::paper(factor)?;
+            let name = format!("rate over that in memory, data over memory: {factor}");
+            let number = Comparison::new("Figure 14", name, Measure::Ratio, papers, rate(factor));
+            Some(number.apart("the paper's are transactions of TPC-C, skewed"))
+        };
+        paper::TRANSACTIONS.iter().filter_map(|(factor, _)| number(*factor)).collect()
+    }
+
     fn in_memory(&self) -> Option<&Both> {
         self.sizes.first().map(|size| &size.both)
     }

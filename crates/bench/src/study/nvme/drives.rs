@@ -12,6 +12,7 @@ use super::raw::{Drives, Reached, WARMUP_FRACTION};
 use super::shown::{beside, rate};
 use super::{PAGE_BYTES, Study};
 use crate::study::chart::{Curve, Quantity, legend, panel};
+use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
 
 /// Shares of reads.
@@ -103,6 +104,29 @@ fn cache_pages(config: &SimConfig) -> Option<u64> {
 }
 
 impl Found {
+    /// The paper's numbers beside ours.
+    pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
+        let scaled = |drives: u32| {
+            let one = found?.scaling.iter().find(|one| one.drives == drives)?;
+            Some(one.reached.requests_per_s)
+        };
+        let mixed = |writes: f64| {
+            let found = found.filter(|found| found.drives == 8)?;
+            let one = found.mixes.iter().find(|one| (1.0 - writes - one.read_share).abs() < 1e-9)?;
+            Some(one.reached.requests_per_s)
+        };
+        let number =
+            |name: String, papers, ours| Comparison::new("Figure 2", name, Measure::Count, papers, ours);
+        let reads = [(1, paper::DRIVE_READS_PER_S), (8, paper::ARRAY_READS_PER_S)];
+        let reads = reads.map(|(drives, papers)| {
+            number(format!("random reads/s, drives: {drives}"), papers, scaled(drives))
+        });
+        let mixes = paper::MIXES.iter().filter(|(writes, _)| *writes > 0.0).map(|(writes, papers)| {
+            number(format!("requests/s, writes: {:.0} %", 100.0 * writes), *papers, mixed(*writes))
+        });
+        reads.into_iter().chain(mixes).collect()
+    }
+
     /// The paper's rate of this number of drives.
     fn paper_scaled(&self, drives: u32) -> Option<f64> {
         match drives {

@@ -15,6 +15,7 @@ use super::shown::{beside, rate};
 use super::{PAGE_BYTES, Study, paper};
 use crate::measure::{RawFile, processor_hz};
 use crate::study::chart::{Curve, Quantity, legend, panel};
+use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
 
 const THREADS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -114,6 +115,28 @@ fn measured(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
+    /// The paper's numbers beside ours.
+    pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
+        let points = [
+            (Interface::IoUring, 1, paper::ONE_THREAD_READS_PER_S),
+            (Interface::IoUringPolled, 1, paper::ONE_THREAD_POLLED_READS_PER_S),
+            (Interface::IoUring, 32, paper::INTERRUPTS_READS_PER_S),
+            (Interface::Bypass, 4, paper::ARRAY_READS_PER_S),
+        ];
+        let number = |(interface, threads, papers): (Interface, u32, f64)| {
+            let found = found.filter(|found| found.is_simulated);
+            let point = found.and_then(|found| found.of(interface).find(|point| point.threads == threads));
+            let name = format!("random reads/s, {}, threads: {threads}", interface.name());
+            let ours = point.map(|point| point.requests_per_s);
+            let number = Comparison::new("Figure 6", name, Measure::Count, papers, ours);
+            match threads {
+                1 => number.apart("the time of a simulated request is taken from it"),
+                _ => number,
+            }
+        };
+        points.map(number).to_vec()
+    }
+
     fn interfaces(&self) -> impl Iterator<Item = Interface> {
         Interface::ALL.into_iter().filter(|interface| self.of(*interface).next().is_some())
     }

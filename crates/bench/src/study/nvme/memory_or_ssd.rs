@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::raw::Drives;
 use super::{PAGE_BYTES, Study, paper};
+use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
 
 /// Bytes of requests that take all of a drive's bandwidth.
@@ -155,6 +156,13 @@ fn gigabytes_per_s(bytes_per_s: f64) -> String {
 }
 
 impl Found {
+    /// The paper's numbers beside ours.
+    pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
+        let bandwidth = found.map(|found| found.with_drives.drives * found.drive_bytes_per_s);
+        let name = "bandwidth of the drives for 15,000 dollars";
+        vec![Comparison::new("§1", name, Measure::Rate, paper::DRIVES_BYTES_PER_S, bandwidth)]
+    }
+
     pub fn part(&self) -> Part {
         let Prices { budget, server, memory_gb, drive_tb } = self.prices;
         Part {

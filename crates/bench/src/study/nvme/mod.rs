@@ -31,12 +31,14 @@ use flashgrain_ssdsim::SimConfig;
 use serde::Serialize;
 
 use super::Sheet;
+use super::comparison::Comparison;
 use super::sheet::Part;
 use crate::listener::Listener;
 use crate::processor::ProcessorCosts;
 
 pub use interface::InterfaceCosts;
 pub use memory_or_ssd::Prices;
+pub use paper::ABOUT;
 
 /// Bytes of a request unless its size is the question.
 const PAGE_BYTES: f64 = 4096.0;
@@ -184,6 +186,36 @@ impl Answer {
     }
 }
 
+/// The answer of a kind among all of them.
+macro_rules! found {
+    ($answers:expr, $kind:ident) => {
+        $answers.iter().find_map(|answer| match answer {
+            Answer::$kind(found) => Some(found),
+            _ => None,
+        })
+    };
+}
+
+/// The paper's numbers beside those of these answers.
+fn numbers(answers: &[Answer]) -> Vec<Comparison> {
+    [
+        drives::Found::numbers(found!(answers, Drives)),
+        page_size::Found::numbers(found!(answers, PageSize)),
+        outstanding::Found::numbers(found!(answers, Outstanding)),
+        interfaces::Found::numbers(found!(answers, Interfaces)),
+        ablation::Found::numbers(found!(answers, Ablation)),
+        data_size::Found::numbers(found!(answers, DataSize)),
+        task_switch::Found::numbers(found!(answers, TaskSwitch)),
+        memory_or_ssd::Found::numbers(found!(answers, MemoryOrSsd)),
+    ]
+    .concat()
+}
+
+/// The paper's numbers alone.
+pub fn published() -> Vec<Comparison> {
+    numbers(&[])
+}
+
 /// All answers.
 #[derive(Debug, Serialize)]
 pub struct NvmeResult {
@@ -250,6 +282,7 @@ impl NvmeResult {
             title: "NVMe drives, and a store on them".into(),
             conditions: self.conditions(),
             parts: self.answers.iter().map(Answer::part).collect(),
+            comparisons: if self.is_simulated { numbers(&self.answers) } else { Vec::new() },
         }
     }
 

@@ -10,6 +10,7 @@ use super::raw::{Drives, Reached};
 use super::shown::{beside, rate};
 use super::{PAGE_BYTES, Study, paper};
 use crate::study::chart::{Curve, Quantity, legend, panel};
+use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
 
 const IN_FLIGHT: [u32; 9] = [1, 8, 64, 256, 500, 1000, 2000, 3000, 6000];
@@ -43,6 +44,22 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
+    /// The paper's numbers beside ours.
+    pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
+        let number = |in_flight: u32, papers| {
+            let ours = found.and_then(|found| {
+                let one = found.depths.iter().find(|reached| reached.in_flight == in_flight)?;
+                Some(one.requests_per_s)
+            });
+            let name = format!("random reads/s, in flight: {in_flight}");
+            Comparison::new("Figure 4", name, Measure::Count, papers, ours)
+        };
+        vec![
+            number(1, paper::SYNCHRONOUS_READS_PER_S),
+            number(paper::SATURATING_IN_FLIGHT, paper::ARRAY_READS_PER_S),
+        ]
+    }
+
     fn paper(&self, in_flight: u32) -> Option<f64> {
         match in_flight {
             1 => Some(paper::SYNCHRONOUS_READS_PER_S),

@@ -10,6 +10,7 @@ use super::raw::{Drives, Reached};
 use super::shown::{beside, rate};
 use super::{Study, paper};
 use crate::study::chart::{Curve, Quantity, legend, panel};
+use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
 
 const PAGE_BYTES: [u64; 8] = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
@@ -51,6 +52,19 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
+    /// The paper's numbers beside ours.
+    pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
+        let number = |(bytes, papers): &(u64, f64)| {
+            let ours = found.and_then(|found| {
+                let page = found.pages.iter().find(|page| page.page_bytes == *bytes)?;
+                Some(page.loaded.bytes_per_s)
+            });
+            let name = format!("bandwidth of random reads, pages of {} KiB", bytes >> 10);
+            Comparison::new("Figure 3", name, Measure::Rate, *papers, ours)
+        };
+        paper::PAGE_BANDWIDTHS.iter().map(number).collect()
+    }
+
     /// The page size that is best by a number, the larger the better.
     fn best(&self, by: fn(&Page) -> f64) -> u64 {
         let best = self.pages.iter().max_by(|one, other| by(one).total_cmp(&by(other)));

@@ -1,6 +1,23 @@
 //! Numbers that the text of "What Modern NVMe Storage Can Do, And How To Exploit It" has; the curves of its
 //! figures are not in it.
 
+use crate::study::about::About;
+
+/// What is repeated.
+pub const ABOUT: About = About {
+    name: "nvme",
+    paper: "Haas, Leis: What Modern NVMe Storage Can Do, And How To Exploit It: High-Performance I/O for High-Performance Storage Engines",
+    parts: "sections 2 to 4: Figures 2 to 6, 10, 11 and 13 to 16, and the cost of memory and drives",
+    did: "Rates of eight Samsung PM1733 over drives, mixes, page sizes, requests in flight and interfaces; LeanStore with and without its techniques.",
+    scaled: &[
+        ("drives", "8 Samsung PM1733, 3.84 TB each", "sim:8xpm1733"),
+        ("memory of the store", "16 GB, data of ten times that", "32 MiB, data of ten times that"),
+        ("records", "128 bytes", "776 bytes"),
+        ("workers", "64", "16: so few that processors are the limit at times"),
+        ("time for each point", "wall-clock minutes", "100,000 requests, or 50,000 operations"),
+    ],
+};
+
 /// Requests per second of eight drives, random reads of 4 KiB: section 2.1, Figure 2a.
 pub(super) const ARRAY_READS_PER_S: f64 = 12.5e6;
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::{Study, paper};
 use crate::measure::processor_hz;
+use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
 
 /// Switches of tasks, and of threads, in each round; the shortest of the rounds counts.
@@ -68,24 +69,25 @@ fn tasks() -> f64 {
 fn threads() -> anyhow::Result<f64> {
     let (to_other, from_first) = sync_channel(1);
     let (to_first, from_other) = sync_channel(1);
-    let pass = |from: &Receiver<()>, to: &SyncSender<()>| {
+    // The receiver outlives its thread: the last token is for nobody.
+    let pass = |from: Receiver<()>, to: SyncSender<()>| {
         pin_thread(0).context("keep a thread on a processor")?;
         for _ in 0..THREAD_SWITCHES / 2 {
             from.recv()?;
             to.send(())?;
         }
-        anyhow::Ok(())
+        anyhow::Ok(from)
     };
     to_other.send(())?;
     let began = process_cpu();
     std::thread::scope(|scope| {
-        let other = scope.spawn(move || pass(&from_first, &to_first));
-        let first = scope.spawn(move || pass(&from_other, &to_other));
-        let join = |thread: std::thread::ScopedJoinHandle<'_, anyhow::Result<()>>| {
+        let other = scope.spawn(move || pass(from_first, to_first));
+        let first = scope.spawn(move || pass(from_other, to_other));
+        let join = |thread: std::thread::ScopedJoinHandle<'_, anyhow::Result<Receiver<()>>>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         let results = [join(other), join(first)];
-        results.into_iter().collect::<anyhow::Result<()>>()
+        results.into_iter().collect::<anyhow::Result<Vec<_>>>()
     })?;
     Ok(ns_each(process_cpu().since(began), THREAD_SWITCHES))
 }
@@ -95,6 +97,14 @@ fn ns_each(time: Nanos, count: u64) -> f64 {
 }
 
 impl Found {
+    /// The paper's number beside ours.
+    pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
+        let cycles = found.and_then(|found| Some(found.task_ns * 1e-9 * found.processor_hz?));
+        let number =
+            Comparison::new("§3.2", "cycles of a switch", Measure::Count, paper::SWITCH_CYCLES, cycles);
+        vec![number.apart("it is measured on this machine's processor")]
+    }
+
     pub fn part(&self) -> Part {
         let mut table = Table::new(&[
             ("switch", Kind::Label),

@@ -8,6 +8,7 @@
 
 mod figures;
 mod lemma;
+mod numbers;
 mod sheet;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 use flashgrain::{Check, Decision, Durability, NodeBlocks, TreeOptions};
 use serde::Serialize;
 
+use super::comparison::Comparison;
 use super::subject::{Measured, Subject, Task};
 use super::{LogPlace, Setup, Sheet};
 use crate::fill::Order;
@@ -39,6 +41,13 @@ const CACHE_BYTES_MIN: u64 = 1 << 20;
 const WORKERS: u32 = 16;
 
 const SEGMENT_BYTES: u64 = 4 << 20;
+
+pub use numbers::ABOUT;
+
+/// The paper's numbers alone.
+pub fn published() -> Vec<Comparison> {
+    numbers::comparisons(None)
+}
 
 /// What the study is asked.
 #[derive(Clone, Debug)]

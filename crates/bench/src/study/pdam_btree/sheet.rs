@@ -3,7 +3,7 @@
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
 
-use super::{Nodes, OnDrive, PdamResult, figures, lemma};
+use super::{Nodes, OnDrive, PdamResult, figures, lemma, numbers};
 use crate::study::sheet::{Part, Sheet};
 
 pub(super) fn of(result: &PdamResult) -> Sheet {
@@ -12,6 +12,7 @@ pub(super) fn of(result: &PdamResult) -> Sheet {
         title: "One B+-tree for one client and for many, as in section 8 of the dictionaries paper".into(),
         conditions: conditions(result),
         parts: drives.collect(),
+        comparisons: numbers::comparisons(Some(result)),
     }
 }
 

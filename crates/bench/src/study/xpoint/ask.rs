@@ -11,12 +11,21 @@ use super::{
 };
 use crate::fill::Order;
 use crate::listener::Listener;
+use crate::records::Records;
 use crate::study::subject::Watch;
-use crate::study::{LogPlace, Setup, Subject};
+use crate::study::{LogPlace, Setup, Subject, lsm_tree};
 use crate::workload::Mix;
 
 /// Largest memtable of any question.
 pub(super) const MEMTABLE_BYTES_MAX: u64 = 4 * MEMTABLE_BYTES;
+
+/// Sizes of a run in the paper's scale: Figure 8.
+const FILE_MIB: [u64; 3] = [64, 128, 256];
+
+/// Clients, values and blocks of Figure 1.
+const FIGURE_1_CLIENTS: u32 = 8;
+const FIGURE_1_VALUE_BYTES: usize = 4 << 10;
+const FIGURE_1_BLOCK_BYTES: u32 = 16 << 10;
 
 /// Slices of a measurement, and a part as many before it.
 const SLICES: u32 = 48;
@@ -86,6 +95,8 @@ fn trials(question: Question, options: &Options, target: &Path) -> Vec<Trial> {
             WRITE_SHARES.iter().map(trial).collect()
         }
         Question::LevelZero => level_zero(&usual),
+        Question::FileSize => file_size(&usual),
+        Question::Values => vec![values(usual())],
         Question::Parallelism => {
             let trial = |clients: &u32| {
                 let mut trial = Trial { x: f64::from(*clients), clients: *clients, ..usual() };
@@ -108,6 +119,27 @@ fn level_zero(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
         trial
     };
     [(8, MEMTABLE_BYTES), (4, 2 * MEMTABLE_BYTES), (2, MEMTABLE_BYTES_MAX)].into_iter().map(trial).collect()
+}
+
+/// The same trigger for runs of every size.
+fn file_size(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
+    let trial = |mib: u64| {
+        let mut trial = Trial { x: mib as f64, ..usual() };
+        trial.setup.tree = tree_of(usual_tree().memtable_bytes((mib << 20) / SCALE));
+        trial
+    };
+    FILE_MIB.into_iter().map(trial).collect()
+}
+
+/// As many bytes of records with longer values.
+fn values(mut trial: Trial) -> Trial {
+    let records = trial.setup.records;
+    let longer = Records { value_bytes: FIGURE_1_VALUE_BYTES, ..records };
+    let count = records.bytes() / (longer.bytes() / longer.count);
+    trial.setup.records = Records { count, ..longer };
+    trial.setup.tree = lsm_tree(usual_tree(), FIGURE_1_BLOCK_BYTES);
+    (trial.x, trial.clients) = (FIGURE_1_VALUE_BYTES as f64, FIGURE_1_CLIENTS);
+    trial
 }
 
 /// 90 % and half of writes with each place of the log.

@@ -4,6 +4,7 @@ use flashgrain_report::page::{Figure, Growth, Unit};
 
 use super::{Answer, Point, Question, paper};
 use crate::study::chart::{Curve, Quantity, legend, panel};
+use crate::study::subject::{QUANTILES, Times};
 
 /// Shares of writes whose course over time is shown: Figures 4 and 5.
 const SHARES_OVER_TIME: [f64; 2] = [0.05, 0.9];
@@ -35,7 +36,9 @@ const PANELS: [(&str, Quantity, Number, Papers); 3] = [
 pub(super) fn all(answer: &Answer, id: &str) -> Vec<Figure> {
     match answer.question {
         Question::Bursts => vec![over_time(answer, id, &[0.0])],
-        Question::Writes => vec![varying(answer, id), over_time(answer, id, &SHARES_OVER_TIME)],
+        Question::Writes => {
+            vec![varying(answer, id), over_time(answer, id, &SHARES_OVER_TIME), distributions(answer, id)]
+        }
         _ => vec![varying(answer, id)],
     }
 }
@@ -77,6 +80,34 @@ fn varying(answer: &Answer, id: &str) -> Figure {
     }
     let caption = "Dashed: between the paper's figures, where its text has them.".into();
     Figure { id: format!("{id}-varied").into(), title, caption, legend: keys, panels }
+}
+
+/// Share of writes whose times are shown: Figures 6 and 7.
+const SHARE_OF_DISTRIBUTIONS: f64 = 0.9;
+
+const SHARE: Quantity = Quantity { title: "share of operations", unit: Unit::Share, growth: Growth::Linear };
+
+/// How long operations take: a panel for look-ups and one for updates.
+fn distributions(answer: &Answer, id: &str) -> Figure {
+    let title = "Times of operations, 90 % writes";
+    let kinds: [(&str, fn(&Point) -> Option<&Times>); 2] = [
+        ("look-ups", |point| point.watched.reads.as_ref()),
+        ("updates", |point| point.watched.writes.as_ref()),
+    ];
+    let (mut panels, mut keys) = (Vec::new(), Vec::new());
+    for (name, of) in kinds {
+        let mut drawn = Vec::new();
+        for (number, (label, points)) in curves(answer).into_iter().enumerate() {
+            let is_meant = |point: &&Point| (point.x - SHARE_OF_DISTRIBUTIONS).abs() < 1e-9;
+            let Some(times) = points.into_iter().find(is_meant).and_then(of) else { continue };
+            let points = times.quantiles_us.iter().map(|us| us * 1e-6).zip(QUANTILES).collect();
+            drawn.push(Curve { number, label, is_paper: false, points });
+        }
+        panels.push(panel(title, name, TIME, SHARE, &drawn));
+        keys = legend(&drawn);
+    }
+    let caption = "Share of operations that take at most so long (Figures 6 and 7).".into();
+    Figure { id: format!("{id}-times").into(), title: title.into(), caption, legend: keys, panels }
 }
 
 /// Operations a second, slice by slice: a panel for each value of what the question varies.

@@ -17,6 +17,7 @@ use clap::ValueEnum;
 use flashgrain::{Durability, LsmLayout, LsmOptions, LsmThrottling, TreeOptions};
 use serde::Serialize;
 
+use super::comparison::Comparison;
 use super::subject::Watched;
 use super::{LogPlace, Setup, Sheet, lsm_tree};
 use crate::listener::Listener;
@@ -65,6 +66,10 @@ pub enum Question {
     Writes,
     /// Runs of level 0, and their size: Figures 8 to 10 and 12.
     LevelZero,
+    /// Runs of level 0 over their size, merged at the same number: Figure 8.
+    FileSize,
+    /// Half of writes by eight clients, values of 4 KiB: Figure 1.
+    Values,
     /// One client to 32: Figures 13 to 16.
     Parallelism,
     /// The log on the drive, in memory, and nobody waiting for it: Figures 17 and 20.
@@ -81,6 +86,8 @@ impl Question {
         match self {
             Self::Writes | Self::Log => "writes",
             Self::LevelZero => "runs of level 0 meant",
+            Self::FileSize => "MiB of a run, the paper's",
+            Self::Values => "bytes of a value",
             Self::Parallelism => "clients",
             Self::Bursts => "",
             Self::Reads => "reads",
@@ -203,6 +210,13 @@ fn usual_tree() -> LsmOptions {
         .filter_bits_per_key(0.0)
         .jobs(JOBS)
         .parts(1)
+}
+
+pub use paper::ABOUT;
+
+/// The paper's numbers alone.
+pub fn published() -> Vec<Comparison> {
+    paper::comparisons(None)
 }
 
 /// Asks all questions.

@@ -1,7 +1,9 @@
 //! `flashgrain study hidden-parameters`.
 
 use clap::Args;
-use flashgrain_bench::study::hidden_parameters::{Options, SqliteCosts, Technique, hidden_parameters};
+use flashgrain_bench::study::hidden_parameters::{
+    HiddenResult, Options, SqliteCosts, Technique, hidden_parameters,
+};
 
 use super::output::OutputOptions;
 use crate::output::Context;
@@ -54,6 +56,11 @@ pub struct HiddenParametersArguments {
 
 pub fn run(arguments: &HiddenParametersArguments, context: &Context) -> anyhow::Result<()> {
     arguments.output.check()?;
+    let result = measure(arguments, context)?;
+    arguments.output.show(&result, result.sheet(), context)
+}
+
+pub fn measure(arguments: &HiddenParametersArguments, context: &Context) -> anyhow::Result<HiddenResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
         techniques: arguments.only.clone(),
@@ -66,6 +73,5 @@ pub fn run(arguments: &HiddenParametersArguments, context: &Context) -> anyhow::
         costs: arguments.cpu_costs,
         seed: arguments.seed,
     };
-    let result = hidden_parameters(&options, context, interrupt)?;
-    arguments.output.show(&result, result.sheet(), context)
+    hidden_parameters(&options, context, interrupt)
 }

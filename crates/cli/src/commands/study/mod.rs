@@ -1,6 +1,7 @@
 //! `flashgrain study`: the questions of papers on B-trees and LSM-trees, put to the store's own, and on
 //! SQLite's files.
 
+mod entries;
 #[cfg(feature = "hidden-parameters")]
 mod hidden_parameters;
 mod mqssd_lsm;
@@ -8,6 +9,8 @@ mod node_size;
 mod nvme;
 mod output;
 mod pdam_btree;
+mod run;
+mod show;
 mod xpoint;
 
 use clap::{Args, Subcommand};
@@ -27,6 +30,9 @@ pub struct StudyArguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    List(show::ListArguments),
+    Show(show::ShowArguments),
+    Run(run::RunArguments),
     #[cfg(feature = "hidden-parameters")]
     HiddenParameters(hidden_parameters::HiddenParametersArguments),
     #[command(name = "mqssd-lsm")]
@@ -41,6 +47,9 @@ enum What {
 
 pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> {
     match &arguments.what {
+        What::List(arguments) => show::list(arguments, context),
+        What::Show(arguments) => show::show(arguments, context),
+        What::Run(arguments) => run::run(arguments, context),
         #[cfg(feature = "hidden-parameters")]
         What::HiddenParameters(arguments) => hidden_parameters::run(arguments, context),
         What::MqssdLsm(arguments) => mqssd_lsm::run(arguments, context),

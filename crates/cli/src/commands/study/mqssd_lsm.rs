@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashgrain_bench::processor::ProcessorCosts;
-use flashgrain_bench::study::mqssd_lsm::{Options, mqssd_lsm};
+use flashgrain_bench::study::mqssd_lsm::{MqssdResult, Options, mqssd_lsm};
 
 use super::output::OutputOptions;
 use crate::output::Context;
@@ -75,6 +75,11 @@ fn parse_table_bytes(text: &str) -> Result<u64, String> {
 
 pub fn run(arguments: &MqssdLsmArguments, context: &Context) -> anyhow::Result<()> {
     arguments.output.check()?;
+    let result = measure(arguments, context)?;
+    arguments.output.show(&result, result.sheet(), context)
+}
+
+pub fn measure(arguments: &MqssdLsmArguments, context: &Context) -> anyhow::Result<MqssdResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
         target: arguments.target.clone(),
@@ -88,6 +93,5 @@ pub fn run(arguments: &MqssdLsmArguments, context: &Context) -> anyhow::Result<(
         costs: arguments.cpu_costs,
         seed: arguments.seed,
     };
-    let result = mqssd_lsm(&options, context, interrupt)?;
-    arguments.output.show(&result, result.sheet(), context)
+    mqssd_lsm(&options, context, interrupt)
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashgrain_bench::processor::ProcessorCosts;
-use flashgrain_bench::study::node_size::{B_EPSILON_NODE_BYTES, B_PLUS_NODE_BYTES, Options, node_size};
+use flashgrain_bench::study::node_size::{
+    B_EPSILON_NODE_BYTES, B_PLUS_NODE_BYTES, NodeSizeResult, Options, node_size,
+};
 
 use super::output::OutputOptions;
 use crate::output::Context;
@@ -83,6 +85,11 @@ fn parse_basement_divisor(text: &str) -> Result<u32, String> {
 
 pub fn run(arguments: &NodeSizeArguments, context: &Context) -> anyhow::Result<()> {
     arguments.output.check()?;
+    let result = measure(arguments, context)?;
+    arguments.output.show(&result, result.sheet(), context)
+}
+
+pub fn measure(arguments: &NodeSizeArguments, context: &Context) -> anyhow::Result<NodeSizeResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
         targets: arguments.targets.clone(),
@@ -96,6 +103,5 @@ pub fn run(arguments: &NodeSizeArguments, context: &Context) -> anyhow::Result<(
         costs: arguments.cpu_costs,
         seed: arguments.seed,
     };
-    let result = node_size(&options, context, interrupt)?;
-    arguments.output.show(&result, result.sheet(), context)
+    node_size(&options, context, interrupt)
 }

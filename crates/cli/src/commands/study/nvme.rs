@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashgrain_bench::processor::ProcessorCosts;
-use flashgrain_bench::study::nvme::{InterfaceCosts, Options, Prices, Question, nvme};
+use flashgrain_bench::study::nvme::{InterfaceCosts, NvmeResult, Options, Prices, Question, nvme};
 
 use super::output::OutputOptions;
 use crate::output::Context;
@@ -87,6 +87,11 @@ fn parse_costs(text: &str) -> Result<ProcessorCosts, String> {
 
 pub fn run(arguments: &NvmeArguments, context: &Context) -> anyhow::Result<()> {
     arguments.output.check()?;
+    let result = measure(arguments, context)?;
+    arguments.output.show(&result, result.sheet(), context)
+}
+
+pub fn measure(arguments: &NvmeArguments, context: &Context) -> anyhow::Result<NvmeResult> {
     let interrupt = context.interrupt.watch()?;
     let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let workers = if arguments.target.is_dir() { cores() } else { SIMULATED_WORKERS };
@@ -108,6 +113,5 @@ pub fn run(arguments: &NvmeArguments, context: &Context) -> anyhow::Result<()> {
         prices: arguments.prices,
         seed: arguments.seed,
     };
-    let result = nvme(&options, context, interrupt)?;
-    arguments.output.show(&result, result.sheet(), context)
+    nvme(&options, context, interrupt)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashgrain_bench::processor::ProcessorCosts;
-use flashgrain_bench::study::pdam_btree::{Options, pdam_btree};
+use flashgrain_bench::study::pdam_btree::{Options, PdamResult, pdam_btree};
 
 use super::output::OutputOptions;
 use crate::output::Context;
@@ -68,6 +68,11 @@ fn parse_block_bytes(text: &str) -> Result<u32, String> {
 
 pub fn run(arguments: &PdamBtreeArguments, context: &Context) -> anyhow::Result<()> {
     arguments.output.check()?;
+    let result = measure(arguments, context)?;
+    arguments.output.show(&result, result.sheet(), context)
+}
+
+pub fn measure(arguments: &PdamBtreeArguments, context: &Context) -> anyhow::Result<PdamResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
         targets: arguments.targets.clone(),
@@ -80,6 +85,5 @@ pub fn run(arguments: &PdamBtreeArguments, context: &Context) -> anyhow::Result<
         costs: arguments.cpu_costs,
         seed: arguments.seed,
     };
-    let result = pdam_btree(&options, context, interrupt)?;
-    arguments.output.show(&result, result.sheet(), context)
+    pdam_btree(&options, context, interrupt)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashgrain_bench::processor::ProcessorCosts;
-use flashgrain_bench::study::xpoint::{Options, Question, xpoint};
+use flashgrain_bench::study::xpoint::{Options, Question, XpointResult, xpoint};
 
 use super::output::OutputOptions;
 use crate::output::Context;
@@ -44,6 +44,11 @@ pub struct XpointArguments {
 
 pub fn run(arguments: &XpointArguments, context: &Context) -> anyhow::Result<()> {
     arguments.output.check()?;
+    let result = measure(arguments, context)?;
+    arguments.output.show(&result, result.sheet(), context)
+}
+
+pub fn measure(arguments: &XpointArguments, context: &Context) -> anyhow::Result<XpointResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
         targets: arguments.targets.clone(),
@@ -53,6 +58,5 @@ pub fn run(arguments: &XpointArguments, context: &Context) -> anyhow::Result<()>
         costs: arguments.cpu_costs,
         seed: arguments.seed,
     };
-    let result = xpoint(&options, context, interrupt)?;
-    arguments.output.show(&result, result.sheet(), context)
+    xpoint(&options, context, interrupt)
 }
