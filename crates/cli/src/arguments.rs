@@ -13,6 +13,10 @@ pub struct TargetOptions {
     /// How requests reach the kernel.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub backend: Backend,
+    /// Processor of the kernel's thread that takes submissions, with `--backend io_uring-sqpoll`; any unless
+    /// given.
+    #[arg(long, value_name = "NUMBER")]
+    pub sqpoll_processor: Option<u32>,
     /// Go through the page cache. By default it is bypassed (`O_DIRECT`) wherever the file system can.
     #[arg(long)]
     pub buffered: bool,
@@ -58,12 +62,19 @@ pub enum Backend {
     /// Submission and completion rings shared with the kernel.
     #[value(name = "io_uring", alias = "io-uring", alias = "uring")]
     IoUring,
+    /// The same with a thread of the kernel that takes submissions without a system call, and keeps a
+    /// processor busy.
+    #[value(name = "io_uring-sqpoll", alias = "sqpoll")]
+    IoUringSqpoll,
     /// Linux native asynchronous I/O.
     #[value(alias = "aio")]
     Libaio,
     /// One `pread` or `pwrite` at a time per worker.
     #[value(alias = "psync")]
     Sync,
+    /// NVMe commands past the kernel's block layer: for the character device of a namespace, /dev/ngXnY.
+    #[value(name = "nvme-passthrough", alias = "passthrough")]
+    NvmePassthrough,
 }
 
 impl Backend {
@@ -71,8 +82,10 @@ impl Backend {
         match self {
             Self::Auto => None,
             Self::IoUring => Some(BackendKind::IoUring),
+            Self::IoUringSqpoll => Some(BackendKind::IoUringSqpoll),
             Self::Libaio => Some(BackendKind::Libaio),
             Self::Sync => Some(BackendKind::Sync),
+            Self::NvmePassthrough => Some(BackendKind::NvmePassthrough),
         }
     }
 }

@@ -7,7 +7,7 @@ use flashgrain_device::{Device, ErrorKind, FileDevice, OpenOptions};
 use flashgrain_profile::Target;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 
-use crate::arguments::TargetOptions;
+use crate::arguments::{Backend, TargetOptions};
 use crate::exit::Usage;
 use crate::output::Context;
 
@@ -120,7 +120,11 @@ pub fn open(
         direct: !options.buffered,
         write: access == Access::Write,
         stripe_unit_bytes: options.stripe_unit,
+        sqpoll_processor: options.sqpoll_processor,
     };
+    if options.sqpoll_processor.is_some() && options.backend != Backend::IoUringSqpoll {
+        return Err(Usage("--sqpoll-processor goes with --backend io_uring-sqpoll".into()).into());
+    }
     let device = match Kind::of(targets)? {
         Kind::Simulated => return simulated(targets, seed, options),
         Kind::Scratch => {

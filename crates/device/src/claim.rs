@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
 use crate::fork::Origin;
+use crate::nvme::node::BlockNode;
 
 /// So often a name may lead elsewhere before the opener gives up: another process is making and removing the
 /// place all the time.
@@ -39,7 +40,17 @@ struct Inode {
     number: u64,
 }
 
+/// The file, directory or device to lock for a place: the block device for a namespace that is opened past
+/// it, so that both are the same place.
+fn lockable(place: &Path) -> PathBuf {
+    BlockNode::of(place).map_or_else(|| place.to_owned(), |node| node.path)
+}
+
 impl Inode {
+    fn at(place: &Path) -> io::Result<Self> {
+        std::fs::metadata(lockable(place)).map(|metadata| Self::of(&metadata))
+    }
+
     fn of(metadata: &std::fs::Metadata) -> Self {
         if metadata.file_type().is_block_device() {
             // Two nodes for the same drive are the same place.
@@ -106,8 +117,8 @@ impl Claim {
             if making {
                 make_directory(place, &mut claim.made)?;
             }
-            let metadata = std::fs::metadata(place).map_err(|source| os("open", place, source))?;
-            wanted.push((Inode::of(&metadata), place));
+            let inode = Inode::at(place).map_err(|source| os("open", place, source))?;
+            wanted.push((inode, place));
         }
         wanted.sort();
         wanted.dedup_by_key(|(inode, _)| *inode);
@@ -120,10 +131,7 @@ impl Claim {
 
     /// Whether `path` is a place of this claim, so that it is locked already.
     pub(crate) fn has(&self, path: &Path) -> bool {
-        std::fs::metadata(path).is_ok_and(|metadata| {
-            let inode = Inode::of(&metadata);
-            self.locks.iter().any(|lock| lock.inode == inode)
-        })
+        Inode::at(path).is_ok_and(|inode| self.locks.iter().any(|lock| lock.inode == inode))
     }
 
     /// How many different places it has: fewer than were named if some lead to the same one.
@@ -147,7 +155,7 @@ impl Lock {
     fn take_at(place: &Path, making: bool, alone: bool, made: &mut Vec<PathBuf>) -> Result<Self, Error> {
         for _ in 0..TRIES_MAX {
             let lock = Self::take(place, alone)?;
-            if std::fs::metadata(place).is_ok_and(|metadata| Inode::of(&metadata) == lock.inode) {
+            if lock.is_of(place) {
                 return Ok(lock);
             }
             if making {
@@ -162,7 +170,7 @@ impl Lock {
         let locked = || Error::Locked { path: path.into() };
         // On a block device this also keeps file systems away.
         let flags = if alone && is_block_device(path) { libc::O_EXCL } else { 0 };
-        let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(lockable(path));
         let file = opened.map_err(|source| match source.raw_os_error() {
             Some(libc::EBUSY) => locked(),
             _ => os("open", path, source),
@@ -186,12 +194,14 @@ impl Lock {
 
     /// Whether `path` still leads to the locked inode.
     pub fn is_of(&self, path: &Path) -> bool {
-        std::fs::metadata(path).is_ok_and(|metadata| Inode::of(&metadata) == self.inode)
+        Inode::at(path).is_ok_and(|inode| inode == self.inode)
     }
 }
 
-pub(crate) fn is_block_device(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+/// Whether `path` is a drive, which is used as it is: a block device, or the character device of an NVMe
+/// namespace.
+pub fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(lockable(path)).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
 /// Makes a directory and those above it that are missing, and has their names survive a power cut. `made`

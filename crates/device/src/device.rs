@@ -74,7 +74,7 @@ pub const REQUEST_BYTES_MAX: u32 = 1 << 30;
 pub struct Identity {
     /// The measured target: the absolute path, such as `/data`, or `sim:960evo`; several separated by commas.
     pub target: String,
-    /// `file`, `block device`, `stripe set` or `simulated`.
+    /// `file`, `block device`, `NVMe namespace` (past the block layer), `stripe set` or `simulated`.
     pub kind: String,
     /// Kernel name of the block device, such as `nvme0n1`.
     pub block_device: Option<String>,
@@ -104,7 +104,7 @@ pub struct Identity {
     pub logical_block_bytes: Option<u32>,
     /// Physical block size in bytes.
     pub physical_block_bytes: Option<u32>,
-    /// Backend in use: `io_uring`, `libaio`, `sync` or `sim`.
+    /// Backend in use: `io_uring`, `io_uring-sqpoll`, `libaio`, `sync`, `nvme-passthrough` or `sim`.
     pub backend: String,
     /// One line: why that backend.
     pub backend_reason: String,
@@ -135,7 +135,8 @@ pub trait Device: Send + Sync {
     fn identity(&self) -> &Identity;
 
     /// Limits of the system that have kept the best way to the device from being used until now, with their
-    /// remedies. They may show only when a channel is opened.
+    /// remedies, and a drive's own words for what it has refused. They may show only when a channel is opened,
+    /// or used.
     fn shortages(&self) -> Vec<String> {
         Vec::new()
     }

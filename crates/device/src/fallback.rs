@@ -39,12 +39,11 @@ pub(crate) struct Fallback {
 impl Fallback {
     /// The backend `kind` for a `reason`: because it was asked for, or because it is the best.
     pub fn new(kind: BackendKind, automatic: bool, reason: &str) -> Self {
-        let index = BackendKind::ALL.iter().position(|one| *one == kind).unwrap_or(0);
         let remedies =
             [Limit::LockedMemory, Limit::AddressSpace, Limit::Files].into_iter().filter_map(Limit::remedy);
         let is_short = automatic && remedies.into_iter().any(|remedy| reason.contains(&remedy));
         let notes = is_short.then(|| format!("I/O goes by {}, {reason}", kind.name()));
-        Self { kind: AtomicU8::new(index as u8), automatic, notes: Mutex::new(notes.into_iter().collect()) }
+        Self { kind: AtomicU8::new(index(kind)), automatic, notes: Mutex::new(notes.into_iter().collect()) }
     }
 
     /// The backend of the channels that are opened next.
@@ -80,7 +79,7 @@ impl Fallback {
                 next.name()
             ));
             (kind, tries) = (next, 0);
-            self.kind.fetch_max(kind as u8, Ordering::Relaxed);
+            self.kind.fetch_max(index(kind), Ordering::Relaxed);
         }
     }
 
@@ -98,6 +97,11 @@ impl Fallback {
             notes.push(text);
         }
     }
+}
+
+/// Index of a backend in [`BackendKind::ALL`].
+fn index(kind: BackendKind) -> u8 {
+    BackendKind::ALL.iter().position(|one| *one == kind).unwrap_or(0) as u8
 }
 
 /// Remedy for a shortage.

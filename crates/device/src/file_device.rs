@@ -5,14 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::backend::BackendKind;
+use crate::backend::file_encoding::FileEncoding;
 use crate::backend::files::Files;
 use crate::backend::libaio::LibaioBackend;
+use crate::backend::passthrough::{self, Passthrough};
+use crate::backend::submission_thread::SubmissionThread;
 use crate::backend::sync::SyncBackend;
-use crate::backend::uring::UringBackend;
+use crate::backend::uring::{Encoding, RingOptions, UringBackend};
+use crate::backend::{Backend, BackendKind};
 use crate::fallback::Fallback;
 use crate::limits::{Limit, limited};
 use crate::live_geometry::LiveGeometry;
+use crate::nvme::node::generic_name;
 use crate::queue::RequestQueue;
 use crate::store_files::Locks;
 use crate::target::{DirectAlign, Target};
@@ -32,11 +36,19 @@ pub struct OpenOptions {
     pub write: bool,
     /// Stripe unit when several targets are given; a multiple of their alignment.
     pub stripe_unit_bytes: u64,
+    /// Processor of the kernel's thread for [`BackendKind::IoUringSqpoll`]; `None`: any.
+    pub sqpoll_processor: Option<u32>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { backend: None, direct: true, write: false, stripe_unit_bytes: 64 << 10 }
+        Self {
+            backend: None,
+            direct: true,
+            write: false,
+            stripe_unit_bytes: 64 << 10,
+            sqpoll_processor: None,
+        }
     }
 }
 
@@ -54,6 +66,7 @@ pub struct FileDevice {
     growing: Arc<Mutex<()>>,
     /// Locks against other openings, if there are any.
     locks: Option<Arc<Locks>>,
+    sqpoll_processor: Option<u32>,
 }
 
 impl FileDevice {
@@ -114,12 +127,20 @@ impl FileDevice {
     /// # Errors
     /// [`Error::Backend`] if it is not available.
     pub fn with_backend(&self, backend: BackendKind) -> Result<Self, Error> {
-        backend.available().map_err(|why| unavailable(backend, &why))?;
+        choose(Some(backend), &self.targets)?;
         let mut other = self.clone();
         other.fallback = Arc::new(Fallback::new(backend, false, "asked for"));
         other.identity.backend = backend.name().into();
         other.identity.backend_reason = "asked for".into();
         Ok(other)
+    }
+
+    /// The backends by which it can be compared with itself: those that are taken without being asked for.
+    pub fn backends(&self) -> &'static [BackendKind] {
+        match self.backend() {
+            BackendKind::NvmePassthrough => &[BackendKind::NvmePassthrough],
+            _ => &BackendKind::AUTOMATIC,
+        }
     }
 
     /// The backend in use.
@@ -149,7 +170,7 @@ impl FileDevice {
             return Err(Error::Request(problem));
         }
         let stripes = StripeSet::new(members, unit.max(1));
-        let (backend, reason) = choose(options.backend)?;
+        let (backend, reason) = choose(options.backend, &targets)?;
         let mut identity = identity::of(first);
         if members > 1 {
             identity.kind = "stripe set".into();
@@ -171,10 +192,20 @@ impl FileDevice {
             stripe_unit_bytes: stripes.unit_bytes(),
         };
         let capacity_bytes = Arc::new(AtomicU64::new(geometry.capacity_bytes));
-        let (growing, locks) = (Arc::default(), None);
+        let (growing, locks, sqpoll_processor) = (Arc::default(), None, options.sqpoll_processor);
         let fallback = Arc::new(Fallback::new(backend, options.backend.is_none(), &identity.backend_reason));
         let targets = Arc::new(targets);
-        Ok(Self { targets, stripes, fallback, geometry, identity, capacity_bytes, growing, locks })
+        Ok(Self {
+            targets,
+            stripes,
+            fallback,
+            geometry,
+            identity,
+            capacity_bytes,
+            growing,
+            locks,
+            sqpoll_processor,
+        })
     }
 
     /// A channel by this backend, or the kernel's reason to refuse it.
@@ -184,27 +215,54 @@ impl FileDevice {
         options: &ChannelOptions,
         polled: bool,
     ) -> io::Result<Box<dyn Channel>> {
-        let (depth, stripes) = (options.depth, self.stripes);
-        let geometry = LiveGeometry::new(self.geometry.clone(), Arc::clone(&self.capacity_bytes));
+        let depth = options.depth;
         let files = Files::of(&self.targets);
+        let ring = RingOptions { arena: options.arena.clone(), polled, ..RingOptions::default() };
         Ok(match kind {
             BackendKind::IoUring => {
-                let parts = RequestQueue::<UringBackend>::parts_max(depth, stripes);
-                let backend = UringBackend::new(files, parts, options.arena.clone(), polled)?;
-                if backend.is_unregistered() {
-                    self.fallback.note_unregistered();
-                }
-                Box::new(RequestQueue::new(backend, depth, stripes, geometry))
+                self.ring_channel(files.clone(), FileEncoding::new(files), depth, ring)?
+            }
+            BackendKind::IoUringSqpoll => {
+                let thread = Some(SubmissionThread::shared(self.sqpoll_processor)?);
+                let ring = RingOptions { thread, ..ring };
+                self.ring_channel(files.clone(), FileEncoding::new(files), depth, ring)?
+            }
+            BackendKind::NvmePassthrough => {
+                let capacity = self.parts_max::<UringBackend<Passthrough>>(depth);
+                self.ring_channel(files.clone(), Passthrough::new(files, capacity), depth, ring)?
             }
             BackendKind::Libaio => {
-                let parts = RequestQueue::<LibaioBackend>::parts_max(depth, stripes);
-                Box::new(RequestQueue::new(LibaioBackend::new(files, parts)?, depth, stripes, geometry))
+                let backend = LibaioBackend::new(files, self.parts_max::<LibaioBackend>(depth))?;
+                self.queue(backend, depth)
             }
             BackendKind::Sync => {
-                let parts = RequestQueue::<SyncBackend>::parts_max(depth, stripes);
-                Box::new(RequestQueue::new(SyncBackend::new(files, parts), depth, stripes, geometry))
+                self.queue(SyncBackend::new(files, self.parts_max::<SyncBackend>(depth)), depth)
             }
         })
+    }
+
+    fn ring_channel<E: Encoding + 'static>(
+        &self,
+        files: Files,
+        encoding: E,
+        depth: u32,
+        ring: RingOptions,
+    ) -> io::Result<Box<dyn Channel>> {
+        let ring = RingOptions { capacity: self.parts_max::<UringBackend<E>>(depth), ..ring };
+        let backend = UringBackend::new(files, encoding, ring)?;
+        if backend.is_unregistered() {
+            self.fallback.note_unregistered();
+        }
+        Ok(self.queue(backend, depth))
+    }
+
+    fn parts_max<B: Backend>(&self, depth: u32) -> u32 {
+        RequestQueue::<B>::parts_max(depth, self.stripes)
+    }
+
+    fn queue<B: Backend + 'static>(&self, backend: B, depth: u32) -> Box<dyn Channel> {
+        let geometry = LiveGeometry::new(self.geometry.clone(), Arc::clone(&self.capacity_bytes));
+        Box::new(RequestQueue::new(backend, depth, self.stripes, geometry))
     }
 
     pub(crate) fn with_locks(mut self, locks: Locks) -> Self {
@@ -243,19 +301,45 @@ fn refuse(path: &Path) -> Result<(), Error> {
 }
 
 fn unavailable(backend: BackendKind, why: &str) -> Error {
-    let others: Vec<&str> = BackendKind::ALL
+    let others: Vec<&str> = BackendKind::FOR_FILES
         .into_iter()
-        .filter(|other| other.available().is_ok())
+        .filter(|other| *other != backend && other.available().is_ok())
         .map(BackendKind::name)
         .collect();
     Error::Backend { backend: backend.name(), why: format!("{why}. Available: {}", others.join(", ")) }
 }
 
 /// The backend to use and, in one line, why.
-fn choose(asked: Option<BackendKind>) -> Result<(BackendKind, String), Error> {
-    let Some(backend) = asked else { return Ok(BackendKind::automatic()) };
-    backend.available().map_err(|why| unavailable(backend, &why))?;
-    Ok((backend, "asked for".into()))
+fn choose(asked: Option<BackendKind>, targets: &[Target]) -> Result<(BackendKind, String), Error> {
+    let passthrough = BackendKind::NvmePassthrough;
+    let refused = |backend: BackendKind, why| Err(Error::Backend { backend: backend.name(), why });
+    let namespaces = targets.iter().filter(|target| target.namespace.is_some()).count();
+    match asked {
+        _ if namespaces > 0 && namespaces < targets.len() => {
+            let problem = "block devices and NVMe namespaces past the block layer (/dev/ng...) form no stripe set together";
+            Err(Error::Request(problem.into()))
+        }
+        None if namespaces > 0 => match passthrough::supported() {
+            Ok(()) => Ok((passthrough, "the only one for a namespace's character device".into())),
+            Err(why) => refused(passthrough, format!("{why}; name the block device, /dev/nvme..., instead")),
+        },
+        Some(backend) if namespaces > 0 && backend != passthrough => {
+            let why = "this is the character device of an NVMe namespace: name its block device, /dev/nvme..., for it".into();
+            refused(backend, why)
+        }
+        Some(backend) if namespaces == 0 && backend == passthrough => {
+            let name = |target: &Target| generic_name(target.path.file_name()?.to_str()?);
+            let name = targets.first().and_then(name).unwrap_or_else(|| "ngXnY".into());
+            refused(backend, format!("it wants the character device of an NVMe namespace: name /dev/{name}"))
+        }
+        None => Ok(BackendKind::automatic()),
+        Some(backend) => {
+            let available =
+                if backend == passthrough { passthrough::supported() } else { backend.available() };
+            available.map_err(|why| unavailable(backend, &why))?;
+            Ok((backend, "asked for".into()))
+        }
+    }
 }
 
 impl Device for FileDevice {
@@ -281,7 +365,9 @@ impl Device for FileDevice {
     }
 
     fn shortages(&self) -> Vec<String> {
-        self.fallback.notes()
+        let failures = self.targets.iter().filter_map(|target| target.namespace.as_ref());
+        let failures = failures.flat_map(|namespace| namespace.failures());
+        self.fallback.notes().into_iter().chain(failures).collect()
     }
 
     fn capacity_bytes(&self) -> u64 {

@@ -12,7 +12,12 @@ pub(crate) fn of(target: &Target) -> Identity {
     let mount = (!target.is_block_device).then(|| Mount::of(target.device_number)).flatten();
     let mut identity = Identity {
         target: absolute(&target.path),
-        kind: if target.is_block_device { "block device" } else { "file" }.into(),
+        kind: match (&target.namespace, target.is_block_device) {
+            (Some(_), _) => "NVMe namespace",
+            (None, true) => "block device",
+            (None, false) => "file",
+        }
+        .into(),
         kernel: read(Path::new("/proc/sys/kernel/osrelease")),
         file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
         mount_options: mount.as_ref().map(|mount| mount.options.clone()),

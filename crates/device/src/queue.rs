@@ -17,7 +17,7 @@ use crate::live_geometry::LiveGeometry;
 use crate::stripe::StripeSet;
 use crate::{Channel, ChannelWaker, Completion, Error, Nanos, Op, Request, clock};
 
-/// Part numbers beyond the requests' own, for requests that stripes cut into several.
+/// Part numbers beyond the requests' own, for requests that are cut into several.
 const SPARE_PARTS: u32 = 64;
 
 /// A part that makes no progress this often in a row fails.
@@ -111,7 +111,7 @@ impl<B: Backend> RequestQueue<B> {
     /// Parts that a queue of `depth` requests may have in flight: the size that its backend must be made for.
     pub(crate) fn parts_max(depth: u32, stripes: StripeSet) -> u32 {
         // A linked flush takes a part of its own.
-        depth * 2 + if stripes.members() > 1 { SPARE_PARTS } else { 0 }
+        depth * 2 + if stripes.members() > 1 || B::CUTS { SPARE_PARTS } else { 0 }
     }
 
     pub(crate) fn new(backend: B, depth: u32, stripes: StripeSet, geometry: LiveGeometry) -> Self {
@@ -164,7 +164,8 @@ impl<B: Backend> RequestQueue<B> {
         let link = B::LINKS
             && slot.request.op == Op::WriteThenFlush
             && slot.phase == Phase::Bytes
-            && self.stripes.members() == 1;
+            && self.stripes.members() == 1
+            && slot.request.length_bytes <= self.backend.part_bytes_max();
         let needed: u32 = if link { 2 } else { 1 };
         while self.slots[index as usize].staged < self.slots[index as usize].total {
             if self.free_parts.len() < needed as usize || !self.backend.has_room(needed) {
@@ -196,9 +197,12 @@ impl<B: Backend> RequestQueue<B> {
         let offset_bytes = request.offset_bytes + u64::from(slot.staged);
         let segment = self.stripes.first_segment(offset_bytes, request.length_bytes - slot.staged);
         let memory = request.memory.wrapping_add(slot.staged as usize);
-        slot.staged += segment.length_bytes;
-        let (member, offset_bytes, length_bytes) =
-            (segment.member, segment.offset_bytes, segment.length_bytes);
+        let (member, offset_bytes) = (segment.member, segment.offset_bytes);
+        let length_bytes = match op {
+            PartOp::Discard => segment.length_bytes,
+            _ => segment.length_bytes.min(self.backend.part_bytes_max()),
+        };
+        slot.staged += length_bytes;
         Part { op, member, offset_bytes, length_bytes, memory, link }
     }
 

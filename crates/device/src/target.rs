@@ -9,6 +9,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::nvme::namespace::{Hold, Namespace};
+use crate::nvme::node::is_namespace;
 use crate::space::check_room;
 
 /// Alignment for direct I/O where the file system does not say: enough for every common one.
@@ -22,7 +24,10 @@ const HOLES_UP_TO_BYTES: u64 = 4096;
 pub(crate) struct Target {
     pub file: File,
     pub path: PathBuf,
+    /// A block device, or a namespace past it: neither grows, and none has a file system in between.
     pub is_block_device: bool,
+    /// The namespace, if commands go to it past the kernel's block layer.
+    pub namespace: Option<Namespace>,
     pub size_bytes: u64,
     /// Device number of the block device, or of the file system that holds the file.
     pub device_number: u64,
@@ -63,11 +68,15 @@ impl Target {
     /// An existing file or block device. A block device opened for writing is opened exclusively: mounted
     /// ones are refused.
     pub fn existing(path: &Path, write: bool, direct: bool) -> Result<Self, Error> {
+        if is_namespace(path) {
+            let hold = if write { Hold::Exclusive } else { Hold::Shared };
+            return Self::passthrough(path, hold, direct);
+        }
         let doing = || format!("open {}", path.display());
         let metadata = std::fs::metadata(path).map_err(|source| os(doing(), source))?;
         let is_block_device = metadata.file_type().is_block_device();
         if !is_block_device && !metadata.is_file() {
-            return Err(problem(path, "neither a file nor a block device"));
+            return Err(problem(path, "neither a file, a block device nor a namespace of an NVMe drive"));
         }
         let flags = if is_block_device && write { libc::O_EXCL } else { 0 };
         let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
@@ -86,6 +95,10 @@ impl Target {
 
     /// An existing file or block device that its opener protects from others.
     pub fn shared(path: &Path, write: bool, direct: bool) -> Result<Self, Error> {
+        if is_namespace(path) {
+            let hold = if write { Hold::Claimed } else { Hold::Shared };
+            return Self::passthrough(path, hold, direct);
+        }
         let doing = || format!("open {}", path.display());
         let file =
             OpenOptions::new().read(true).write(write).open(path).map_err(|source| os(doing(), source))?;
@@ -101,8 +114,36 @@ impl Target {
         Self::finish(file, path, is_block_device, size_bytes, direct)
     }
 
+    /// The namespace of an NVMe drive by its character device. Since Linux 6.2 the kernel takes commands that
+    /// write from users without privileges if the device was opened for writing.
+    fn passthrough(path: &Path, hold: Hold, direct: bool) -> Result<Self, Error> {
+        if !direct {
+            let why =
+                "passthrough knows no page cache: name the block device (/dev/nvme...) for buffered requests";
+            return Err(problem(path, why));
+        }
+        let opened = OpenOptions::new().read(true).write(hold != Hold::Shared).open(path);
+        let file = opened.map_err(|source| os(format!("open {}", path.display()), source))?;
+        let namespace = Namespace::of(&file, path, hold)?;
+        let align =
+            DirectAlign { offset_bytes: namespace.block_bytes(), memory_bytes: namespace.memory_align_bytes };
+        Ok(Self {
+            file,
+            path: path.into(),
+            is_block_device: true,
+            size_bytes: namespace.size_bytes(),
+            device_number: namespace.device_number,
+            namespace: Some(namespace),
+            direct: Some(align),
+            notes: Vec::new(),
+        })
+    }
+
     /// Its size, which may have grown since it was opened.
     pub fn size_now(&self) -> Result<u64, Error> {
+        if let Some(namespace) = &self.namespace {
+            return Ok(namespace.size_bytes());
+        }
         size_of(&self.file, self.is_block_device)
             .map_err(|source| os(format!("look at {}", self.path.display()), source))
     }
@@ -130,7 +171,16 @@ impl Target {
             };
             notes.push(format!("{}: {why}", path.display()));
         }
-        Ok(Self { file, path: path.into(), is_block_device, size_bytes, device_number, direct: align, notes })
+        Ok(Self {
+            file,
+            path: path.into(),
+            is_block_device,
+            namespace: None,
+            size_bytes,
+            device_number,
+            direct: align,
+            notes,
+        })
     }
 
     pub fn fd(&self) -> RawFd {

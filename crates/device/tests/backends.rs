@@ -16,7 +16,7 @@ const FILE_BYTES: u64 = 1 << 20;
 const BLOCK: u32 = 4096;
 
 fn backends() -> impl Iterator<Item = BackendKind> {
-    BackendKind::ALL.into_iter().filter(|backend| backend.available().is_ok())
+    BackendKind::FOR_FILES.into_iter().filter(|backend| backend.available().is_ok())
 }
 
 fn directory() -> PathBuf {

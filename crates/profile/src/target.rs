@@ -38,7 +38,7 @@ impl<'a> Target<'a> {
                 Err(error) => Err(error.to_string()),
             },
         };
-        let backends = BackendKind::ALL.into_iter().map(backend).collect();
+        let backends = device.backends().iter().copied().map(backend).collect();
         Self { device, backends, scratch: device.is_scratch().then_some(device) }
     }
 }

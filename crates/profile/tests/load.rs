@@ -17,7 +17,7 @@ fn device(backend: BackendKind) -> FileDevice {
 }
 
 fn backends() -> impl Iterator<Item = BackendKind> {
-    BackendKind::ALL.into_iter().filter(|backend| backend.available().is_ok())
+    BackendKind::FOR_FILES.into_iter().filter(|backend| backend.available().is_ok())
 }
 
 fn load(workload: Workload, requests: u64) -> Load {

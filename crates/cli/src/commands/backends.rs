@@ -37,11 +37,17 @@ pub fn run(arguments: &BackendsArguments) -> anyhow::Result<()> {
     for Row { backend, available, why_not } in rows {
         let state = match why_not {
             Some(why) => format!("not available: {why}"),
+            None if backend == BackendKind::NvmePassthrough.name() => {
+                "works; what --backend auto takes for /dev/ngXnY".to_owned()
+            }
+            None if backend == BackendKind::IoUringSqpoll.name() => {
+                "works, and keeps a processor busy while requests come".to_owned()
+            }
             None if chosen => "works".to_owned(),
             None => "works; what --backend auto takes".to_owned(),
         };
         chosen |= available;
-        text += &format!("{backend:<10}{state}\n");
+        text += &format!("{backend:<18}{state}\n");
     }
     Ok(print(&text)?)
 }

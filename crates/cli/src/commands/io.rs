@@ -25,8 +25,8 @@ use crate::workload::WorkloadOptions;
 /// simulated drive runs in virtual time.
 #[derive(Debug, Args)]
 pub struct IoArguments {
-    /// A directory, a file, a block device, or several of one kind for a stripe set; or sim:PRESET or
-    /// sim:FILE.toml.
+    /// A directory, a file, a block device, the character device of an NVMe namespace (/dev/ngXnY, past the
+    /// kernel's block layer), or several of one kind for a stripe set; or sim:PRESET or sim:FILE.toml.
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<PathBuf>,
     #[command(flatten)]
@@ -44,7 +44,8 @@ pub struct IoArguments {
     /// Time before it that is not counted.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "0.5")]
     warmup: f64,
-    /// Poll the drive for completions instead of sleeping, where it has poll queues (io_uring only).
+    /// Poll the drive for completions instead of sleeping, where it has poll queues (not by libaio or
+    /// sync).
     #[arg(long)]
     polled: bool,
     /// Print the result as JSON.
@@ -83,8 +84,9 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
         context.note("note: --polled has no effect: this drive has no poll queues (see its queue/io_poll under /sys/block)");
     }
     context.note(&format!("running {} for {} s", workload.describe(), arguments.seconds));
-    let measured = load::run(device, &load, interrupt)?;
+    let measured = load::run(device, &load, interrupt);
     target::note_shortages(device, context);
+    let measured = measured?;
     let result = IoResult::new(device, &load, &measured);
     if arguments.json {
         print_json(&result)?;
@@ -105,8 +107,8 @@ impl IoArguments {
                 self.workers
             )));
         }
-        if self.polled && !matches!(self.target.backend, Backend::Auto | Backend::IoUring) {
-            return Err(Usage("--polled needs the io_uring backend".into()));
+        if self.polled && matches!(self.target.backend, Backend::Libaio | Backend::Sync) {
+            return Err(Usage("--polled needs the io_uring backend, or nvme-passthrough".into()));
         }
         if kind == Kind::Simulated {
             if self.workers > 1 {

@@ -3,11 +3,12 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use crate::nvme::namespace::Namespace;
 use crate::target::Target;
 
 /// The descriptors of a device's targets, kept open as long as a channel uses them.
+#[derive(Clone)]
 pub(crate) struct Files {
-    #[expect(dead_code, reason = "held so that the descriptors stay open")]
     targets: Arc<Vec<Target>>,
     fds: Vec<RawFd>,
 }
@@ -20,6 +21,16 @@ impl Files {
     /// The descriptor of a member.
     pub fn fd(&self, member: u32) -> RawFd {
         self.fds[member as usize]
+    }
+
+    /// The namespace of a member, if it is one.
+    pub fn namespace(&self, member: u32) -> Option<&Namespace> {
+        self.targets.get(member as usize)?.namespace.as_ref()
+    }
+
+    /// All namespaces.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
+        self.targets.iter().filter_map(|target| target.namespace.as_ref())
     }
 
     /// All descriptors, by member.

@@ -1,10 +1,13 @@
-//! How a request reaches the kernel: three backends behind one small trait.
+//! How a request reaches the kernel: several backends behind one small trait.
 //!
 //! A backend carries *parts*: a request to one member of the device, already cut at stripe boundaries. It
 //! knows nothing of retries, stripes or timestamps; those live once, in [`crate::queue`].
 
+pub(crate) mod file_encoding;
 pub(crate) mod files;
 pub(crate) mod libaio;
+pub(crate) mod passthrough;
+pub(crate) mod submission_thread;
 pub(crate) mod sync;
 pub(crate) mod uring;
 
@@ -22,22 +25,37 @@ const AMPLE_DEPTH: u32 = 1_024;
 pub enum BackendKind {
     /// `io_uring`: a pair of rings shared with the kernel.
     IoUring,
+    /// `io_uring` with a thread of the kernel that takes submissions, so that these need no system call.
+    IoUringSqpoll,
     /// `libaio`: the kernel's older asynchronous interface, `io_submit` and `io_getevents`.
     Libaio,
     /// `pread` and `pwrite`, one request at a time.
     Sync,
+    /// NVMe commands by `io_uring`, past the kernel's block layer.
+    NvmePassthrough,
 }
 
 impl BackendKind {
-    /// All, best first.
-    pub const ALL: [Self; 3] = [Self::IoUring, Self::Libaio, Self::Sync];
+    /// All.
+    pub const ALL: [Self; 5] =
+        [Self::IoUring, Self::IoUringSqpoll, Self::Libaio, Self::Sync, Self::NvmePassthrough];
+
+    /// Those for files and block devices.
+    pub const FOR_FILES: [Self; 4] = [Self::IoUring, Self::IoUringSqpoll, Self::Libaio, Self::Sync];
+
+    /// Those for files and block devices that are taken without being asked for, best first.
+    /// [`Self::IoUringSqpoll`] is not among them: its thread keeps a processor busy, which only the user can
+    /// spare.
+    pub const AUTOMATIC: [Self; 3] = [Self::IoUring, Self::Libaio, Self::Sync];
 
     /// The name that the command line and the profile use.
     pub fn name(self) -> &'static str {
         match self {
             Self::IoUring => "io_uring",
+            Self::IoUringSqpoll => "io_uring-sqpoll",
             Self::Libaio => "libaio",
             Self::Sync => "sync",
+            Self::NvmePassthrough => "nvme-passthrough",
         }
     }
 
@@ -50,14 +68,14 @@ impl BackendKind {
     pub fn ample(self) -> Result<(), String> {
         match self {
             Self::IoUring => uring::ample(AMPLE_DEPTH),
-            Self::Libaio | Self::Sync => self.available(),
+            _ => self.available(),
         }
     }
 
     /// The one that is used unless another is asked for, and why that one.
     pub(crate) fn automatic() -> (Self, String) {
         let mut refused = Vec::new();
-        for backend in Self::ALL {
+        for backend in Self::AUTOMATIC {
             match backend.ample() {
                 Ok(()) if refused.is_empty() => return (backend, "preferred, and available here".into()),
                 Ok(()) => {
@@ -72,9 +90,9 @@ impl BackendKind {
     /// The next best.
     pub(crate) fn next(self) -> Option<Self> {
         match self {
-            Self::IoUring => Some(Self::Libaio),
+            Self::IoUring | Self::IoUringSqpoll => Some(Self::Libaio),
             Self::Libaio => Some(Self::Sync),
-            Self::Sync => None,
+            Self::Sync | Self::NvmePassthrough => None,
         }
     }
 
@@ -85,8 +103,10 @@ impl BackendKind {
     pub fn available(self) -> Result<(), String> {
         match self {
             Self::IoUring => uring::available(),
+            Self::IoUringSqpoll => uring::available().and_then(|()| submission_thread::available()),
             Self::Libaio => libaio::available(),
             Self::Sync => Ok(()),
+            Self::NvmePassthrough => passthrough::available(),
         }
     }
 }
@@ -95,10 +115,10 @@ impl FromStr for BackendKind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| format!("unknown backend `{name}`: use io_uring, libaio or sync"))
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("unknown backend `{name}`: use one of {names}")
+        })
     }
 }
 
@@ -130,6 +150,14 @@ pub(crate) struct Part {
 pub(crate) trait Backend {
     /// Whether [`Part::link`] is honoured.
     const LINKS: bool;
+
+    /// Whether parts may have to be shorter than requests.
+    const CUTS: bool = false;
+
+    /// The largest part that the backend takes; discards may be larger.
+    fn part_bytes_max(&self) -> u32 {
+        u32::MAX
+    }
 
     /// Whether `parts` more can be pushed before the next [`Backend::enter`].
     fn has_room(&self, parts: u32) -> bool;

@@ -2,18 +2,19 @@
 //!
 //! Single issuer, deferred task running (completions are processed when this thread enters the kernel anyway,
 //! not by interrupting it), registered files, registered memory and a registered ring descriptor; polled
-//! completions on request.
+//! completions on request. The parts' form in the ring is an [`Encoding`]'s matter.
 
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode};
+use io_uring::squeue::Entry;
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::files::Files;
-use super::{Backend, DISCARD_MODE, Part, PartOp, discard, flush};
+use super::submission_thread::SubmissionThread;
+use super::{Backend, Part};
 use crate::limits::{Limit, remedy_for};
 use crate::{Arena, Nanos, Origin};
 
@@ -27,18 +28,57 @@ const SUBMISSION_ENTRIES: u32 = 1_024;
 const WATCH: u64 = u64::MAX;
 
 /// The index under which the arena is registered.
-const ARENA_INDEX: u16 = 0;
+pub(super) const ARENA_INDEX: u16 = 0;
+
+/// The form that parts have in a ring.
+pub(crate) trait Encoding {
+    type Submission: squeue::EntryMarker + From<Entry>;
+    type Completion: cqueue::EntryMarker + Into<cqueue::Entry>;
+
+    /// Whether parts may have to be shorter than requests.
+    const CUTS: bool = false;
+
+    /// The largest part.
+    fn part_bytes_max(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// The submission entry of a part. `registered`: whether its memory is. An entry may name memory of the
+    /// encoding's own, which stays as it is until the token comes back.
+    fn entry(&mut self, token: u32, part: &Part, registered: bool) -> Self::Submission;
+
+    /// Adds flags and user data.
+    fn marked(entry: Self::Submission, flags: squeue::Flags, user_data: u64) -> Self::Submission;
+
+    /// Does a part at once, blocking, if a polled ring cannot carry it.
+    fn run(&mut self, token: u32, part: &Part) -> Option<i32>;
+
+    /// The result of a part in the form of a system call's.
+    fn result(&self, token: u32, result: i32) -> i32;
+}
+
+/// Properties of a ring.
+#[derive(Clone, Default)]
+pub(crate) struct RingOptions {
+    /// The most parts in flight.
+    pub capacity: u32,
+    /// Memory to register.
+    pub arena: Option<Arc<Arena>>,
+    /// Completions are polled for.
+    pub polled: bool,
+    /// The thread of the kernel that takes submissions; `None`: the caller hands them over.
+    pub thread: Option<Arc<SubmissionThread>>,
+}
 
 /// A ring with its registered files and memory.
-pub(crate) struct UringBackend {
-    ring: IoUring,
-    files: Files,
+pub(crate) struct UringBackend<E: Encoding> {
+    ring: IoUring<E::Submission, E::Completion>,
+    encoding: E,
     /// Registered range of memory, empty if none is.
     registered: std::ops::Range<usize>,
     /// Whether a limit kept memory from being registered.
     unregistered: bool,
-    /// Results of operations that a polled ring cannot carry: flushes and discards are done at once,
-    /// blocking.
+    /// Results of operations that a polled ring cannot carry.
     done: Vec<(u32, i32)>,
     polled: bool,
     /// A file descriptor that ends waits when it becomes readable, if there is one.
@@ -48,8 +88,10 @@ pub(crate) struct UringBackend {
     alarmed: bool,
     /// The process whose ring it is.
     origin: Origin,
-    /// Keeps the registered memory mapped.
-    _arena: Option<Arc<Arena>>,
+    /// Keeps the files open.
+    _files: Files,
+    /// Keeps the registered memory mapped, and the thread at hand for others.
+    options: RingOptions,
 }
 
 /// Whether the kernel lets this process make a ring.
@@ -74,7 +116,8 @@ pub(crate) fn available() -> Result<(), String> {
 /// Whether the kernel lets this process make a ring for so many parts in flight.
 pub(crate) fn ample(capacity: u32) -> Result<(), String> {
     available()?;
-    build(capacity, false).map(drop).map_err(|error| match error.raw_os_error() {
+    let options = RingOptions { capacity, ..RingOptions::default() };
+    build::<squeue::Entry, cqueue::Entry>(&options).map(drop).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOMEM) => no_memory(),
         _ => format!("a ring for {capacity} requests: {error}"),
     })
@@ -85,23 +128,17 @@ fn no_memory() -> String {
     remedy.unwrap_or_else(|| "the system has no memory for its rings".into())
 }
 
-impl UringBackend {
-    /// A ring for `capacity` parts in flight. Memory that cannot be registered (a tight `ulimit -l`) is used
-    /// unregistered.
-    pub(crate) fn new(
-        files: Files,
-        capacity: u32,
-        arena: Option<Arc<Arena>>,
-        polled: bool,
-    ) -> io::Result<Self> {
-        let ring = build(capacity, polled)?;
+impl<E: Encoding> UringBackend<E> {
+    /// A ring over `files`. Memory that cannot be registered (a tight `ulimit -l`) is used unregistered.
+    pub(crate) fn new(files: Files, encoding: E, options: RingOptions) -> io::Result<Self> {
+        let ring = build(&options)?;
         ring.submitter().register_files(files.fds())?;
         // This saves the kernel a descriptor look-up per call, and is harmless where it is refused.
         drop(ring.submitter().register_ring_fd());
-        let registered = arena.as_ref().map(|arena| {
+        let registered = options.arena.as_ref().map(|arena| {
             let start = arena.as_ptr();
             let vector = libc::iovec { iov_base: start.cast(), iov_len: arena.len_bytes() };
-            // SAFETY: `_arena` keeps the mapping alive as long as the ring, which is dropped first (field
+            // SAFETY: `options` keeps the mapping alive as long as the ring, which is dropped first (field
             // order).
             let result = unsafe { ring.submitter().register_buffers(&[vector]) };
             result.map(|()| start as usize..start as usize + arena.len_bytes())
@@ -111,16 +148,17 @@ impl UringBackend {
         });
         Ok(Self {
             ring,
-            files,
+            encoding,
             registered: registered.and_then(Result::ok).unwrap_or(0..0),
             unregistered,
-            done: Vec::with_capacity(capacity as usize),
-            polled,
+            done: Vec::with_capacity(options.capacity as usize),
+            polled: options.polled,
             watched: None,
             watching: false,
             alarmed: false,
             origin: Origin::here(),
-            _arena: arena,
+            _files: files,
+            options,
         })
     }
 
@@ -129,56 +167,52 @@ impl UringBackend {
         self.unregistered
     }
 
-    fn entry(&self, part: &Part) -> Entry {
-        let file = Fixed(part.member);
-        let (memory, length, offset) = (part.memory, part.length_bytes, part.offset_bytes);
-        let start = memory as usize;
-        let registered = self.registered.start <= start && start + length as usize <= self.registered.end;
-        let sync = if part.op == PartOp::WriteDsync { libc::RWF_DSYNC } else { 0 };
-        match part.op {
-            PartOp::Read if registered => {
-                opcode::ReadFixed::new(file, memory, length, ARENA_INDEX).offset(offset).build()
-            }
-            PartOp::Read => opcode::Read::new(file, memory, length).offset(offset).build(),
-            PartOp::Write | PartOp::WriteDsync if registered => {
-                opcode::WriteFixed::new(file, memory, length, ARENA_INDEX)
-                    .offset(offset)
-                    .rw_flags(sync)
-                    .build()
-            }
-            PartOp::Write | PartOp::WriteDsync => {
-                opcode::Write::new(file, memory, length).offset(offset).rw_flags(sync).build()
-            }
-            PartOp::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
-            PartOp::Discard => {
-                opcode::Fallocate::new(file, u64::from(length)).offset(offset).mode(DISCARD_MODE).build()
-            }
-        }
-    }
-}
-
-impl UringBackend {
     /// Before a wait: has the ring watch the descriptor that may end it. Without room, this wait is not
     /// ended; the next one is.
     fn keep_watch(&mut self) {
         if let Some(fd) = self.watched.filter(|_| !self.watching) {
             let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build().user_data(WATCH);
             // SAFETY: a poll uses no memory; the queue keeps the descriptor open as long as this ring.
-            self.watching = unsafe { self.ring.submission().push(&entry) }.is_ok();
+            self.watching = unsafe { self.ring.submission().push(&entry.into()) }.is_ok();
+        }
+    }
+
+    /// Polls the drive and the watched descriptor in turn until there are enough completions: a polled ring
+    /// watches no descriptors, and in the kernel it would not look at this one.
+    fn poll_until(&mut self, fd: RawFd, at_least: u32, until: Option<Nanos>) -> io::Result<()> {
+        loop {
+            self.ring.submit().map(drop).or_else(ignore_temporary)?;
+            if self.ring.completion().len() >= at_least as usize {
+                return Ok(());
+            }
+            let mut watched = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // SAFETY: the kernel writes to one `pollfd`.
+            if unsafe { libc::poll(&raw mut watched, 1, 0) } > 0 {
+                self.alarmed = true;
+                return Ok(());
+            }
+            if until.is_some_and(|until| crate::clock::now() >= until) {
+                return Ok(());
+            }
         }
     }
 }
 
 /// The ring with every feature of a current kernel, or with fewer on an older one.
-fn build(capacity: u32, polled: bool) -> io::Result<IoUring> {
+fn build<S: squeue::EntryMarker, C: cqueue::EntryMarker>(options: &RingOptions) -> io::Result<IoUring<S, C>> {
+    let capacity = options.capacity;
     let completions = (capacity + 1).next_power_of_two().clamp(64, 2 * SUBMISSION_ENTRIES_MAX);
     let submissions = capacity.next_power_of_two().clamp(8, SUBMISSION_ENTRIES);
     let mut modern = IoUring::builder();
-    modern.setup_cqsize(completions).setup_clamp().setup_submit_all();
-    modern.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+    modern.setup_cqsize(completions).setup_clamp().setup_submit_all().setup_single_issuer();
     let mut old = IoUring::builder();
     old.setup_cqsize(completions).setup_clamp();
-    if polled {
+    match &options.thread {
+        // Completions are processed on that thread.
+        Some(thread) => [&mut modern, &mut old].into_iter().for_each(|builder| thread.attach(builder)),
+        None => drop(modern.setup_defer_taskrun().setup_taskrun_flag()),
+    }
+    if options.polled {
         modern.setup_iopoll();
         old.setup_iopoll();
     }
@@ -188,8 +222,13 @@ fn build(capacity: u32, polled: bool) -> io::Result<IoUring> {
     }
 }
 
-impl Backend for UringBackend {
+impl<E: Encoding> Backend for UringBackend<E> {
     const LINKS: bool = true;
+    const CUTS: bool = E::CUTS;
+
+    fn part_bytes_max(&self) -> u32 {
+        self.encoding.part_bytes_max()
+    }
 
     fn has_room(&self, parts: u32) -> bool {
         // SAFETY: this backend is the ring's only user and makes no second view of the submission queue while
@@ -199,14 +238,17 @@ impl Backend for UringBackend {
     }
 
     unsafe fn push(&mut self, token: u32, part: &Part) {
-        if self.polled && matches!(part.op, PartOp::Flush | PartOp::Discard) {
-            let fd = self.files.fd(part.member);
-            let result = if part.op == PartOp::Flush { flush(fd) } else { discard(fd, part) };
+        if self.polled
+            && let Some(result) = self.encoding.run(token, part)
+        {
             self.done.push((token, result));
             return;
         }
-        let flags = if part.link { Flags::IO_LINK } else { Flags::empty() };
-        let entry = self.entry(part).user_data(u64::from(token)).flags(flags);
+        let start = part.memory as usize;
+        let registered =
+            self.registered.start <= start && start + part.length_bytes as usize <= self.registered.end;
+        let flags = if part.link { squeue::Flags::IO_LINK } else { squeue::Flags::empty() };
+        let entry = E::marked(self.encoding.entry(token, part, registered), flags, u64::from(token));
         // SAFETY: the caller keeps the memory valid until the token is reaped; files are registered as long
         // as the ring lives.
         let pushed = unsafe { self.ring.submission().push(&entry) };
@@ -218,12 +260,16 @@ impl Backend for UringBackend {
             return self.ring.submitter().submit().map(drop).or_else(ignore_temporary);
         }
         if at_least == 0 {
+            let is_polled_here = self.polled && self.options.thread.is_none();
             let (_, queue, _) = self.ring.split();
-            let idle = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow() && !self.polled;
+            let idle = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow() && !is_polled_here;
             drop(queue);
             return if idle { Ok(()) } else { self.ring.submit().map(drop).or_else(ignore_temporary) };
         }
-        self.keep_watch();
+        match self.watched {
+            Some(fd) if self.polled => return self.poll_until(fd, at_least, until),
+            _ => self.keep_watch(),
+        }
         let result = match until {
             None => self.ring.submit_and_wait(at_least as usize),
             Some(until) => {
@@ -239,7 +285,7 @@ impl Backend for UringBackend {
 
     fn watch(&mut self, fd: RawFd) -> bool {
         self.watched = Some(fd);
-        !self.polled // such a ring takes nothing but reads and writes
+        true
     }
 
     fn alarmed(&mut self) -> bool {
@@ -248,8 +294,10 @@ impl Backend for UringBackend {
 
     fn reap(&mut self) -> Option<(u32, i32)> {
         while let Some(entry) = self.ring.completion().next() {
+            let entry: cqueue::Entry = entry.into();
             if entry.user_data() != WATCH {
-                return Some((entry.user_data() as u32, entry.result()));
+                let token = entry.user_data() as u32;
+                return Some((token, self.encoding.result(token, entry.result())));
             }
             (self.watching, self.alarmed) = (false, true);
         }
@@ -257,7 +305,7 @@ impl Backend for UringBackend {
     }
 }
 
-impl Drop for UringBackend {
+impl<E: Encoding> Drop for UringBackend<E> {
     /// The kernel takes a closed ring apart in its own time; given back explicitly, a device that was opened
     /// exclusively is free at once.
     fn drop(&mut self) {

@@ -11,7 +11,9 @@ use std::fs::{self, File, TryLockError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::store_files::{DATA_FILE, LOG_FILE, io, is_block_device};
+use flashgrain_device::is_block_device;
+
+use super::store_files::{DATA_FILE, LOG_FILE, io};
 use crate::Error;
 use crate::checkpoint::area::END_BYTES;
 use crate::checkpoint::slots;

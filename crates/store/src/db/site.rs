@@ -1,18 +1,16 @@
 //! The places of a store, as the user names them, and their devices.
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::FileTypeExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashgrain_device::{
     BackendKind, Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions, OverlayDevice,
-    total_bytes,
+    is_block_device, read_head, total_bytes,
 };
 
 use super::parts::{START_BYTES, Survey};
-use super::store_files::{DATA_FILE, LOG_FILE, io, is_block_device};
+use super::store_files::{DATA_FILE, LOG_FILE, io};
 use crate::Error;
 use crate::checkpoint::Shape;
 use crate::checkpoint::label::Label;
@@ -227,7 +225,7 @@ fn named(paths: &[PathBuf]) -> Result<&[PathBuf], Error> {
 fn check_place(path: &Path, making: bool) -> Result<(), Error> {
     let not = |why: &str| Err(Error::NotAStore { path: path.to_owned(), why: why.into() });
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() || metadata.file_type().is_block_device() => Ok(()),
+        Ok(metadata) if metadata.is_dir() || is_block_device(path) => Ok(()),
         Ok(_) if making => Err(Error::Exists {
             path: path.to_owned(),
             why: "it is a file: a store wants a directory".into(),
@@ -355,9 +353,7 @@ fn file_of(path: &Path, name: &str) -> Result<PathBuf, Error> {
 /// The label of a member, if there is one.
 fn label_of(file: &Path) -> Result<Option<Label>, Error> {
     let doing = || format!("open {}", file.display());
-    let mut first = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(Label::HEAD_BYTES).read_to_end(&mut first));
-    read.map_err(|error| io(doing(), &error))?;
+    let first = read_head(file, Label::HEAD_BYTES).map_err(|error| io(doing(), &error))?;
     Ok(Label::of_member(&first))
 }
 

@@ -1,7 +1,5 @@
 //! A store's files.
 
-use std::fs;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use crate::Error;
@@ -10,10 +8,6 @@ use crate::Error;
 pub const DATA_FILE: &str = "data.flashgrain";
 /// The log's file in a directory.
 pub const LOG_FILE: &str = "log.flashgrain";
-
-pub(super) fn is_block_device(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
-}
 
 pub(super) fn io(doing: String, error: &std::io::Error) -> Error {
     Error::Io { doing, errno: error.raw_os_error().unwrap_or(5) }

@@ -440,9 +440,15 @@ fn small() -> Builder {
     Db::builder().cache_bytes(1 << 20).workers(2).recovery_log_bytes(1 << 20)
 }
 
+/// With `FLASHGRAIN_MODEL_DEVICE` on that block device or NVMe namespace, whose contents are lost.
 #[test]
 fn a_store_on_a_disk_is_sorted_maps() {
+    let device = std::env::var_os("FLASHGRAIN_MODEL_DEVICE").map(std::path::PathBuf::from);
     for seed in 0..histories() {
+        if let Some(device) = &device {
+            play(seed, 2500, || small().path(device).destroy_contents_of(device));
+            continue;
+        }
         let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         play(seed, 2500, || small().path(folder.path()));
     }

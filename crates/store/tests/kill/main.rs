@@ -6,7 +6,8 @@
 //! looking in between, so that recoveries are killed, too.
 //!
 //! `FLASHGRAIN_KILLS=200 FLASHGRAIN_SEED=7 cargo test -p flashgrain --test kill` for a long run,
-//! `FLASHGRAIN_KILL_DIR` for another drive. `scripts/power-loss.sh` uses child and oracle for power cuts.
+//! `FLASHGRAIN_KILL_DIR` for another drive, and `FLASHGRAIN_KILL_DEVICE` for a store on a block device or NVMe
+//! namespace, whose contents are lost. `scripts/power-loss.sh` uses child and oracle for power cuts.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod oracle;
@@ -188,6 +189,10 @@ fn a_killed_store_has_what_it_acknowledged() {
         None => tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
     };
     let path = folder.path().join("store");
+    let device = std::env::var_os("FLASHGRAIN_KILL_DEVICE");
+    if let Some(device) = &device {
+        std::os::unix::fs::symlink(device, &path).unwrap();
+    }
     let mut oracle = Oracle::default();
     let mut said = Said::default();
     let (mut done, mut looks, mut while_opening) = (0, 0, 0);
@@ -213,8 +218,9 @@ fn a_killed_store_has_what_it_acknowledged() {
             db.close().unwrap();
         }
     }
-    let bytes =
-        std::fs::read_dir(&path).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>();
+    let files = std::fs::read_dir(&path).into_iter().flatten();
+    let bytes = files.map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>();
+    assert_eq!(bytes > 0, device.is_none());
     println!(
         "{} commits survived {kills} kills, {while_opening} of them while the store was opened; looked {looks} times; {} MiB of files",
         oracle.commits(),

@@ -135,7 +135,12 @@ impl Trees {
 
 /// Little memory and little log, so that eviction, cleaning, checkpoints and growth go on all the time.
 pub fn open(path: &Path) -> Result<Db, Error> {
-    let builder = Db::builder().path(path).cache_bytes(2 << 20).recovery_log_bytes(4 << 20).workers(2);
+    let builder = Db::builder()
+        .path(path)
+        .destroy_contents_of(path)
+        .cache_bytes(2 << 20)
+        .recovery_log_bytes(4 << 20)
+        .workers(2);
     builder.segment_bytes(1 << 20).write_unit_bytes(128 << 10).open_or_create()
 }
 
