@@ -70,7 +70,7 @@ measure() {
         return 1
     fi
     grep '^note' /tmp/errors | shown
-    say "$(printf '%-42s %9.0f %9.1f %9.1f' "$title" "$(number iops /tmp/result)" "$(number p50_us /tmp/result)" \
+    say "$(printf '%-42s %9.0f %9.1f %9.1f' "$title" "$(number requests_per_s /tmp/result)" "$(number p50_us /tmp/result)" \
         "$(number cpu_us_per_request /tmp/result)")"
 }
 
@@ -128,9 +128,11 @@ store() {
     mkfs.ext4 -q -F /dev/nvme0n2 && mount -t ext4 /dev/nvme0n2 "$TESTS_FOLDER" || return 1
     for device in /dev/ng0n1 /dev/nvme0n1; do
         FLASHGRAIN_KILL_DEVICE=$device tested "kills, $device" /tests/kill --nocapture || result=1
+        FLASHGRAIN_KILL_IO=polled FLASHGRAIN_KILL_DEVICE=$device tested "kills, $device, polled" /tests/kill --nocapture ||
+            result=1
         FLASHGRAIN_MODEL_DEVICE=$device tested "model, $device" /tests/all model::a_store_on_a_disk || result=1
     done
-    tested "kills, ext4 on /dev/nvme0n2" /tests/kill --nocapture || result=1
+    FLASHGRAIN_KILL_IO=sqpoll tested "kills, ext4 on /dev/nvme0n2, io_uring-sqpoll" /tests/kill --nocapture || result=1
     tested "model, ext4 on /dev/nvme0n2" /tests/all model::a_store_on_a_disk || result=1
     umount "$TESTS_FOLDER" || result=1
     return $result

@@ -121,6 +121,7 @@ pub fn open(
         write: access == Access::Write,
         stripe_unit_bytes: options.stripe_unit,
         sqpoll_processor: options.sqpoll_processor,
+        polled: false,
     };
     if options.sqpoll_processor.is_some() && options.backend != Backend::IoUringSqpoll {
         return Err(Usage("--sqpoll-processor goes with --backend io_uring-sqpoll".into()).into());

@@ -135,7 +135,7 @@ pub trait Device: Send + Sync {
     fn identity(&self) -> &Identity;
 
     /// Limits of the system that have kept the best way to the device from being used until now, with their
-    /// remedies, and a drive's own words for what it has refused. They may show only when a channel is opened,
+    /// remedies, and a drive's own words for what it has refused. They may show only when a channel is opened
     /// or used.
     fn shortages(&self) -> Vec<String> {
         Vec::new()

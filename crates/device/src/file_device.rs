@@ -36,6 +36,9 @@ pub struct OpenOptions {
     pub write: bool,
     /// Stripe unit when several targets are given; a multiple of their alignment.
     pub stripe_unit_bytes: u64,
+    /// Polls for completions on every channel, instead of sleeping until the drive interrupts, where it has
+    /// poll queues.
+    pub polled: bool,
     /// Processor of the kernel's thread for [`BackendKind::IoUringSqpoll`]; `None`: any.
     pub sqpoll_processor: Option<u32>,
 }
@@ -47,6 +50,7 @@ impl Default for OpenOptions {
             direct: true,
             write: false,
             stripe_unit_bytes: 64 << 10,
+            polled: false,
             sqpoll_processor: None,
         }
     }
@@ -66,6 +70,7 @@ pub struct FileDevice {
     growing: Arc<Mutex<()>>,
     /// Locks against other openings, if there are any.
     locks: Option<Arc<Locks>>,
+    polled: bool,
     sqpoll_processor: Option<u32>,
 }
 
@@ -192,7 +197,7 @@ impl FileDevice {
             stripe_unit_bytes: stripes.unit_bytes(),
         };
         let capacity_bytes = Arc::new(AtomicU64::new(geometry.capacity_bytes));
-        let (growing, locks, sqpoll_processor) = (Arc::default(), None, options.sqpoll_processor);
+        let (growing, locks) = (Arc::default(), None);
         let fallback = Arc::new(Fallback::new(backend, options.backend.is_none(), &identity.backend_reason));
         let targets = Arc::new(targets);
         Ok(Self {
@@ -204,7 +209,8 @@ impl FileDevice {
             capacity_bytes,
             growing,
             locks,
-            sqpoll_processor,
+            polled: options.polled,
+            sqpoll_processor: options.sqpoll_processor,
         })
     }
 
@@ -356,7 +362,8 @@ impl Device for FileDevice {
         if depth == 0 || depth > DEPTH_MAX {
             return Err(Error::Request(format!("a queue depth of {depth}: use 1 to {DEPTH_MAX}")));
         }
-        let polled = options.polled && self.geometry.direct && self.identity.poll_queues == Some(true);
+        let asked = options.polled || self.polled;
+        let polled = asked && self.geometry.direct && self.identity.poll_queues == Some(true);
         let channel = self.fallback.open(|kind| self.channel_by(kind, options, polled));
         channel.map_err(|source| {
             let doing = format!("open an {} queue of depth {depth}", self.backend().name());

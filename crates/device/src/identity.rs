@@ -95,6 +95,16 @@ fn describe_drive(identity: &mut Identity, directory: &Path) {
     identity.physical_block_bytes = number("physical_block_size").and_then(|bytes| u32::try_from(bytes).ok());
 }
 
+/// Names of the block devices here that have poll queues, such as `nvme0n1`.
+pub fn devices_with_poll_queues() -> Vec<String> {
+    let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let has_them = |entry: &fs::DirEntry| read(&entry.path().join("queue/io_poll")).as_deref() == Some("1");
+    let mut names: Vec<String> =
+        all.filter(has_them).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
 /// The whole disk's directory under /sys for a device number; a partition leads to its disk.
 fn sys_block(device_number: u64) -> Option<PathBuf> {
     let (major, minor) = (libc::major(device_number), libc::minor(device_number));

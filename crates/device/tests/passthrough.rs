@@ -1,11 +1,12 @@
-//! Namespaces of an NVMe drive past the kernel's block layer. Needs a drive whose contents may be lost, named by
-//! `FLASHGRAIN_NAMESPACES=/dev/ng0n1:/dev/ng0n2`; `scripts/nvme-guest.sh` has an emulated one.
+//! Namespaces of an NVMe drive past the kernel's block layer. Needs a drive whose contents may be lost, named
+//! by `FLASHGRAIN_NAMESPACES=/dev/ng0n1:/dev/ng0n2`; `scripts/nvme-guest.sh` has an emulated one.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test helpers")]
 
 use std::fs::{File, OpenOptions as FileOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use flashgrain_device::{
@@ -199,7 +200,7 @@ fn a_namespace_in_use_is_left_alone() {
         drop(device);
         exclusive().unwrap();
         let unasked = FileDevice::existing(
-            &[path.clone()],
+            from_ref(&path),
             &[],
             &OpenOptions { write: true, ..OpenOptions::default() },
         );
@@ -215,7 +216,7 @@ fn a_store_has_both_devices_of_a_namespace() {
         let claim = Claim::take(&both, false).unwrap();
         assert_eq!(claim.places(), 1);
         for one in &both {
-            let refused = Claim::take(std::slice::from_ref(one), false).unwrap_err();
+            let refused = Claim::take(from_ref(one), false).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Locked, "{refused}");
         }
         let options = OpenOptions { write: true, ..OpenOptions::default() };
@@ -241,7 +242,7 @@ fn other_ways_to_open_it_say_which_name_to_take() {
         let refused = through(&block, Some(BackendKind::NvmePassthrough));
         assert!(refused.contains(path.to_str().unwrap()), "{refused}");
         let buffered = OpenOptions { direct: false, ..OpenOptions::default() };
-        let refused = FileDevice::existing(&[path.clone()], &[], &buffered).unwrap_err().to_string();
+        let refused = FileDevice::existing(from_ref(&path), &[], &buffered).unwrap_err().to_string();
         assert!(refused.contains("page cache"), "{refused}");
         let mixed = FileDevice::existing(&[path, block], &[], &OpenOptions::default()).unwrap_err();
         assert_eq!(mixed.kind(), ErrorKind::Request);

@@ -57,6 +57,9 @@ fn every_backend_that_works_here_carries_the_load() {
     assert!(!names.is_empty());
     for row in names {
         let name = row["backend"].as_str().unwrap();
+        if ["nvme-passthrough", "polled"].contains(&name) {
+            continue; // ways to certain drives, not to a directory
+        }
         assert_eq!(result(&["--backend", name, "--read-share", "50%"])["identity"]["backend"], name);
     }
 }

@@ -39,8 +39,8 @@ impl BlockNode {
     }
 }
 
-/// Whether `path` is the character device of an NVMe namespace, by its name in the kernel.
-pub(crate) fn is_namespace(path: &Path) -> bool {
+/// Whether `path` is the character device of an NVMe namespace, such as /dev/ng0n1.
+pub fn is_namespace(path: &Path) -> bool {
     let generic = || {
         let metadata = fs::metadata(path).ok().filter(|metadata| metadata.file_type().is_char_device())?;
         let (major, minor) = (libc::major(metadata.rdev()), libc::minor(metadata.rdev()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flashgrain_device::{
     BackendKind, Claim, Device, Error as DeviceError, ErrorKind, FileDevice, OpenOptions, OverlayDevice,
-    is_block_device, read_head, total_bytes,
+    is_block_device, is_namespace, read_head, total_bytes,
 };
 
 use super::parts::{START_BYTES, Survey};
@@ -37,6 +37,8 @@ pub(super) struct Site {
     pub consent: Vec<PathBuf>,
     /// How requests to files and block devices reach the kernel, if that is said.
     pub backend: Option<BackendKind>,
+    /// Whether completions are polled for where the drive has poll queues.
+    pub polled: bool,
 }
 
 impl Default for DeviceSource {
@@ -148,7 +150,7 @@ impl Site {
         survey.make_room(&directories)?;
         let mut made = Made::new(claim);
         let unit = stripe_unit_bytes.unwrap_or(STRIPE_UNIT_BYTES);
-        let options = self.open_options(true, unit);
+        let options = self.open_options(unit, true);
         let data = new_device(&self.data, DATA_FILE, &options, &mut made)?;
         let log = match &self.log {
             Some(log) => Some(new_device(log, LOG_FILE, &options, &mut made)?),
@@ -167,7 +169,7 @@ impl Site {
             let device = match place {
                 DeviceSource::Device(device) => Arc::clone(device),
                 DeviceSource::Paths(paths) => {
-                    existing(paths, name, claim, |unit| self.open_options(!read_only, unit))?
+                    existing(paths, name, claim, &self.open_options(STRIPE_UNIT_BYTES, !read_only))?
                 }
             };
             Ok::<_, Error>(match read_only {
@@ -177,10 +179,6 @@ impl Site {
         };
         let log = self.log.as_ref().map(|log| open(log, LOG_FILE)).transpose()?;
         Ok(Devices::new(open(&self.data, DATA_FILE)?, log))
-    }
-
-    fn open_options(&self, write: bool, stripe_unit_bytes: u64) -> OpenOptions {
-        OpenOptions { backend: self.backend, write, stripe_unit_bytes, ..OpenOptions::default() }
     }
 
     /// Whether the data device grows when it is full.
@@ -202,6 +200,13 @@ impl Site {
     /// Whether the log has files of its own, which take the size that they are given.
     pub fn log_may_grow(&self) -> bool {
         self.log.as_ref().is_some_and(DeviceSource::is_in_files)
+    }
+
+    /// How its devices are opened. Namespaces of NVMe drives have passthrough as their only backend.
+    fn open_options(&self, stripe_unit_bytes: u64, write: bool) -> OpenOptions {
+        let is_namespace = self.places().flat_map(DeviceSource::paths).any(|path| is_namespace(path));
+        let backend = self.backend.filter(|_| !is_namespace);
+        OpenOptions { backend, write, stripe_unit_bytes, polled: self.polled, ..OpenOptions::default() }
     }
 
     fn check_consent(&self, path: &Path) -> Result<(), Error> {
@@ -270,17 +275,16 @@ fn existing(
     paths: &[PathBuf],
     name: &str,
     claim: &Arc<Claim>,
-    options: impl FnOnce(u64) -> OpenOptions,
+    options: &OpenOptions,
 ) -> Result<Arc<dyn Device>, Error> {
     let paths = named(paths)?;
     let files = paths.iter().map(|path| file_of(path, name)).collect::<Result<Vec<_>, _>>();
     let files = files.map_err(|error| as_member(error, paths, name))?;
     let labels = files.iter().map(|file| label_of(file)).collect::<Result<Vec<_>, _>>()?;
     let (files, shape) = in_order(paths, files, &labels)?;
-    let unit = shape.map_or(STRIPE_UNIT_BYTES, |shape| shape.stripe_unit_bytes.max(1));
-    Ok(Arc::new(
-        FileDevice::open_store(&files, claim, &options(unit)).map_err(|error| of_device(error, paths))?,
-    ))
+    let unit = shape.map_or(options.stripe_unit_bytes, |shape| shape.stripe_unit_bytes.max(1));
+    let options = OpenOptions { stripe_unit_bytes: unit, ..options.clone() };
+    Ok(Arc::new(FileDevice::open_store(&files, claim, &options).map_err(|error| of_device(error, paths))?))
 }
 
 /// The members in the order in which they make up their store, and how they do. Without labels as they are:

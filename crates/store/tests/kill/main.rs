@@ -6,8 +6,9 @@
 //! looking in between, so that recoveries are killed, too.
 //!
 //! `FLASHGRAIN_KILLS=200 FLASHGRAIN_SEED=7 cargo test -p flashgrain --test kill` for a long run,
-//! `FLASHGRAIN_KILL_DIR` for another drive, and `FLASHGRAIN_KILL_DEVICE` for a store on a block device or NVMe
-//! namespace, whose contents are lost. `scripts/power-loss.sh` uses child and oracle for power cuts.
+//! `FLASHGRAIN_KILL_DIR` for another drive, and `FLASHGRAIN_KILL_DEVICE` for a store on a block device or
+//! NVMe namespace, whose contents are lost. `FLASHGRAIN_KILL_IO=polled` has completions polled for, `sqpoll`
+//! has requests taken by a thread of the kernel. `scripts/power-loss.sh` uses child and oracle for power cuts.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod oracle;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use flashgrain::{Db, Durability, Error, Readable, Tree, TreeOptions};
+use flashgrain::{BackendKind, Db, Durability, Error, Readable, Tree, TreeOptions};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -141,6 +141,9 @@ pub fn open(path: &Path) -> Result<Db, Error> {
         .cache_bytes(2 << 20)
         .recovery_log_bytes(4 << 20)
         .workers(2);
+    let asked = std::env::var("FLASHGRAIN_KILL_IO").unwrap_or_default();
+    let builder = builder.poll_completions(asked == "polled");
+    let builder = if asked == "sqpoll" { builder.backend(BackendKind::IoUringSqpoll) } else { builder };
     builder.segment_bytes(1 << 20).write_unit_bytes(128 << 10).open_or_create()
 }
 
