@@ -61,7 +61,15 @@ claims() {
 
 number() { sed -n "s/.*\"$1\": *\([0-9.e-]*\).*/\1/p" "$2" | head -1; }
 
-# One line of the table: the target, the options, and the results.
+heading() {
+    if [ "$CLOCK" = instructions ]; then
+        say "$(printf '%-42s %22s' "$1" 'instructions per I/O')"
+    else
+        say "$(printf '%-42s %9s %9s %9s' "$1" IOPS 'p50 us' 'CPU us')"
+    fi
+}
+
+# One line of the table: the title, the target and the options.
 measure() {
     title="$1"
     shift
@@ -70,28 +78,31 @@ measure() {
         return 1
     fi
     grep '^note' /tmp/errors | shown
-    say "$(printf '%-42s %9.0f %9.1f %9.1f' "$title" "$(number requests_per_s /tmp/result)" "$(number p50_us /tmp/result)" \
-        "$(number cpu_us_per_request /tmp/result)")"
+    cpu="$(number cpu_us_per_request /tmp/result)"
+    if [ "$CLOCK" = instructions ]; then
+        say "$(printf '%-42s %22.0f' "$title" "$(echo "$cpu" | awk '{ print $1 * 1000 }')")"
+    else
+        say "$(printf '%-42s %9.0f %9.1f %9.1f' "$title" "$(number requests_per_s /tmp/result)" \
+            "$(number p50_us /tmp/result)" "$cpu")"
+    fi
 }
 
-# All ways to the drive side by side: twice in turn, as emulated processors are not always as fast.
+# All ways to the drive side by side.
 io() {
     result=0
     for target in 1 2; do
         block=/dev/nvme0n$target generic=/dev/ng0n$target
         say "namespace $target, $(cat /sys/block/nvme0n$target/queue/logical_block_size)-byte blocks"
         for depth in 1 32; do
-            say "$(printf '%-42s %9s %9s %9s' "4 KiB random reads, $depth in flight" IOPS 'p50 µs' 'CPU µs')"
-            for round in 1 2; do
-                for backend in io_uring io_uring-sqpoll libaio sync; do
-                    measure "  $backend" $block --backend $backend --depth $depth || result=1
-                done
-                measure "  io_uring --polled" $block --backend io_uring --polled --depth $depth || result=1
-                measure "  nvme-passthrough" $generic --depth $depth || result=1
-                measure "  nvme-passthrough --polled" $generic --polled --depth $depth || result=1
+            heading "4 KiB random reads, $depth in flight"
+            for backend in io_uring io_uring-sqpoll libaio sync; do
+                measure "  $backend" $block --backend $backend --depth $depth || result=1
             done
+            measure "  nvme-passthrough" $generic --depth $depth || result=1
+            measure "  io_uring --polled" $block --backend io_uring --polled --depth $depth || result=1
+            measure "  nvme-passthrough --polled" $generic --polled --depth $depth || result=1
         done
-        say "$(printf '%-42s %9s %9s %9s' "4 KiB random writes (dsync), 8 in flight" IOPS 'p50 µs' 'CPU µs')"
+        heading "4 KiB random writes (dsync), 8 in flight"
         for backend in io_uring libaio sync; do
             measure "  $backend" $block --backend $backend --depth 8 --read-share 0 --sync dsync \
                 --destroy-contents-of $block || result=1

@@ -225,8 +225,8 @@ fn part_bytes_max(node: &BlockNode, facts: &NamespaceFacts, drive: Option<u64>) 
 fn largest_part(limits: &[Option<u64>], block_shift: u8) -> u32 {
     let least = limits.iter().flatten().min().copied().unwrap_or(TRANSFER_BYTES_UNKNOWN);
     // The count of blocks has 16 bits.
-    let bytes = least.clamp(1, 1 << 24);
-    (1u32 << bytes.ilog2()).max(1 << block_shift).min(1 << 16 << block_shift)
+    let bytes = least.clamp(1, 1 << 24).min(1 << 16 << block_shift);
+    (1u32 << bytes.ilog2()).max(1 << block_shift)
 }
 
 /// The kernel copies memory that is aligned to less than this.

@@ -1,7 +1,5 @@
 //! A store's files.
 
-use std::path::Path;
-
 use crate::Error;
 
 /// The store's file in a directory.
