@@ -6,8 +6,8 @@
 #
 # FOLDER keeps the kernel, the guest's files and results (default: target/nvme-guest). The guest has two processors,
 # two poll queues, and two namespaces: 512-byte blocks (/dev/ng0n1) and 4096-byte blocks (/dev/ng0n2). Without KVM the
-# processors are emulated, too (TCG). Times would then be those of the emulator; so the step `io` runs in a guest of its
-# own whose clock counts instructions, one in a nanosecond: processor times are numbers of instructions, and the same
+# processors are emulated, too (TCG), and times are those of the emulator. So the step `io` runs once more, in a guest
+# whose clock counts instructions, one in a nanosecond: processor times are numbers of instructions then, and the same
 # however busy this machine is.
 #
 #   KERNEL=linux-image-6.12-amd64   the package of the kernel (default: linux-image-amd64)
@@ -146,12 +146,10 @@ boot() {
 }
 
 boot_all() {
-    local how steps="${STEPS:-backends device claims io tune store}" timed="" step
+    local how steps="${STEPS:-backends device claims io tune store}"
     how="$(accelerator)"
-    if [ "$how" = kvm ]; then boot kvm seconds "$steps"; return; fi
-    for step in $steps; do [ "$step" = io ] || timed="$timed $step"; done
-    [ -z "$timed" ] || boot tcg seconds "${timed# }"
-    case " $steps " in *" io "*) boot tcg instructions io -icount shift=0 ;; esac
+    boot "$how" seconds "$steps"
+    case "$how $steps " in "tcg "*"io "*) boot tcg instructions io -icount shift=0 ;; esac
 }
 
 failed=0

@@ -76,7 +76,10 @@ impl Target {
         let metadata = std::fs::metadata(path).map_err(|source| os(doing(), source))?;
         let is_block_device = metadata.file_type().is_block_device();
         if !is_block_device && !metadata.is_file() {
-            return Err(problem(path, "neither a file, a block device nor a namespace of an NVMe drive"));
+            return Err(problem(
+                path,
+                "neither a file nor a block device, nor a namespace of an NVMe drive (/dev/ngXnY)",
+            ));
         }
         let flags = if is_block_device && write { libc::O_EXCL } else { 0 };
         let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
