@@ -49,6 +49,7 @@ pub use db::{
     Value, ValueReader, WrittenStats,
 };
 pub use error::{Error, ErrorKind};
+pub use flashgrain_device::BackendKind;
 pub use flashgrain_settings::layout::{Decision, Setting};
 pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
 pub use index::{

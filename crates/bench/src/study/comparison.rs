@@ -88,7 +88,7 @@ impl Comparison {
     pub fn is_near(&self) -> bool {
         // Of none, only none is near.
         let is_none = self.papers == 0.0 && self.ours.is_some_and(|ours| ours.value == 0.0);
-        is_none || self.ratio().is_some_and(|ratio| ratio <= 1.0 + NEAR && ratio >= 1.0 / (1.0 + NEAR))
+        is_none || self.ratio().is_some_and(|ratio| (1.0 / (1.0 + NEAR)..=1.0 + NEAR).contains(&ratio))
     }
 
     fn row(&self) -> [Cell; 6] {

@@ -90,7 +90,8 @@ const SHARE: Quantity = Quantity { title: "share of operations", unit: Unit::Sha
 /// How long operations take: a panel for look-ups and one for updates.
 fn distributions(answer: &Answer, id: &str) -> Figure {
     let title = "Times of operations, 90 % writes";
-    let kinds: [(&str, fn(&Point) -> Option<&Times>); 2] = [
+    type Of = fn(&Point) -> Option<&Times>;
+    let kinds: [(&str, Of); 2] = [
         ("look-ups", |point| point.watched.reads.as_ref()),
         ("updates", |point| point.watched.writes.as_ref()),
     ];
