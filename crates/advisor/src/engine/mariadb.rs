@@ -92,6 +92,7 @@ impl Configuration for InnoDb {
         Engine {
             flushes_per_commit: if self.syncs { 1.0 } else { 0.0 },
             group_commit: true,
+            commits_exclude_readers: false,
             checkpoint_log_bytes: Some(self.log_bytes * LOG_USED_FRACTION),
             cache_fraction: self.buffer_pool_bytes / workload.memory_bytes as f64,
             processor: PROCESSOR,

@@ -113,6 +113,7 @@ impl Configuration for RocksDb {
         Engine {
             flushes_per_commit: 1.0,
             group_commit: true,
+            commits_exclude_readers: false,
             checkpoint_log_bytes: None,
             cache_fraction: 1.0,
             processor: PROCESSOR,

@@ -3,7 +3,8 @@
 //! The model: a B-tree with pages in place behind the kernel's page cache, one writer at a time, and one
 //! flush after the other. With a rollback journal (the default) a commit flushes the journal, its directory,
 //! its header and the database, and writes each page twice; with a write-ahead log it flushes the log once,
-//! and pages go to the database at checkpoints. Clients sleep for locks, of which the model knows nothing.
+//! and pages go to the database at checkpoints. A commit with a journal locks the database, and nobody reads
+//! while it flushes; how long clients sleep for locks is not known.
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
@@ -97,6 +98,8 @@ impl Configuration for Sqlite {
         Engine {
             flushes_per_commit: if self.syncs { self.flushes() } else { 0.0 },
             group_commit: false,
+            // From before the journal's first flush until the journal is gone; a log has readers beside it.
+            commits_exclude_readers: !self.write_ahead,
             // One page of the log for each change of a record.
             checkpoint_log_bytes: Some(self.checkpoint_pages * record),
             cache_fraction: 1.0,

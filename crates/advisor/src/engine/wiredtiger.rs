@@ -78,6 +78,7 @@ impl Configuration for WiredTiger {
         Engine {
             flushes_per_commit: 1.0,
             group_commit: true,
+            commits_exclude_readers: false,
             checkpoint_log_bytes: Some(log_bytes(workload)),
             cache_fraction: 1.0,
             processor: ProcessorTimes::OF_GOOD_STORE,

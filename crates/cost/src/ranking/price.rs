@@ -8,7 +8,7 @@
 //!    lifetime budget allows, and the rate that the workload asks for.
 //!
 //! Commits wait for the flush that is under way and for their own; those that arrive meanwhile share the
-//! next.
+//! next. Where a commit excludes readers, their work and the flushes take turns.
 
 use serde::Serialize;
 
@@ -52,6 +52,8 @@ pub struct Engine {
     pub flushes_per_commit: f64,
     /// Whether commits of several clients share a flush.
     pub group_commit: bool,
+    /// Whether nobody reads while a commit flushes, as with a rollback journal.
+    pub commits_exclude_readers: bool,
     /// Bytes that changes may take in the log between two checkpoints; `None`: the design knows none.
     pub checkpoint_log_bytes: Option<f64>,
     /// Part of the memory that caches data.
@@ -66,6 +68,7 @@ impl Engine {
         Self {
             flushes_per_commit: 1.0,
             group_commit: true,
+            commits_exclude_readers: false,
             checkpoint_log_bytes: Some((workload.memory_bytes as f64 / 4.0).max(64e6)),
             cache_fraction: 1.0,
             processor: ProcessorTimes::OF_GOOD_STORE,
@@ -339,12 +342,19 @@ pub fn price(asked: &Asked, workload: &Workload, engine: &Engine, drive: &DriveC
     let busy_with = [(Bound::DeviceReads, device.reads), (Bound::DeviceWrites, device.writes)];
     let written_bytes = data.bytes(Access::Write) + asked.log.bytes(Access::Write);
     let mut limits = vec![
-        (most(&waits_for, Bound::ReadLatency), path_s / clients),
         (most(&busy_with, Bound::DeviceReads), device.together(drive, together)),
         (Bound::Background, background.together(drive, outstanding(data, false))),
-        (Bound::Flushes, flush_s.serial),
     ];
     limits.extend(workload.cores.map(|cores| (Bound::Processor, processor_s / f64::from(cores))));
+    if engine.commits_exclude_readers && flush_s.serial > 0.0 {
+        // Whatever limits the readers goes on between flushes alone.
+        let path = (most(&waits_for[..2], Bound::Processor), (path_s - flush_s.waited) / clients);
+        let between = limits.iter().fold(path, |found, limit| if limit.1 > found.1 { *limit } else { found });
+        let bound = if flush_s.serial > between.1 { Bound::Flushes } else { between.0 };
+        limits.push((bound, flush_s.serial + between.1));
+    }
+    limits.push((most(&waits_for, Bound::ReadLatency), path_s / clients));
+    limits.push((Bound::Flushes, flush_s.serial));
     limits.extend(workload.lifetime.map(|lifetime| {
         let bytes_per_s = lifetime.drive_writes_per_day * lifetime.drive_bytes as f64 / SECONDS_PER_DAY;
         (Bound::Lifetime, written_bytes / bytes_per_s)

@@ -4,6 +4,7 @@
 
 mod asymptotics;
 mod compaction;
+mod exclusive_commits;
 mod figures;
 mod long_values;
 mod lsm_paper;

@@ -241,6 +241,7 @@ impl Configuration for Store {
         Engine {
             flushes_per_commit: if self.syncs { 1.0 } else { 0.0 },
             group_commit: true,
+            commits_exclude_readers: false,
             checkpoint_log_bytes: Some(LOG_BYTES),
             cache_fraction: self.cache_bytes / workload.memory_bytes as f64,
             processor: self.facts.processor,
