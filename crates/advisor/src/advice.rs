@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::Workload;
 use crate::drive::Drive;
-use crate::engine::{self, EngineAdvice, EngineName};
+use crate::engine::{self, EngineAdvice, EngineName, EngineVersion};
 use crate::rank::{self, Ranking};
 
 /// Ranked designs, and settings of the engines that were asked for.
@@ -25,8 +25,14 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Advice for a workload on the drive of a profile.
+    /// Advice for a workload on the drive of a profile, for the usual versions of engines.
     pub fn new(workload: &Workload, profile: &DeviceProfile, engines: &[EngineName]) -> Self {
+        let engines: Vec<EngineVersion> = engines.iter().map(|engine| (*engine).into()).collect();
+        Self::for_versions(workload, profile, &engines)
+    }
+
+    /// The same for versions of engines that are named.
+    pub fn for_versions(workload: &Workload, profile: &DeviceProfile, engines: &[EngineVersion]) -> Self {
         let drive = Drive::of(profile);
         let ranking = rank::rank(workload, drive.costs());
         let mut notes = drive.notes().to_vec();
@@ -39,7 +45,7 @@ impl Advice {
             drive: drive.describe(),
             notes,
             ranking,
-            engines: engines.iter().map(|name| engine::advise(*name, workload, &drive)).collect(),
+            engines: engines.iter().map(|engine| engine::advise(*engine, workload, &drive)).collect(),
         }
     }
 }

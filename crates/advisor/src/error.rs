@@ -25,6 +25,16 @@ pub enum Error {
         /// All names.
         allowed: String,
     },
+    /// The settings of this version of an engine are not known.
+    #[error("no settings are known for {engine} {got:?}; versions that are known: {allowed}")]
+    EngineVersion {
+        /// The engine, as people write it.
+        engine: &'static str,
+        /// The version that was asked for.
+        got: String,
+        /// All that are known.
+        allowed: String,
+    },
     /// No workload can be taken from an observation.
     #[error("observed {kind}: {problem}")]
     Observation {

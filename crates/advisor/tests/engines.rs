@@ -79,8 +79,10 @@ fn with_rocksdb(options: &str, folder: &Path) -> Option<(Output, String)> {
 
 #[test]
 fn rocksdb_loads_its_options() {
+    let mut partitioned = 0;
     for workload in workloads() {
         let advice = advised(EngineName::Rocksdb, &workload);
+        partitioned += usize::from(advice.value("partition_filters") == Some("true"));
         let folder = tempfile::tempdir().unwrap();
         let Some((output, stored)) = with_rocksdb(&advice.file, folder.path()) else { return };
         assert!(output.status.success(), "{}\n{}", text(&output), advice.file);
@@ -99,6 +101,7 @@ fn rocksdb_loads_its_options() {
             assert!(is_same, "{}: {value}, loaded {loaded:?}", setting.name);
         }
     }
+    assert!(partitioned > 0, "filters and indexes in the cache were tried, too");
 }
 
 #[test]

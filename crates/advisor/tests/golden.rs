@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::{env, fs};
 
-use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::engine::{EngineName, EngineVersion};
 use flashgrain_advisor::workload::Durability;
 use flashgrain_advisor::{Advice, Workload, workload};
 use flashgrain_profile::file;
@@ -37,6 +37,9 @@ fn files_are_as_they_were() {
         }
         check(&format!("{preset}-workload.toml"), &workload::print(&advice.workload));
     }
+    let newer = EngineVersion::of(EngineName::Rocksdb, "11").unwrap();
+    let advice = Advice::for_versions(&workload::preset("ycsb-a").unwrap(), &profile, &[newer]);
+    check("ycsb-a-rocksdb-11.txt", &advice.engines[0].file);
     // Small records that are updated without waiting: an LSM-tree.
     let mut updates =
         Workload { durability: Durability::None, skew: 0.0, ..workload::preset("ycsb-a").unwrap() };

@@ -16,6 +16,7 @@ mod mariadb;
 mod rocksdb;
 mod sqlite;
 mod tuned;
+mod version;
 mod wiredtiger;
 
 use flashgrain_cost::ranking::Bound;
@@ -30,6 +31,7 @@ use crate::workload::Workload;
 pub use flashgrain::{PredictedTree, StoreFacts, TreeStructure, predicted_tree};
 pub use flashgrain_settings::LsmDesign;
 pub use rocksdb::{RestingTree, predicted_rocksdb_rate};
+pub use version::EngineVersion;
 
 /// An engine that settings are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -94,10 +96,11 @@ pub struct Setting {
     pub cost: String,
 }
 
-/// The settings of an engine for a workload on a drive.
-pub fn advise(engine: EngineName, workload: &Workload, drive: &Drive) -> EngineAdvice {
-    let mut advice = match engine {
-        EngineName::Rocksdb => rocksdb::advise(workload, drive),
+/// The settings of an engine, in its usual version or another, for a workload on a drive.
+pub fn advise(engine: impl Into<EngineVersion>, workload: &Workload, drive: &Drive) -> EngineAdvice {
+    let asked = engine.into();
+    let mut advice = match asked.engine {
+        EngineName::Rocksdb => rocksdb::advise(asked.version, workload, drive),
         EngineName::Sqlite => sqlite::advise(workload, drive),
         EngineName::Mariadb => mariadb::advise(workload, drive),
         EngineName::Wiredtiger => wiredtiger::advise(workload, drive),
@@ -118,6 +121,17 @@ impl EngineName {
     /// All.
     pub const ALL: [Self; 5] =
         [Self::Rocksdb, Self::Sqlite, Self::Mariadb, Self::Wiredtiger, Self::Flashgrain];
+
+    /// Versions whose names and defaults are known, the usual one first.
+    pub fn versions(self) -> &'static [&'static str] {
+        match self {
+            Self::Rocksdb => rocksdb::VERSIONS,
+            Self::Sqlite => &["3.40"],
+            Self::Mariadb => &["10.11"],
+            Self::Wiredtiger => &["3.2"],
+            Self::Flashgrain => &[env!("CARGO_PKG_VERSION")],
+        }
+    }
 
     /// As people write it.
     pub fn describe(self) -> &'static str {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::ensure;
 use flashgrain_advisor::Workload;
-use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::engine::{EngineName, EngineVersion};
 use flashgrain_profile::{DeviceProfile, Error};
 use flashgrain_report::unit;
 use serde::Serialize;
@@ -56,7 +56,7 @@ struct Verdict {
 /// # Errors
 /// As [`verify`]; an interrupt ends the measurement with the cells that are complete.
 pub fn verify_cells(
-    engines: &[EngineName],
+    engines: &[EngineVersion],
     workloads: &[Workload],
     profile: &DeviceProfile,
     options: &Options,
@@ -66,9 +66,9 @@ pub fn verify_cells(
     let mut runnable = Vec::new();
     let mut left_out = Vec::new();
     for engine in engines {
-        match is_runnable(*engine) {
+        match is_runnable(engine.engine) {
             Ok(()) => runnable.push(*engine),
-            Err(why) => left_out.push(format!("{} is left out: {why}", engine.describe())),
+            Err(why) => left_out.push(format!("{} is left out: {why}", engine.engine.describe())),
         }
     }
     left_out.iter().for_each(|text| listener.note(&format!("note: {text}")));
@@ -77,7 +77,7 @@ pub fn verify_cells(
     let mut interrupted = false;
     let all = workloads.iter().flat_map(|workload| runnable.iter().map(move |engine| (workload, *engine)));
     for (workload, engine) in all {
-        listener.note(&format!("cell: {} with {}", engine.describe(), workload.name));
+        listener.note(&format!("cell: {} with {}", engine.engine.describe(), workload.name));
         match verify(engine, workload, profile, options, listener, interrupt) {
             Err(error) if matches!(error.downcast_ref(), Some(Error::Interrupted)) => {
                 interrupted = true;

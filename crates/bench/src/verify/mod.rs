@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use flashgrain_advisor::engine::{EngineAdvice, EngineName};
+use flashgrain_advisor::engine::{EngineAdvice, EngineName, EngineVersion};
 use flashgrain_advisor::{Advice, Interval, Workload};
 use flashgrain_profile::DeviceProfile;
 use serde::Serialize;
@@ -104,17 +104,18 @@ trait Client {
 /// Engines that cannot be run yet, programs that are missing or fail, a directory without enough room, and
 /// [`Error::Interrupted`](flashgrain_profile::Error::Interrupted).
 pub fn verify(
-    engine: EngineName,
+    version: EngineVersion,
     workload: &Workload,
     profile: &DeviceProfile,
     options: &Options,
     listener: &dyn Listener,
     interrupt: &Arc<AtomicBool>,
 ) -> anyhow::Result<Verification> {
+    let engine = version.engine;
     is_runnable(engine)?;
     let adapted = adapted(engine, workload);
     scratch::make_sure_of_room(&options.directory, &adapted.workload, SPACE_FACTOR)?;
-    let advice = only(Advice::new(&adapted.workload, profile, &[engine]))?;
+    let advice = only(Advice::for_versions(&adapted.workload, profile, &[version]))?;
     adapted.changes.iter().for_each(|change| listener.note(&format!("note: {change}")));
     let scratch = Scratch::below(&options.directory)?;
     let memory = memory(engine, &adapted.workload, listener);

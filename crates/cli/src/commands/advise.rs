@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use flashgrain_advisor::engine::EngineName;
+use flashgrain_advisor::engine::{EngineName, EngineVersion};
 use flashgrain_advisor::observe::{Kind, observe};
 use flashgrain_advisor::{Advice, Workload, workload};
 use flashgrain_bench::verify::{FOREIGN, Options, verify, verify_cells};
@@ -54,6 +54,10 @@ pub struct AdviseArguments {
     /// Write the settings of this engine: to `--output`, or alone to standard output.
     #[arg(long = "for", alias = "engine", value_name = "ENGINE", value_enum)]
     engine: Option<Engine>,
+    /// Version of that engine, such as 11 of RocksDB, which has other defaults than 7.8; the usual one unless
+    /// given.
+    #[arg(long, value_name = "VERSION", requires = "engine")]
+    engine_version: Option<String>,
     /// File for the settings.
     #[arg(short, long, value_name = "FILE", requires = "engine")]
     output: Option<PathBuf>,
@@ -140,22 +144,36 @@ impl Engine {
     }
 }
 
+impl AdviseArguments {
+    /// The engine of `--for`, in the version that is asked for.
+    fn engine(&self) -> Result<Option<EngineVersion>, Usage> {
+        let Some(engine) = self.engine.map(Engine::name) else { return Ok(None) };
+        match &self.engine_version {
+            None => Ok(Some(engine.into())),
+            Some(given) => {
+                EngineVersion::of(engine, given).map(Some).map_err(|error| Usage(error.to_string()))
+            }
+        }
+    }
+}
+
 pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()> {
+    let engine = arguments.engine()?;
     if let Some(directory) = &arguments.verify {
-        return verify_in(directory, arguments, context);
+        return verify_in(directory, engine, arguments, context);
     }
     let workload = workload(arguments, &arguments.workload)?;
     if arguments.print_workload {
         return Ok(print(&workload::print(&workload))?);
     }
     let profile = profile(arguments, context)?;
-    let engines: Vec<EngineName> = match arguments.engine {
-        Some(engine) => vec![engine.name()],
-        None if arguments.json => EngineName::ALL.to_vec(),
+    let engines: Vec<EngineVersion> = match engine {
+        Some(engine) => vec![engine],
+        None if arguments.json => EngineName::ALL.map(EngineVersion::from).to_vec(),
         None => Vec::new(),
     };
-    let advice = Advice::new(&workload, &profile, &engines);
-    let settings = arguments.engine.and(advice.engines.first());
+    let advice = Advice::for_versions(&workload, &profile, &engines);
+    let settings = engine.and(advice.engines.first());
     if let (Some(settings), Some(output)) = (settings, &arguments.output) {
         file::write_atomically(output, |writer| writer.write_all(settings.file.as_bytes()))?;
         context.note(&format!("wrote {}", output.display()));
@@ -183,7 +201,12 @@ fn profile(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<Dev
 const ALL: &str = "all";
 
 /// Runs both sides of each engine and workload below a directory, and prints what was measured.
-fn verify_in(directory: &Path, arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()> {
+fn verify_in(
+    directory: &Path,
+    engine: Option<EngineVersion>,
+    arguments: &AdviseArguments,
+    context: &Context,
+) -> anyhow::Result<()> {
     let workloads = match arguments.workload.as_str() {
         ALL => workload::PRESETS.map(|(name, _)| workload(arguments, name)).into_iter().collect(),
         given => workload(arguments, given).map(|one| vec![one]),
@@ -193,11 +216,11 @@ fn verify_in(directory: &Path, arguments: &AdviseArguments, context: &Context) -
     let options = &Options { directory: directory.to_owned(), rounds, seconds, seed };
     context.interrupt.watch()?;
     let interrupt = &context.interrupt.flag();
-    if let (Some(engine), [workload]) = (arguments.engine, workloads.as_slice()) {
-        let verification = verify(engine.name(), workload, profile, options, context, interrupt)?;
+    if let (Some(engine), [workload]) = (engine, workloads.as_slice()) {
+        let verification = verify(engine, workload, profile, options, context, interrupt)?;
         return if arguments.json { print_json(&verification) } else { Ok(print(&verification.table())?) };
     }
-    let engines = arguments.engine.map_or(FOREIGN.to_vec(), |engine| vec![engine.name()]);
+    let engines = engine.map_or(FOREIGN.map(EngineVersion::from).to_vec(), |engine| vec![engine]);
     let cells = verify_cells(&engines, &workloads, profile, options, context, interrupt)?;
     if arguments.json {
         print_json(&cells)?;

@@ -39,6 +39,21 @@ fn settings_go_to_a_file_or_alone_to_standard_output() {
 }
 
 #[test]
+fn versions_of_an_engine_are_named_by_their_first_numbers() {
+    let advise = |version: &str| {
+        let mut command = flashgrain();
+        command.args(["advise", "--profile", PROFILE, "--for", "rocksdb", "--engine-version", version]);
+        command.assert()
+    };
+    for (given, head) in [("11", "rocksdb_version=11.8.1\n"), ("7.8", "rocksdb_version=7.8.3\n")] {
+        let printed = stdout(&advise(given).success());
+        assert!(printed.contains(head), "{given}: {printed}");
+    }
+    let said = stderr(&advise("9").code(2));
+    assert!(said.contains("RocksDB \"9\"") && said.contains("7.8, 11.8"), "{said}");
+}
+
+#[test]
 fn a_printed_workload_can_be_changed_and_given_back() {
     let folder = folder();
     let printed =

@@ -11,8 +11,7 @@ use crate::dictionary::{Demand, Design, Operation, Situation, Transfer, log_writ
 
 /// Bytes that the index has per block beside a key: the block's place and length.
 const HANDLE_BYTES: f64 = 8.0;
-/// Memtables that are in memory: one that takes changes, one that is flushed (RocksDB's
-/// `max_write_buffer_number` of 2).
+/// One memtable that takes changes, one that is flushed (RocksDB's `max_write_buffer_number` of 2).
 const MEMTABLES: f64 = 2.0;
 
 /// Where filters and fence pointers are.
@@ -34,6 +33,9 @@ pub struct LsmTree {
     pub fanout: f64,
     /// T: bytes of a file, and of a memtable.
     pub file_bytes: f64,
+    /// Memory that memtables have, in memtables: all that may be, or the mean of what is in them where memory
+    /// that they do not fill caches blocks.
+    pub memtables: f64,
     /// C: files that level 1 may have, as many as level 0 has when it is compacted.
     pub level_one_files: f64,
     /// Files in level 0 that a query looks into, on average: C/2 while changes arrive slower than compactions
@@ -63,13 +65,14 @@ pub struct LsmTree {
 }
 
 impl LsmTree {
-    /// RocksDB's defaults: F = 10, T = 64 MiB, C = 4, B′ = 4 KiB, no filters, metadata in memory, one
-    /// compaction at a time.
+    /// RocksDB's defaults: F = 10, T = 64 MiB, two memtables, C = 4, B′ = 4 KiB, no filters, metadata in
+    /// memory, one compaction at a time.
     pub fn new(layout: Layout) -> Self {
         Self {
             layout,
             fanout: 10.0,
             file_bytes: 64.0 * 1_048_576.0,
+            memtables: MEMTABLES,
             level_one_files: 4.0,
             level_zero_files: 2.0,
             level_zero_batch_files: 4.0,
@@ -317,7 +320,7 @@ impl Design for LsmTree {
             Metadata::Pinned => self.metadata_bytes(situation),
             Metadata::Cached => 0.0,
         };
-        MEMTABLES * self.file_bytes + pinned
+        self.memtables * self.file_bytes + pinned
     }
 }
 

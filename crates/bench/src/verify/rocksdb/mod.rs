@@ -19,6 +19,7 @@ use super::adapt::{Adapted, records_per_range};
 use super::scratch::Scratch;
 use super::turns::Side;
 use super::{Client, program};
+use options::LevelZero;
 
 const PROGRAM: &str = "db_bench";
 const REMEDY: &str = "it is RocksDB's benchmark; scripts/install-peers.sh --engines or apt-get install rocksdb-tools installs it";
@@ -34,8 +35,8 @@ pub(super) struct RocksDb<'a> {
     interrupt: &'a AtomicBool,
     /// Of both sides' block cache: `db_bench` replaces that of the options.
     cache_bytes: u64,
-    /// Bytes in level 0 halfway between two compactions, in the order of [`Side::ALL`].
-    level_zero_bytes: [u64; 2],
+    /// In the order of [`Side::ALL`].
+    level_zero: [LevelZero; 2],
 }
 
 pub(super) fn is_installed() -> anyhow::Result<()> {
@@ -76,12 +77,12 @@ impl<'a> RocksDb<'a> {
         let texts = [options::DEFAULT, advice.file.as_str()];
         for (side, text) in Side::ALL.into_iter().zip(texts) {
             let path = scratch.join(&format!("{}.options", side.name()));
-            let text = options::without_compression(text);
+            let text = options::as_run(text);
             std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
         }
         let cache_bytes = options::cache_bytes(&advice.file);
-        let level_zero_bytes = texts.map(options::level_zero_bytes);
-        Ok(Self { workload: workload.clone(), seconds, scratch, interrupt, cache_bytes, level_zero_bytes })
+        let level_zero = texts.map(|text| LevelZero::halfway(text, workload.records.record_bytes()));
+        Ok(Self { workload: workload.clone(), seconds, scratch, interrupt, cache_bytes, level_zero })
     }
 
     fn database(&self, side: Side) -> PathBuf {
@@ -142,19 +143,20 @@ const SEEDS: u64 = 1 << 40;
 
 impl Client for RocksDb<'_> {
     fn fill(&self, side: Side, seed: u64) -> anyhow::Result<()> {
-        // Each key once, in random order, by one thread.
-        let arguments = ["--benchmarks=filluniquerandom,waitforcompaction", "--threads=1"];
+        // Each key once, in random order, by one thread, and all of it below level 0.
+        let arguments = ["--benchmarks=filluniquerandom,compact,waitforcompaction", "--threads=1"];
         self.db_bench(side, seed, &arguments.map(str::to_owned))?;
-        if self.workload.operations.writes() == 0.0 {
+        let LevelZero { files, records } = self.level_zero[side as usize];
+        if self.workload.operations.writes() == 0.0 || files == 0 {
             return Ok(());
         }
         // A tree that is written to has files in level 0, which a short run would not make.
-        let writes = self.level_zero_bytes[side as usize] / self.workload.records.record_bytes();
+        let file = "overwrite,flush";
         let arguments = [
-            "--benchmarks=overwrite".to_owned(),
+            format!("--benchmarks={}", vec![file; files as usize].join(",")),
             "--use_existing_db=true".to_owned(),
             "--threads=1".to_owned(),
-            format!("--writes={}", writes.max(1)),
+            format!("--writes={records}"),
         ];
         self.db_bench(side, seed, &arguments).map(drop)
     }
