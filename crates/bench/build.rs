@@ -14,7 +14,9 @@ mod c {
     pub fn compile() {
         let mut build = cc::Build::new();
         build.include("peers").std("gnu11").warnings(true).extra_warnings(true).opt_level(2);
-        if let Some(version) = rocksdb_version() {
+        let bundled = bundled_rocksdb();
+        build.includes(&bundled);
+        if let Some(version) = rocksdb_version(bundled.as_deref()) {
             build.define("PEER_ROCKSDB_VERSION", format!("\"{version}\"").as_str());
         }
         println!("cargo:rerun-if-changed=peers");
@@ -22,7 +24,10 @@ mod c {
         for (feature, source, library) in PEERS {
             if std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some() {
                 build.file(format!("peers/{source}.c"));
-                libraries.push(library);
+                // That of the crate is linked with it.
+                if bundled.is_none() || library != "rocksdb" {
+                    libraries.push(library);
+                }
             }
         }
         if let Err(error) = build.try_compile("flashgrain_bench_peers") {
@@ -37,10 +42,18 @@ mod c {
         }
     }
 
+    /// Headers of the RocksDB within the crate librocksdb-sys, if that is the one to link.
+    fn bundled_rocksdb() -> Option<String> {
+        std::env::var_os("CARGO_FEATURE_ROCKSDB_BUNDLED")?;
+        let folder = std::env::var("DEP_ROCKSDB_CARGO_MANIFEST_DIR").ok()?;
+        Some(format!("{folder}/rocksdb/include"))
+    }
+
     /// Its header is for C++ alone, and the library does not tell.
-    fn rocksdb_version() -> Option<String> {
-        let header = ["/usr/local/include", "/usr/include"]
-            .iter()
+    fn rocksdb_version(bundled: Option<&str>) -> Option<String> {
+        let header = bundled
+            .into_iter()
+            .chain(["/usr/local/include", "/usr/include"])
             .find_map(|folder| std::fs::read_to_string(format!("{folder}/rocksdb/version.h")).ok())?;
         let part = |name: &str| {
             header

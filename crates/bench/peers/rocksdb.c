@@ -2,7 +2,9 @@
 #include "peer.h"
 
 #include <rocksdb/c.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* Of librocksdb's headers, which C cannot include; build.rs reads them. */
@@ -20,11 +22,17 @@
 /* Most keys that are looked up at a time. */
 #define BATCH_MAX 64
 
+#define PATH_BYTES 4096
+
 struct store {
     rocksdb_optimistictransactiondb_t *transactions;
     /* The same database. */
     rocksdb_t *db;
     rocksdb_options_t *options;
+    /* The options of a file have those of the family `default` apart; null: `options` are those of families, too. */
+    rocksdb_options_t **family_options;
+    char **family_names;
+    size_t families_of_file;
     rocksdb_cache_t *cache;
     rocksdb_block_based_table_options_t *table_options;
     rocksdb_writeoptions_t *write;
@@ -62,10 +70,16 @@ static void store_free(struct store *store) {
         rocksdb_optimistictransactiondb_close_base_db(store->db);
     if (store->transactions)
         rocksdb_optimistictransactiondb_close(store->transactions);
-    rocksdb_writeoptions_destroy(store->write);
-    rocksdb_options_destroy(store->options);
-    rocksdb_block_based_options_destroy(store->table_options);
-    rocksdb_cache_destroy(store->cache);
+    if (store->write)
+        rocksdb_writeoptions_destroy(store->write);
+    if (store->family_options)
+        rocksdb_load_latest_options_destroy(store->options, store->family_names, store->family_options, store->families_of_file);
+    else if (store->options)
+        rocksdb_options_destroy(store->options);
+    if (store->table_options)
+        rocksdb_block_based_options_destroy(store->table_options);
+    if (store->cache)
+        rocksdb_cache_destroy(store->cache);
     free(store->families);
     free(store);
 }
@@ -129,9 +143,39 @@ static void set_options(struct store *store, const struct peer_setup *setup, str
     rocksdb_options_set_info_log_level(options, LOG_LEVEL_WARN);
     rocksdb_options_set_keep_log_file_num(options, 4);
     set_tables(store, memory);
+}
+
+static void set_writes(struct store *store, const struct peer_setup *setup) {
     store->write = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(store->write, setup->durability == PEER_FULL);
     rocksdb_writeoptions_disable_WAL(store->write, setup->durability == PEER_NONE);
+}
+
+/* The caller's OPTIONS file, which RocksDB reads from a directory of its own. */
+static int load_options(struct store *store, const struct peer_setup *setup, char *error) {
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    int length = snprintf(folder, sizeof folder, "%s/options", setup->dir);
+    int whole = snprintf(path, sizeof path, "%s/OPTIONS-000001", folder);
+    if (length < 0 || whole < 0 || (size_t)whole >= sizeof path || length >= whole)
+        return peer_broken(error, "RocksDB: the path is too long: %s", setup->dir);
+    mkdir(folder, 0777);
+    FILE *file = fopen(path, "w");
+    int is_written = file && fputs(setup->settings, file) >= 0;
+    if ((file && fclose(file) != 0) || !is_written)
+        return peer_broken(error, "RocksDB: %s cannot be written", path);
+    store->cache = rocksdb_cache_create_lru(setup->cache_bytes);
+    rocksdb_env_t *env = rocksdb_create_default_env();
+    char *text = NULL;
+    rocksdb_load_latest_options(folder, env, 0, store->cache, &store->options, &store->families_of_file, &store->family_names,
+                                &store->family_options, &text);
+    rocksdb_env_destroy(env);
+    if (text)
+        return broken(text, "the OPTIONS file", error);
+    if (!store->families_of_file)
+        return peer_broken(error, "RocksDB: the OPTIONS file has no column family");
+    rocksdb_options_set_create_if_missing(store->options, 1);
+    rocksdb_options_set_create_missing_column_families(store->options, 1);
+    return PEER_OK;
 }
 
 static int open_families(struct store *store, const struct peer_setup *setup, char *error) {
@@ -143,7 +187,7 @@ static int open_families(struct store *store, const struct peer_setup *setup, ch
     if (names && options && store->families) {
         for (size_t family = 0; family < families; family++) {
             names[family] = family < setup->tables ? setup->table_names[family] : "default";
-            options[family] = store->options;
+            options[family] = store->family_options ? store->family_options[0] : store->options;
         }
         store->transactions = rocksdb_optimistictransactiondb_open_column_families(
             store->options, setup->dir, (int)families, names, options, store->families, &text);
@@ -153,6 +197,23 @@ static int open_families(struct store *store, const struct peer_setup *setup, ch
     free(names);
     free(options);
     return store->db ? PEER_OK : broken(text, setup->dir, error);
+}
+
+/* With the caller's OPTIONS file. */
+static int store_open_as_told(struct store *store, const struct peer_setup *setup, void **out, char *settings, size_t settings_bytes,
+                              char *error) {
+    int outcome = load_options(store, setup, error);
+    if (outcome == PEER_OK) {
+        set_writes(store, setup);
+        outcome = open_families(store, setup, error);
+    }
+    if (outcome != PEER_OK) {
+        store_free(store);
+        return outcome;
+    }
+    peer_say(settings, settings_bytes, "options: an OPTIONS file, and a block cache of %llu bytes", (unsigned long long)setup->cache_bytes);
+    *out = store;
+    return PEER_OK;
 }
 
 static int store_open(const struct peer_setup *setup, void **out, char *settings, size_t settings_bytes, char *error) {
@@ -165,9 +226,12 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
     if (!store)
         return peer_broken(error, "RocksDB: out of memory");
     store->tables = setup->tables;
+    if (setup->settings)
+        return store_open_as_told(store, setup, out, settings, settings_bytes, error);
     struct memory memory = divide(setup->cache_bytes);
     int jobs = (int)peer_clamp(2 * setup->cores, 4, 16);
     set_options(store, setup, memory, jobs);
+    set_writes(store, setup);
     int outcome = open_families(store, setup, error);
     if (outcome != PEER_OK) {
         store_free(store);

@@ -9,6 +9,9 @@ use std::ptr::{null, null_mut};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+// Links RocksDB.
+#[cfg(feature = "rocksdb-bundled")]
+use librocksdb_sys as _;
 
 use super::{
     Direction, Durability, Engine, Failure, Job, Session, Settings, Setup, Table, run_threads, sleep_until,

@@ -7,6 +7,8 @@ mod conflicts;
 mod panics;
 mod refusals;
 mod reopening;
+#[cfg(feature = "rocksdb")]
+mod rocksdb_options;
 mod scripts;
 mod visibility;
 
