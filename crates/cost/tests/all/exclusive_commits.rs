@@ -81,7 +81,7 @@ fn simulated(writes: f64, commits_exclude_readers: bool) -> f64 {
             }
         }
         waiting = still;
-        let next = (0..running.len()).min_by(|a, b| running[*a].0.total_cmp(&running[*b].0)).expect("work");
+        let next = (0..running.len()).min_by(|a, b| running[*a].0.total_cmp(&running[*b].0)).unwrap();
         now = running.swap_remove(next).0;
         done += 1;
         waiting.push_back(rng.random_bool(writes));
