@@ -1,6 +1,6 @@
 //! `ssdconfig.xml`.
 
-use super::fields::{Field, Section, children, ignored, line, parse, syntax, used};
+use super::fields::{Field, Section, children, ignored, is_internal, line, parse, syntax, used};
 use crate::config::{
     About, CollectConfig, CollectPolicy, HostConfig, Interleave, LayoutConfig, MappingCache, MappingConfig,
     MediumConfig, NandConfig, PlacementRule, SimConfig, StartState, WriteCacheConfig,
@@ -123,32 +123,14 @@ const MANY: u32 = 1 << 20;
 /// [`Error::Syntax`] for a text that is no such file and for unknown fields, [`Error::Config`] for values
 /// that make no drive or that nothing here corresponds to; both name the field.
 pub fn import_drive(text: &str, origin: &str) -> Result<Imported, Error> {
-    let document = parse(text, origin, ROOT)?;
     let mut parts = Parts {
         host: Section::empty(HOST_TAG, HOST),
         device: Section::empty(DEVICE_TAG, DEVICE),
         flash: Section::empty(FLASH_TAG, FLASH),
         notes: Vec::new(),
     };
-    for node in children(document.root_element()) {
-        match node.tag_name().name() {
-            HOST_TAG => parts.host = Section::read(node, HOST_TAG, HOST, &[], origin)?,
-            DEVICE_TAG => {
-                parts.device = Section::read(node, DEVICE_TAG, DEVICE, &[FLASH_TAG], origin)?;
-                for flash in children(node).filter(|node| node.tag_name().name() == FLASH_TAG) {
-                    parts.flash = Section::read(flash, FLASH_TAG, FLASH, &[], origin)?;
-                }
-            }
-            other => {
-                return Err(syntax(
-                    origin,
-                    format!(
-                        "line {}: unknown element {other}; there are {HOST_TAG}, {DEVICE_TAG}",
-                        line(&node)
-                    ),
-                ));
-            }
-        }
+    if !is_internal(text) {
+        parts.read(text, origin)?;
     }
     let mut config = parts.config()?;
     let sections = [&parts.host, &parts.device, &parts.flash];
@@ -168,6 +150,31 @@ struct Parts {
 }
 
 impl Parts {
+    fn read(&mut self, text: &str, origin: &str) -> Result<(), Error> {
+        let document = parse(text, origin, ROOT)?;
+        for node in children(document.root_element()) {
+            match node.tag_name().name() {
+                HOST_TAG => self.host = Section::read(node, HOST_TAG, HOST, &[], origin)?,
+                DEVICE_TAG => {
+                    self.device = Section::read(node, DEVICE_TAG, DEVICE, &[FLASH_TAG], origin)?;
+                    for flash in children(node).filter(|node| node.tag_name().name() == FLASH_TAG) {
+                        self.flash = Section::read(flash, FLASH_TAG, FLASH, &[], origin)?;
+                    }
+                }
+                other => {
+                    return Err(syntax(
+                        origin,
+                        format!(
+                            "line {}: unknown element {other}; there are {HOST_TAG}, {DEVICE_TAG}",
+                            line(&node)
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn config(&mut self) -> Result<SimConfig, Error> {
         self.device.choice("Memory_Type", &[("FLASH", ())])?;
         self.device.choice("Address_Mapping", &[("PAGE_LEVEL", ())])?;

@@ -51,9 +51,15 @@ pub(super) struct Section {
     given: BTreeMap<&'static str, String>,
 }
 
+/// Whether the text is what stands in a file instead of XML to have MQSim's own values.
+pub(super) fn is_internal(text: &str) -> bool {
+    text.trim() == "USE_INTERNAL_PARAMS"
+}
+
 /// Parses a file. `root` is the tag that everything is in.
 pub(super) fn parse<'a>(text: &'a str, origin: &str, root: &str) -> Result<Document<'a>, Error> {
-    let document = Document::parse(text).map_err(|error| syntax(origin, error.to_string()))?;
+    // MQSim's parser passes over space before the declaration.
+    let document = Document::parse(text.trim_start()).map_err(|error| syntax(origin, error.to_string()))?;
     let found = document.root_element().tag_name().name();
     if found != root {
         return Err(syntax(origin, format!("the file begins with <{found}>: expected MQSim's <{root}>")));

@@ -66,7 +66,7 @@ pub enum Arrivals {
 /// Rule for the addresses of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Addresses {
-    /// One behind the other.
+    /// One behind the other, from a random one on.
     Streaming,
     /// Anywhere.
     Uniform,
@@ -85,7 +85,7 @@ pub enum Sizes {
         /// Sectors of 512 bytes.
         sectors: u64,
     },
-    /// Normally distributed, at least one sector.
+    /// Normally distributed and rounded up, at least one sector.
     Normal {
         /// Mean, in sectors of 512 bytes.
         mean: f64,
@@ -94,13 +94,13 @@ pub enum Sizes {
     },
 }
 
-/// Requests that were recorded: lines of arrival time, device, first sector, sectors, and 1 for a read or 0
-/// for a write.
+/// Requests that were recorded: lines of arrival time, device, first sector, sectors, and 0 for a write;
+/// anything else is a read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// The file.
     pub path: PathBuf,
-    /// Share of it that runs, from its beginning, 0 to 1.
+    /// Share of it that runs, from its beginning, 0 to 1; of a file that runs more than once, all does.
     pub share: f64,
     /// How many times it runs.
     pub repeats: u32,

@@ -100,12 +100,17 @@ impl Generator {
     fn new(flow: &Synthetic, addresses: Range<u64>) -> Self {
         let used = ((addresses.end - addresses.start) as f64 * flow.working_set) as u64;
         let used = (used / SECTOR_BYTES * SECTOR_BYTES).max(SECTOR_BYTES);
+        let mut random = Pcg64::seed_from_u64(flow.seed);
+        let stream_at = match flow.addresses {
+            Addresses::Streaming => random.random_range(0..used) / flow.align_bytes * flow.align_bytes,
+            _ => 0,
+        };
         Self {
             flow: flow.clone(),
             addresses: addresses.start..addresses.start + used,
-            random: Pcg64::seed_from_u64(flow.seed),
+            random,
             taken: 0,
-            stream_at: 0,
+            stream_at,
             arrival_ns: 0.0,
         }
     }
@@ -133,18 +138,17 @@ impl Generator {
         }
         let is_read = self.random.random::<f64>() < self.flow.read_share;
         let last_start = used - length_bytes;
-        let offset_bytes = self.addresses.start + self.start(last_start);
+        let offset_bytes = self.addresses.start + self.start(last_start, length_bytes);
         Wanted { offset_bytes, length_bytes, is_read }
     }
 
-    /// Start of a request; `last_start` at most.
-    fn start(&mut self, last_start: u64) -> u64 {
+    /// Start of a request of `length_bytes`; `last_start` at most.
+    fn start(&mut self, last_start: u64, length_bytes: u64) -> u64 {
         let align = self.flow.align_bytes;
         match self.flow.addresses {
             Addresses::Streaming => {
                 let start = if self.stream_at > last_start { 0 } else { self.stream_at };
-                let length = (self.mean_bytes() as u64).next_multiple_of(align);
-                self.stream_at = start + length;
+                self.stream_at = start + length_bytes.next_multiple_of(align);
                 start
             }
             Addresses::Uniform => self.random.random_range(0..=last_start / align) * align,
@@ -171,7 +175,7 @@ impl Generator {
             Sizes::Normal { mean, deviation } => {
                 let radius = (-2.0 * (1.0 - self.random.random::<f64>()).ln()).sqrt();
                 let angle = std::f64::consts::TAU * self.random.random::<f64>();
-                ((mean + deviation * radius * angle.cos()).round() as u64).clamp(1, 1 << 17)
+                ((mean + deviation * radius * angle.cos()).ceil() as u64).clamp(1, 1 << 17)
             }
         }
     }
@@ -210,9 +214,8 @@ impl Replay {
         }
         let have = self.addresses.end - self.addresses.start;
         let length_bytes = recorded.length_bytes.min(have);
-        // Traces come from drives of any size.
-        let offset_bytes =
-            self.addresses.start + recorded.offset_bytes % (have - length_bytes + SECTOR_BYTES);
+        // Traces come from drives of any size: what is behind the end comes round again.
+        let offset_bytes = self.addresses.start + (recorded.offset_bytes % have).min(have - length_bytes);
         Wanted { offset_bytes, length_bytes, is_read: recorded.is_read }
     }
 }
@@ -265,7 +268,9 @@ mod tests {
     #[test]
     fn streams_go_on_and_begin_again() {
         let all = requests(&flow(Addresses::Streaming, Sizes::Fixed { sectors: 16 }));
-        let expected = |index: u64| 2 * MIB + index * 8192 % (2 * MIB);
+        let first = all[0].offset_bytes - 2 * MIB;
+        assert!(first > 0, "a stream begins anywhere");
+        let expected = |index: u64| 2 * MIB + (first + index * 8192) % (2 * MIB);
         assert!(all.iter().zip(0..).all(|(wanted, index)| wanted.offset_bytes == expected(index)));
     }
 
@@ -281,8 +286,34 @@ mod tests {
     fn sizes_scatter_as_they_should() {
         let all = requests(&flow(Addresses::Uniform, Sizes::Normal { mean: 32.0, deviation: 4.0 }));
         let sectors: Vec<f64> = all.iter().map(|wanted| wanted.length_bytes as f64 / 512.0).collect();
-        let mean = sectors.iter().sum::<f64>() / sectors.len() as f64;
+        // Sizes are rounded up.
+        let mean = sectors.iter().sum::<f64>() / sectors.len() as f64 - 0.5;
         let variance = sectors.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / sectors.len() as f64;
         assert!((mean - 32.0).abs() < 0.2 && (variance.sqrt() - 4.0).abs() < 0.15, "{mean} {variance}");
+    }
+
+    #[test]
+    fn streams_of_many_sizes_leave_no_gaps() {
+        let unaligned = Synthetic {
+            align_bytes: 512,
+            requests: Some(100),
+            ..flow(Addresses::Streaming, Sizes::Normal { mean: 32.0, deviation: 8.0 })
+        };
+        let mut generator = Generator::new(&unaligned, 0..64 * MIB);
+        let all: Vec<Wanted> = (0..100).map(|_| generator.take()).collect();
+        let goes_on = |pair: &[Wanted]| pair[0].offset_bytes + pair[0].length_bytes == pair[1].offset_bytes;
+        let gaps = all.windows(2).filter(|pair| !goes_on(pair) && pair[1].offset_bytes > 0).count();
+        assert_eq!(gaps, 0, "{all:?}");
+    }
+
+    #[test]
+    fn addresses_behind_the_end_come_round_again() {
+        let recorded =
+            |offset_bytes| Recorded { arrival_ns: 0, offset_bytes, length_bytes: 8192, is_read: true };
+        let requests = [4096, MIB - 8192, MIB, 3 * MIB + 4096, MIB - 512].map(recorded).to_vec();
+        let mut replay =
+            Replay { requests, addresses: MIB..2 * MIB, next: 0, remaining_repeats: 1, repeat_ns: 0 };
+        let offsets: Vec<u64> = (0..5).map(|_| replay.take().offset_bytes - MIB).collect();
+        assert_eq!(offsets, [4096, MIB - 8192, 0, 4096, MIB - 8192]);
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use roxmltree::Node;
 
-use super::fields::{Field, Section, children, ignored, line, parse, syntax, used};
+use super::fields::{Field, Section, children, ignored, is_internal, line, parse, syntax, used};
 use super::flow::{Addresses, Arrivals, Flow, FlowKind, Scenario, Sizes, Synthetic, Trace};
 use crate::error::Error;
 
@@ -72,6 +72,9 @@ const TRACE: &[Field] = &[
 /// # Errors
 /// As [`import_drive`](super::import_drive).
 pub fn import_workload(text: &str, origin: &str, folder: &Path) -> Result<Vec<Scenario>, Error> {
+    if is_internal(text) {
+        return Ok(vec![internal()]);
+    }
     let document = parse(text, origin, ROOT)?;
     let mut scenarios = Vec::new();
     for node in children(document.root_element()) {
@@ -82,6 +85,25 @@ pub fn import_workload(text: &str, origin: &str, folder: &Path) -> Result<Vec<Sc
         return Err(syntax(origin, format!("there is no <{SCENARIO_TAG}> in it")));
     }
     Ok(scenarios)
+}
+
+/// The scenario in MQSim itself: two flows of random reads of 4 KiB, two in flight each, for a second.
+fn internal() -> Scenario {
+    let flow = |seed| {
+        let kind = FlowKind::Synthetic(Synthetic {
+            working_set: 0.85,
+            read_share: 1.0,
+            arrivals: Arrivals::QueueDepth(2),
+            addresses: Addresses::Uniform,
+            align_bytes: 16 * super::SECTOR_BYTES,
+            sizes: Sizes::Fixed { sectors: 8 },
+            seed,
+            stop_ns: Some(1_000_000_000),
+            requests: None,
+        });
+        Flow { write_cache: true, kind }
+    };
+    Scenario { flows: vec![flow(12_344), flow(6_533)], notes: Vec::new() }
 }
 
 fn expect_tag(node: Node<'_, '_>, tags: &[&str], origin: &str) -> Result<(), Error> {
@@ -157,7 +179,8 @@ fn synthetic(section: &Section) -> Result<Synthetic, Error> {
         true => Sizes::Fixed { sectors: section.number("Average_Request_Size", 1..=1 << 17)? },
         false => Sizes::Normal {
             mean: section.number("Average_Request_Size", 1.0..=131_072.0)?,
-            deviation: section.number("Variance_Request_Size", 0.0_f64..=1e9)?.sqrt(),
+            // MQSim takes its variance for the standard deviation.
+            deviation: section.number("Variance_Request_Size", 0.0_f64..=1e9)?,
         },
     };
     let aligned = section.flag("Generated_Aligned_Addresses");
@@ -176,7 +199,8 @@ fn synthetic(section: &Section) -> Result<Synthetic, Error> {
         addresses,
         align_bytes: align_sectors * super::SECTOR_BYTES,
         sizes,
-        seed: section.number("Seed", 0..=u64::MAX)?,
+        // Negative seeds are as good as others.
+        seed: section.number("Seed", i64::MIN..=i64::MAX)? as u64,
         stop_ns,
         // As in MQSim, the number counts only where there is no time.
         requests: requests.filter(|_| stop_ns.is_none()),

@@ -337,7 +337,7 @@ fn workloads_are_read() {
         (mixed.arrivals, mixed.addresses),
         (Arrivals::BytesPerSecond(81_920_000.0), Addresses::Streaming)
     );
-    assert_eq!(mixed.sizes, Sizes::Normal { mean: 16.0, deviation: 2.0 });
+    assert_eq!(mixed.sizes, Sizes::Normal { mean: 16.0, deviation: 4.0 });
     let FlowKind::Trace(trace) = &scenarios[1].flows[0].kind else { panic!("a trace") };
     assert_eq!((trace.share, trace.repeats, trace.unit_ns), (0.5, 3, 1000.0));
     assert!(trace.path.ends_with("traces/small.trace"), "{}", trace.path.display());
@@ -435,10 +435,39 @@ fn a_trace_runs_as_often_and_as_far_as_it_says() {
     let device = SimDevice::new(&config, "sim:ssdconfig.xml", 3).unwrap();
     let result = run(&device, scenario, &AtomicBool::new(false)).unwrap();
     let flow = &result.flows[0];
-    // The first four of eight requests, three times; one of the four writes 8 KiB.
-    assert_eq!((flow.read_latency_ns.len(), flow.write_latency_ns.len(), flow.failed), (9, 3, 0));
-    assert_eq!((flow.bytes_read, flow.bytes_written), (9 * 4096, 3 * 8192));
-    assert!(flow.elapsed.0 >= 150_000, "three times 50 us between first and last: {:?}", flow.elapsed);
+    // All eight requests, three times: the share counts for one run only. Two of them write, 12 KiB together.
+    assert_eq!((flow.read_latency_ns.len(), flow.write_latency_ns.len(), flow.failed), (18, 6, 0));
+    assert_eq!((flow.bytes_read, flow.bytes_written), (18 * 4096, 3 * 12288));
+    assert!(flow.elapsed.0 >= 1_500_000, "three times 500 us between first and last: {:?}", flow.elapsed);
+
+    let once = file("workload.xml").replace("<Relay_Count>3", "<Relay_Count>1");
+    let scenario = import_workload(&once, "workload.xml", &folder()).unwrap().remove(1);
+    let device = SimDevice::new(&config, "sim:ssdconfig.xml", 3).unwrap();
+    let flow = run(&device, &scenario, &AtomicBool::new(false)).unwrap().flows.remove(0);
+    // The first four, of which one writes.
+    assert_eq!((flow.read_latency_ns.len(), flow.write_latency_ns.len()), (3, 1));
+}
+
+#[test]
+fn files_may_ask_for_the_values_of_mqsim_itself() {
+    let text = " USE_INTERNAL_PARAMS\r\n";
+    let config = import_drive(text, "ssdconfig.xml").unwrap().config;
+    assert_eq!((nand(&config).channels, nand(&config).chips_per_channel), (8, 4));
+    let scenarios = import_workload(text, "workload.xml", &folder()).unwrap();
+    let device = SimDevice::new(&scenarios[0].prepare(&config), "sim:ssdconfig.xml", 3).unwrap();
+    let result = run(&device, &scenarios[0], &AtomicBool::new(false)).unwrap();
+    assert_eq!((scenarios.len(), result.flows.len()), (1, 2));
+    for flow in &result.flows {
+        assert!(flow.read_latency_ns.len() > 1000 && flow.write_latency_ns.is_empty(), "{flow:?}");
+        assert_eq!(flow.bytes_read, flow.read_latency_ns.len() * 4096);
+    }
+}
+
+#[test]
+fn space_before_the_declaration_and_negative_seeds_are_read() {
+    assert!(import_drive(&format!("\n  {}", file("ssdconfig.xml")), "ssdconfig.xml").is_ok());
+    let text = file("workload.xml").replacen("<Seed>", "<Seed>-", 1);
+    assert!(import_workload(&text, "workload.xml", &folder()).is_ok());
 }
 
 #[test]
