@@ -108,8 +108,9 @@ struct Times {
     dies: u32,
     channels: u32,
     channel_bytes_per_s: f64,
-    /// Of the command processor; 0 if the flash bounds the reads per second.
+    /// Of the command processor for a read, and for a write; 0 if the flash bounds the requests per second.
     command_s: f64,
+    write_command_s: f64,
 }
 
 impl Times {
@@ -119,11 +120,23 @@ impl Times {
     fn of(facts: &Facts, overhead: Overhead, drive: &mut Builder) -> Self {
         let link_s = READ_BYTES / facts.read_bytes_per_s;
         let command_s = if overhead == Overhead::Host { 1.0 / facts.reads_per_s } else { 0.0 };
+        // However many bytes large writes move: 4 KiB at a time, writes are bounded by what mapping them takes.
+        let write_command_s = match (&facts.writes_per_s, overhead) {
+            (Ok((rate, how)), Overhead::Host) => {
+                drive.learned("host.write_command_ns", how.clone());
+                1.0 / rate
+            }
+            (Err(why), Overhead::Host) => {
+                drive.assumed("host.write_command_ns", format!("as for reads, because {why}"));
+                command_s
+            }
+            (_, Overhead::Flash) => 0.0,
+        };
         let overhead_s = match (&facts.write_s, overhead) {
             (_, Overhead::Flash) => 0.0,
             (Ok((write_s, how)), Overhead::Host) => {
                 drive.learned("host.fetch_ns", how.clone());
-                (write_s - link_s - command_s).clamp(0.0, facts.read_s * OVERHEAD_FRACTION_MAX)
+                (write_s - link_s - write_command_s).clamp(0.0, facts.read_s * OVERHEAD_FRACTION_MAX)
             }
             (Err(why), Overhead::Host) => {
                 drive.assumed("host.fetch_ns", format!("{why}; a tenth of a read's latency"));
@@ -147,6 +160,7 @@ impl Times {
             channels,
             channel_bytes_per_s,
             command_s,
+            write_command_s,
         }
     }
 }
@@ -217,7 +231,8 @@ impl Builder {
             host: HostConfig {
                 queue_depth: QUEUE_DEPTH,
                 command_ns: (times.command_s * 1e9) as u64,
-                write_command_ns: None,
+                write_command_ns: (times.write_command_s > 0.0)
+                    .then_some((times.write_command_s * 1e9) as u64),
                 partial_command_ns: 0,
                 fetch_ns: (times.overhead_s * 0.75e9) as u64,
                 completion_ns: (times.overhead_s * 0.25e9) as u64,
@@ -250,9 +265,15 @@ impl Builder {
     }
 
     fn nand(&mut self, facts: &Facts, times: &Times) -> NandConfig {
-        let Sizes { page_bytes, planes, layout } = self.sizes(facts, times);
+        let Sizes { page_bytes, planes, mut layout } = self.sizes(facts, times);
         let row_bytes = page_bytes * u64::from(planes);
         let program_us = self.program_us(facts, times, row_bytes);
+        // Small writes go to as many dies as their rate needs.
+        if let Ok((rate, _)) = &facts.writes_per_s {
+            let rows_per_s = rate * READ_BYTES / row_bytes as f64;
+            let needed = (rows_per_s * program_us * 1e-6 * WRITE_MARGIN).ceil() as u32;
+            layout.small_write_dies = layout.small_write_dies.max(needed.min(times.dies));
+        }
         let reads = format!(
             "a 4 KiB read takes {:.1} us alone; {:.0} a second are reached with {} in flight",
             facts.read_s * 1e6,

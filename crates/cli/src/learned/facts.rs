@@ -32,6 +32,8 @@ pub struct Facts {
     pub read_bytes_per_s: f64,
     /// One 4 KiB write at a time.
     pub write_s: Fact<f64>,
+    /// Most 4 KiB random writes per second.
+    pub writes_per_s: Fact<f64>,
     /// Most bytes written per second.
     pub write_bytes_per_s: Fact<f64>,
     /// Capacity of the write cache.
@@ -77,6 +79,7 @@ impl Facts {
             reads_in_flight: most.workload.concurrency,
             read_bytes_per_s: fastest(1.0).unwrap_or(single.bytes_per_second),
             write_s: single_write(measurements),
+            writes_per_s: most_writes(measurements),
             write_bytes_per_s: fastest(0.0)
                 .map(|rate| match measurements.sustained_write_bytes_per_second() {
                     Some(lasting) if lasting < rate => {
@@ -158,6 +161,23 @@ fn single_write(measurements: &Measurements) -> Fact<f64> {
         .or_else(of_flush)
         .map(|write_s| (write_s, format!("a 4 KiB write takes {:.1} us", write_s * 1e6)))
         .ok_or_else(|| "no single 4 KiB writes were measured".to_owned())
+}
+
+fn most_writes(measurements: &Measurements) -> Fact<f64> {
+    let is_random_write = |point: &&Point| {
+        let workload = &point.workload;
+        workload.read_share == 0.0
+            && workload.random_share == 1.0
+            && workload.request_bytes == READ_BYTES
+            && point.is_long_enough()
+    };
+    let lasting = measurements.sustained_write_bytes_per_second().unwrap_or(f64::INFINITY);
+    points(measurements)
+        .filter(is_random_write)
+        .map(|point| point.bytes_per_second.min(lasting) / READ_BYTES)
+        .reduce(f64::max)
+        .map(|rate| (rate, format!("{rate:.0} random writes of 4 KiB a second are reached")))
+        .ok_or_else(|| "no random writes of 4 KiB were measured".to_owned())
 }
 
 fn volatile_cache(measurements: &Measurements) -> Fact<bool> {
