@@ -3,6 +3,7 @@
 //! Each entry takes 128 bytes, to hold the command, and each completion 32. Source: Joshi et al., "I/O
 //! Passthru: Upstreaming a flexible and efficient I/O Path in Linux", FAST 2024.
 
+use std::cell::Cell;
 use std::os::fd::RawFd;
 
 use io_uring::types::Fixed;
@@ -20,9 +21,21 @@ pub(crate) struct Passthrough {
     files: Files,
     /// Ranges of discards under way, by token.
     ranges: Box<[Range]>,
-    /// The part of each token: its member and length.
-    parts: Box<[(u32, u32)]>,
+    /// The part of each token.
+    parts: Box<[Sent]>,
+    /// Whether the kernel takes commands with registered memory. Before Linux 6.13 it refuses them (`EINVAL`)
+    /// where the registered range has more segments than a request may, however short the request is.
+    takes_registered: Cell<bool>,
     part_bytes_max: u32,
+}
+
+/// A part as it was sent.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    member: u32,
+    length_bytes: u32,
+    /// Whether its memory was named as registered.
+    registered: bool,
 }
 
 /// Whether the kernel takes commands by `io_uring` from this process, and there is a namespace to send them
@@ -62,7 +75,8 @@ impl Passthrough {
         let part_bytes_max = files.namespaces().map(|namespace| namespace.part_bytes_max).min();
         Self {
             ranges: vec![Range::default(); capacity as usize].into(),
-            parts: vec![(0, 0); capacity as usize].into(),
+            parts: vec![Sent::default(); capacity as usize].into(),
+            takes_registered: Cell::new(true),
             part_bytes_max: part_bytes_max.unwrap_or(u32::MAX),
             files,
         }
@@ -70,7 +84,8 @@ impl Passthrough {
 
     /// The command of a part.
     fn command(&mut self, token: u32, part: &Part) -> Option<(&Namespace, RawFd, Command)> {
-        self.parts[token as usize] = (part.member, part.length_bytes);
+        let (member, length_bytes) = (part.member, part.length_bytes);
+        self.parts[token as usize] = Sent { member, length_bytes, registered: false };
         let fd = self.files.fd(part.member);
         let namespace = self.files.namespace(part.member)?;
         let (number, memory, length) = (namespace.number, part.memory, part.length_bytes);
@@ -107,7 +122,9 @@ impl Encoding for Passthrough {
             return opcode::UringCmd80::new(file, 0).build();
         };
         let entry = opcode::UringCmd80::new(file, URING_IO).cmd(command.entry_bytes());
-        entry.buf_index((registered && moves_data).then_some(ARENA_INDEX)).build()
+        let registered = registered && moves_data && self.takes_registered.get();
+        self.parts[token as usize].registered = registered;
+        entry.buf_index(registered.then_some(ARENA_INDEX)).build()
     }
 
     fn marked(entry: squeue::Entry128, flags: squeue::Flags, user_data: u64) -> squeue::Entry128 {
@@ -128,7 +145,12 @@ impl Encoding for Passthrough {
     }
 
     fn result(&self, token: u32, result: i32) -> i32 {
-        let (member, length_bytes) = self.parts[token as usize];
+        let Sent { member, length_bytes, registered } = self.parts[token as usize];
+        if registered && result == -libc::EINVAL {
+            // The queue sends the part again, from now on with its memory as it is.
+            self.takes_registered.set(false);
+            return -libc::EAGAIN;
+        }
         self.files.namespace(member).map_or(result, |namespace| namespace.result(result, length_bytes))
     }
 }
