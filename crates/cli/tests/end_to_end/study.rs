@@ -327,7 +327,14 @@ fn the_study_of_the_nvme_paper_shows_tables_charts_and_what_was_too_small() {
     let assert =
         flashgrain().args(SMALL_NVME).args([questions, "--quiet", "--report"]).arg(&page).assert().success();
     let shown = stdout(&assert);
-    for text in ["(12.5 M, × ", "Too few requests", "2.512 TB (2.500 TB)", "about 20", "seed 1"] {
+    for text in [
+        "(12.5 M, × ",
+        "Too few requests",
+        "Too small to show rates",
+        "2.512 TB (2.500 TB)",
+        "about 20",
+        "seed 1",
+    ] {
         assert!(shown.contains(text), "no {text:?} in\n{shown}");
     }
     let html = std::fs::read_to_string(&page).unwrap();

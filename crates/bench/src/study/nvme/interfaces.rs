@@ -54,12 +54,12 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 
 fn simulated(study: &Study<'_>, drives: u32) -> anyhow::Result<Found> {
     let options = study.options;
+    let set = Drives::of(options, drives, StartState::Filled, study.interrupt)?;
     let mut points = Vec::new();
     for interface in Interface::ALL {
         study.note(&format!("threads with {}", interface.name()));
         for threads in THREADS {
             let in_flight = if interface.blocks() { threads } else { options.in_flight };
-            let set = Drives::of(options, drives, StartState::Filled, study.interrupt)?;
             let reads = Workload::random(Access::Read, PAGE_BYTES, f64::from(in_flight));
             let requests = if interface.blocks() { options.requests / 10 } else { options.requests };
             let load = set.load(options, reads, requests);

@@ -89,12 +89,13 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
     let request_ns = options.interfaces.of(INTERFACE);
     let (work_ns, message_ns) = (options.costs.look_up_ns + options.costs.wait_ns, options.message_ns);
     let mut points = Vec::new();
-    let config = options.simulated()?;
-    for model in Model::all().filter(|_| config.is_some()) {
+    let Some(config) = options.simulated()? else {
+        return Ok(Found { points, request_ns, work_ns, message_ns });
+    };
+    let set = Drives::of(options, config.drives, StartState::Filled, study.interrupt)?;
+    for model in Model::all() {
         study.note(&format!("I/O by {}", model.name()));
         for threads in THREADS.into_iter().filter(|threads| *threads >= model.threads_min()) {
-            let drives = config.as_ref().map_or(1, |config| config.drives);
-            let set = Drives::of(options, drives, StartState::Filled, study.interrupt)?;
             let reads = Workload::random(Access::Read, PAGE_BYTES, f64::from(options.in_flight));
             let load = set.load(options, reads, options.requests);
             let setting = SimulatedThreads { threads, model: model.load(), work_ns, request_ns, message_ns };

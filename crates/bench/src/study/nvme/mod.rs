@@ -43,6 +43,9 @@ pub use paper::ABOUT;
 /// Bytes of a request unless its size is the question.
 const PAGE_BYTES: f64 = 4096.0;
 
+/// Each operation under way is followed by some others that count, or rates say nothing.
+const OPERATIONS_EACH_MIN: u64 = 16;
+
 /// Questions of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -306,6 +309,12 @@ impl NvmeResult {
             self.tasks,
             unit::count(self.operations as f64)
         ));
+        if self.operations < OPERATIONS_EACH_MIN * u64::from(self.tasks) {
+            conditions.push(format!(
+                "Too small to show rates of stores: {} operations for {} under way (more --operations).",
+                self.operations, self.tasks
+            ));
+        }
         conditions.push(
             "The paper's figures stand in brackets, with ours over the paper's, where its text has them."
                 .into(),

@@ -74,7 +74,10 @@ fn threads() -> anyhow::Result<f64> {
         pin_thread(0).context("keep a thread on a processor")?;
         for _ in 0..THREAD_SWITCHES / 2 {
             from.recv()?;
-            to.send(())?;
+            // The token of the last turn finds nobody.
+            if to.send(()).is_err() {
+                break;
+            }
         }
         anyhow::Ok(from)
     };
