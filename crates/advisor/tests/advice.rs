@@ -1,8 +1,8 @@
 //! Advice of a workload on a profile: what follows from known drives, and from profiles that know little.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use flashgrain_advisor::rank::Family;
 use flashgrain_advisor::engine::{EngineName, EngineVersion};
+use flashgrain_advisor::rank::Family;
 use flashgrain_advisor::workload::{Durability, PRESETS};
 use flashgrain_advisor::{Advice, Interval, Workload, workload};
 use flashgrain_model::Estimate;

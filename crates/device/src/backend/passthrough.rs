@@ -23,7 +23,7 @@ pub(crate) struct Passthrough {
     ranges: Box<[Range]>,
     /// The part of each token.
     parts: Box<[Sent]>,
-    /// Whether the kernel takes commands with registered memory. Before Linux 6.13 it refuses them (`EINVAL`)
+    /// Whether the kernel takes commands with registered memory. Linux 6.1 refuses them (`EINVAL`)
     /// where the registered range has more segments than a request may, however short the request is.
     takes_registered: Cell<bool>,
     part_bytes_max: u32,

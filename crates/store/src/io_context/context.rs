@@ -325,7 +325,7 @@ mod tests {
     /// Has an I/O context to `first` read from both devices, which may be one I/O context or an I/O context
     /// and a guest, while the queue of the second fails once; both are read then.
     fn reads_both(first: &Devices, second: &Devices, broken: &Broken, part: Part) {
-        let mut context = IoContext::open(&first, 8).unwrap();
+        let mut context = IoContext::open(first, 8).unwrap();
         let mut memory = vec![7; 2 * BYTES as usize];
         let read = |memory| Request { op: Op::Read, offset_bytes: 0, length_bytes: BYTES, memory, tag: 0 };
         let last = second.all().len() - 1;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::Args;
 use flashgrain_bench::study::comparison::{Comparison, over_repeats};
 use flashgrain_bench::study::{About, Sheet};
+use flashgrain_device::clock;
 use flashgrain_profile::file;
 use serde::{Deserialize, Serialize};
 
@@ -159,7 +159,7 @@ fn answer(
         context.note(&format!("{name}: kept in {}", path.display()));
         return Ok(kept.comparisons);
     }
-    let began = Instant::now();
+    let began = clock::now();
     let outcome = entry.run(&arguments, context).with_context(|| {
         format!("{name}; what was answered before is in {}, and the same command goes on", asked.to.display())
     })?;
@@ -169,7 +169,7 @@ fn answer(
     let kept = Kept {
         flashgrain_version: env!("CARGO_PKG_VERSION").into(),
         arguments,
-        seconds: began.elapsed().as_secs_f64(),
+        seconds: clock::now().since(began).seconds(),
         comparisons,
         result: outcome.json,
     };
