@@ -23,7 +23,13 @@ fn drive() -> DriveCosts {
         transfer: vec![(1.0, Interval::exact(1e-21))],
     };
     let flush_seconds = Interval::exact(COMMIT_S / FLUSHES);
-    DriveCosts { reads: nothing(), writes: nothing(), flush_seconds, parallelism: None }
+    DriveCosts {
+        reads: nothing(),
+        writes: nothing(),
+        flush_seconds,
+        parallelism: None,
+        interference: Vec::new(),
+    }
 }
 
 fn predicted(writes: f64, commits_exclude_readers: bool) -> f64 {
