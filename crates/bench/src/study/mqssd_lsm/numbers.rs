@@ -1,7 +1,6 @@
 //! The paper's numbers beside ours.
 
-use super::question::{COMPACTION, QUERIES, Question, SCANS};
-use super::sheet::speedup;
+use super::question::{COMPACTION, QUERIES, Question, SCANS, speedup};
 use super::{Layout, MqssdResult, paper};
 use crate::study::about::About;
 use crate::study::comparison::{Comparison, Measure};

@@ -41,3 +41,26 @@ pub(super) const COMPACTION: Question = Question {
 fn total_s(measured: &Measured) -> (u32, f64) {
     (measured.clients, paper::QUERIES / measured.per_s)
 }
+
+/// What was found of a layout.
+pub(super) fn found(result: &MqssdResult, layout: Layout) -> Option<&Found> {
+    result.layouts.iter().find(|found| found.layout == layout)
+}
+
+/// Seconds at a concurrency.
+pub(super) fn at(all: &[(u32, f64)], k: u32) -> Option<f64> {
+    all.iter().find(|(own, _)| *own == k).map(|(_, seconds)| *seconds)
+}
+
+/// Times of a layout over those of the single level: ours, and the paper's.
+pub(super) fn speedup(
+    result: &MqssdResult,
+    question: Question,
+    layout: Layout,
+    k: u32,
+) -> (Option<f64>, Option<f64>) {
+    let ours = |layout| at(&(question.ours)(result, found(result, layout)?), k);
+    let papers = |layout| paper::at(&(question.papers)(layout)?, k);
+    let ratio = |of: &dyn Fn(Layout) -> Option<f64>| Some(of(layout)? / of(Layout::SingleLevel)?);
+    (ratio(&ours), ratio(&papers))
+}

@@ -3,7 +3,7 @@
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
 
-use super::question::{COMPACTION, QUERIES, Question, SCANS};
+use super::question::{COMPACTION, QUERIES, Question, SCANS, at, found, speedup};
 use super::{Found, Layout, MqssdResult, figures, numbers, paper};
 use crate::study::sheet::{Part, Sheet};
 use crate::study::subject::Measured;
@@ -135,10 +135,6 @@ fn overtaken(result: &MqssdResult) -> Option<String> {
     ))
 }
 
-fn found(result: &MqssdResult, layout: Layout) -> Option<&Found> {
-    result.layouts.iter().find(|found| found.layout == layout)
-}
-
 /// Concurrencies of which there is something.
 fn concurrency(result: &MqssdResult, question: Question) -> Vec<u32> {
     let all = result.layouts.iter().flat_map(|found| (question.ours)(result, found));
@@ -146,23 +142,6 @@ fn concurrency(result: &MqssdResult, question: Question) -> Vec<u32> {
     all.sort_unstable();
     all.dedup();
     all
-}
-
-fn at(all: &[(u32, f64)], k: u32) -> Option<f64> {
-    all.iter().find(|(own, _)| *own == k).map(|(_, seconds)| *seconds)
-}
-
-/// Times of a layout over those of the single level: ours, and the paper's.
-pub(super) fn speedup(
-    result: &MqssdResult,
-    question: Question,
-    layout: Layout,
-    k: u32,
-) -> (Option<f64>, Option<f64>) {
-    let ours = |layout| at(&(question.ours)(result, found(result, layout)?), k);
-    let papers = |layout| paper::at(&(question.papers)(layout)?, k);
-    let ratio = |of: &dyn Fn(Layout) -> Option<f64>| Some(of(layout)? / of(Layout::SingleLevel)?);
-    (ratio(&ours), ratio(&papers))
 }
 
 /// A row for each concurrency, a column for each layout.

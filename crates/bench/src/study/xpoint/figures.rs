@@ -83,9 +83,9 @@ fn varying(answer: &Answer, id: &str) -> Figure {
 }
 
 /// Share of writes whose times are shown: Figures 6 and 7.
-const SHARE_OF_DISTRIBUTIONS: f64 = 0.9;
+const WRITES_OF_DISTRIBUTIONS: f64 = 0.9;
 
-const SHARE: Quantity = Quantity { title: "share of operations", unit: Unit::Share, growth: Growth::Linear };
+const PART: Quantity = Quantity { title: "share of operations", unit: Unit::Share, growth: Growth::Linear };
 
 /// How long operations take: a panel for look-ups and one for updates.
 fn distributions(answer: &Answer, id: &str) -> Figure {
@@ -99,12 +99,12 @@ fn distributions(answer: &Answer, id: &str) -> Figure {
     for (name, of) in kinds {
         let mut drawn = Vec::new();
         for (number, (label, points)) in curves(answer).into_iter().enumerate() {
-            let is_meant = |point: &&Point| (point.x - SHARE_OF_DISTRIBUTIONS).abs() < 1e-9;
+            let is_meant = |point: &&Point| (point.x - WRITES_OF_DISTRIBUTIONS).abs() < 1e-9;
             let Some(times) = points.into_iter().find(is_meant).and_then(of) else { continue };
             let points = times.quantiles_us.iter().map(|us| us * 1e-6).zip(QUANTILES).collect();
             drawn.push(Curve { number, label, is_paper: false, points });
         }
-        panels.push(panel(title, name, TIME, SHARE, &drawn));
+        panels.push(panel(title, name, TIME, PART, &drawn));
         keys = legend(&drawn);
     }
     let caption = "Share of operations that take at most so long (Figures 6 and 7).".into();

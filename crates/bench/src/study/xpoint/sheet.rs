@@ -159,25 +159,8 @@ fn in_short(answer: &Answer) -> Option<String> {
                 time(2.0)?
             )
         }
-        Question::FileSize => {
-            let (first, last_point) = (answer.points.first()?, answer.points.last()?);
-            let runs = |point: &Point| format!("{:.1} of {:.0} MiB", point.watched.level_zero_runs, point.x);
-            format!(
-                "Level 0 is merged at four runs, whatever their size: on {} it has {} runs on average, on {last} {}. In the paper fewer where files are larger.",
-                first.target,
-                runs(first),
-                runs(last_point)
-            )
-        }
-        Question::Values => {
-            let rate = |point: &Point| point.watched.per_s;
-            let (slow, fast) = (answer.points.first()?, answer.points.last()?);
-            format!(
-                "On {last} {:.2} times as many operations as on {}; RocksDB's 1.77 times (13 k and 23 k), where the drives themselves are 15.7 times apart. Blocks have 16 KiB here, so that they hold values.",
-                rate(fast) / rate(slow),
-                slow.target
-            )
-        }
+        Question::FileSize => by_size(answer)?,
+        Question::Values => long_values(answer)?,
         Question::Parallelism => {
             let slow = answer.points.first()?;
             let ratio = write_p90(at("", 32.0)?)? / write_p90(find(answer, Some(&slow.target), "", 32.0)?)?;
@@ -191,25 +174,7 @@ fn in_short(answer: &Answer) -> Option<String> {
             less(write_p90(at("on the drive", 0.5)?), write_p90(at("in memory", 0.5)?))?,
             less(write_p90(at("on the drive", 0.9)?), write_p90(at("not waited for", 0.9)?))?
         ),
-        Question::Bursts => {
-            let slow = |point: &Point| {
-                let rate = unit::count(slowest(&point.watched.slices).round());
-                format!("{rate} ({})", point.setting)
-            };
-            let rates: Vec<String> = answer.points.iter().map(slow).collect();
-            let all = || answer.points.iter().map(|point| slowest(&point.watched.slices));
-            let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
-            if answer.points.len() > 1 && most - least < NO_DIFFERENCE * most {
-                return Some(format!(
-                    "The slowest slices on {last} are alike, {}: no writer was slowed down with so few records, and the question needs more of them.",
-                    rates.join(", ")
-                ));
-            }
-            format!(
-                "In the slowest slice on {last} there are so many operations a second: {}. In the paper RocksDB's way makes 9 to 12 k for many seconds, and two stages hardly ever as few.",
-                rates.join(", ")
-            )
-        }
+        Question::Bursts => in_bursts(answer)?,
         Question::Reads => {
             let ratio = at("by reads", 0.9)?.watched.per_s / at("small runs", 0.9)?.watched.per_s;
             format!(
@@ -218,4 +183,51 @@ fn in_short(answer: &Answer) -> Option<String> {
             )
         }
     })
+}
+
+/// Runs of level 0 by their size.
+fn by_size(answer: &Answer) -> Option<String> {
+    let last = &answer.points.last()?.target;
+    let (first, last_point) =
+        (answer.points.iter().find(|point| point.target == *last)?, answer.points.last()?);
+    let runs = |point: &Point| format!("{:.1} of {:.0} MiB", point.watched.level_zero_runs, point.x);
+    Some(format!(
+        "Level 0 is merged at four runs, whatever their size: on {last} it has {} on average, and {}. In the paper fewer where files are larger.",
+        runs(first),
+        runs(last_point)
+    ))
+}
+
+/// Values that are longer.
+fn long_values(answer: &Answer) -> Option<String> {
+    let last = &answer.points.last()?.target;
+    let rate = |point: &Point| point.watched.per_s;
+    let (slow, fast) = (answer.points.first()?, answer.points.last()?);
+    Some(format!(
+        "On {last} {:.2} times as many operations as on {}; RocksDB's 1.77 times (13 k and 23 k), where the drives themselves are 15.7 times apart. Blocks have 16 KiB here, so that they hold values.",
+        rate(fast) / rate(slow),
+        slow.target
+    ))
+}
+
+/// The slowest slices under bursts of writes.
+fn in_bursts(answer: &Answer) -> Option<String> {
+    let last = &answer.points.last()?.target;
+    let slow = |point: &Point| {
+        let rate = unit::count(slowest(&point.watched.slices).round());
+        format!("{rate} ({})", point.setting)
+    };
+    let rates: Vec<String> = answer.points.iter().map(slow).collect();
+    let all = || answer.points.iter().map(|point| slowest(&point.watched.slices));
+    let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    if answer.points.len() > 1 && most - least < NO_DIFFERENCE * most {
+        return Some(format!(
+            "The slowest slices on {last} are alike, {}: no writer was slowed down with so few records, and the question needs more of them.",
+            rates.join(", ")
+        ));
+    }
+    Some(format!(
+        "In the slowest slice on {last} there are so many operations a second: {}. In the paper RocksDB's way makes 9 to 12 k for many seconds, and two stages hardly ever as few.",
+        rates.join(", ")
+    ))
 }

@@ -10,8 +10,8 @@ use super::output::OutputOptions;
 use crate::output::Context;
 use crate::units::{count_within, parse_positive_bytes, parse_seconds, size_within};
 
-/// Rates of arrays of NVMe drives, their price in processor time, and the store on them: the paper of Haas and
-/// Leis.
+/// Rates of arrays of NVMe drives, their price in processor time, and the store on them: the paper of Haas
+/// and Leis.
 ///
 /// On a directory the study has the questions that one drive can answer.
 #[derive(Debug, Args)]
