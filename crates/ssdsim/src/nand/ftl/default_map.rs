@@ -115,7 +115,7 @@ impl Striped {
 mod tests {
     use super::*;
     use crate::config::{CollectPolicy, StartState};
-    use crate::nand::ftl::steady::History;
+    use crate::nand::ftl::history::{History, RowTimes};
     use crate::nand::ftl::tests::harness::{drive, nand};
 
     fn geometry() -> Geometry {
@@ -162,10 +162,12 @@ mod tests {
         let geometry = geometry();
         let (greedy, fifo) = (CollectPolicy::Greedy, CollectPolicy::Fifo);
         let all_dies = History::AllDies { queued_rows: 4.0 };
+        let times = RowTimes { program_s: 5e-4, dies_per_channel: 2.0, ..RowTimes::default() };
+        let few_dies = History::FewDies { programming: 2.0, units_per_s: 1e5, times };
         // All, most, four units, none.
         for (working_set, policy, history) in [
             (1.0, greedy, all_dies),
-            (1.0, greedy, History::FewDies { groups: 2 }),
+            (1.0, greedy, few_dies),
             (0.6, fifo, all_dies),
             (0.001, greedy, all_dies),
             (0.0001, fifo, all_dies),

@@ -6,6 +6,7 @@ mod default_map;
 mod discard;
 mod flush;
 mod geometry;
+mod history;
 mod lru;
 mod mapping;
 mod mapping_cache;
@@ -89,7 +90,7 @@ impl Ftl {
     /// [`Error::Config`] if there is no room to collect garbage in, or more units than can be numbered.
     pub fn new(config: &NandConfig, drive: &SimConfig) -> Result<Self, Error> {
         let geometry = Geometry::new(config, drive)?;
-        let (mapping, blocks) = start::start(&geometry, drive.state, config);
+        let (mapping, blocks) = start::start(&geometry, config, drive);
         let mut ftl = Self {
             policy: config.collect.policy,
             wear_gap: config.collect.wear_gap,

@@ -107,27 +107,38 @@ impl Placement {
         die
     }
 
-    /// The next of the dies that small writes go to, or of the next group of dies if the blocks of these are
-    /// full.
-    fn small_die(&mut self, has_room: impl Fn(u32) -> bool) -> Option<u32> {
+    /// The next of the dies that small writes go to. If the blocks of these are full, the next dies that can
+    /// open one take their place; if none can, the next die, to be waited for.
+    fn small_die(&mut self, has_room: impl Fn(u32) -> bool, has_free: impl Fn(u32) -> bool) -> Option<u32> {
         let (dies, group) = (self.opened.len() as u32, self.small.len() as u32);
-        for _ in 0..=dies.div_ceil(group) {
-            for step in 0..group {
-                let turn = (self.next_small + step) % group;
-                let log = &mut self.small[turn as usize];
-                let open = self.opened[log.die as usize][1].block.is_some();
-                if (open || !log.used) && has_room(log.die) {
-                    log.used = true;
-                    self.next_small = (turn + 1) % group;
-                    return Some(log.die);
+        let mut wait_for = None;
+        for step in 0..=dies.div_ceil(group) {
+            let first = if step == 0 { self.next_small } else { 0 };
+            for turn in (0..group).map(|turn| (first + turn) % group) {
+                let SmallLog { die, used } = self.small[turn as usize];
+                let (die, used) = ((die + step * group) % dies, used && step == 0);
+                let open = self.opened[die as usize][1].block.is_some();
+                if !(open || !used) || !has_room(die) {
+                    continue;
                 }
+                if open || has_free(die) {
+                    if step > 0 {
+                        self.small.iter_mut().for_each(|log| {
+                            *log = SmallLog { die: (log.die + step * group) % dies, used: false }
+                        });
+                    }
+                    self.next_small = (turn + 1) % group;
+                    return Some(die);
+                }
+                wait_for = wait_for.or(Some(die));
             }
-            for log in &mut self.small {
-                *log = SmallLog { die: (log.die + group) % dies, used: false };
-            }
-            self.next_small = 0;
         }
-        None
+        wait_for
+    }
+
+    /// A block has been opened for small writes on this die.
+    fn small_opened(&mut self, die: u32) {
+        self.small.iter_mut().filter(|log| log.die == die).for_each(|log| log.used = true);
     }
 }
 
@@ -154,7 +165,8 @@ impl Ftl {
         let piece_end = (stripe_start + stripe_bytes).min(end_bytes);
         let units_until = |bytes: u64| geometry.unit_of(bytes - 1) + 1;
         if piece_end - piece_start < placement.layout.desirable_write_bytes
-            && let Some(die) = placement.small_die(has_room)
+            && let Some(die) =
+                placement.small_die(has_room, |die| placement_is_writable(blocks.free(die), geometry))
         {
             return Target { stream: Stream::Small, die, until: units_until(piece_end) };
         }
@@ -195,6 +207,9 @@ impl Ftl {
             }
             None => {
                 let block = self.blocks.open(die)?;
+                if stream == Stream::Small {
+                    self.placement.small_opened(die);
+                }
                 self.collect(die, flash, context);
                 block
             }

@@ -5,10 +5,11 @@ use super::blocks::{BlockState, Blocks};
 use super::collect::Collector;
 use super::default_map::{DefaultMap, Striped};
 use super::geometry::Geometry;
+use super::history::History;
 use super::mapping::Mapping;
 use super::rows::{RowUnit, Stream, WHOLE};
-use super::steady::{History, Steady};
-use crate::config::{NandConfig, StartState};
+use super::steady::Steady;
+use crate::config::{NandConfig, SimConfig, StartState};
 use crate::drive::Context;
 use crate::nand::flash::Flash;
 
@@ -16,9 +17,9 @@ use crate::nand::flash::Flash;
 /// choice is as good as another.
 const SEED: u64 = 0x5eed_f1a5_4000_0001;
 
-/// Mapping and blocks in the state `start`.
-pub(super) fn start(geometry: &Geometry, state: StartState, config: &NandConfig) -> (Mapping, Blocks) {
-    let (map, blocks) = match state {
+/// Mapping and blocks in the drive's state.
+pub(super) fn start(geometry: &Geometry, config: &NandConfig, drive: &SimConfig) -> (Mapping, Blocks) {
+    let (map, blocks) = match drive.state {
         StartState::Fresh => (DefaultMap::Fresh, Blocks::new(geometry, |_, _| None)),
         StartState::Filled => {
             let striped = Striped::new(geometry);
@@ -33,7 +34,7 @@ pub(super) fn start(geometry: &Geometry, state: StartState, config: &NandConfig)
             (DefaultMap::Filled(striped), blocks)
         }
         StartState::SteadyRandom { working_set } => {
-            let history = history(geometry, config);
+            let history = History::new(geometry, config, drive);
             let steady = Steady::new(geometry, working_set, config.collect.policy, history, SEED);
             let blocks = Blocks::new(geometry, |die, block| {
                 steady.phase(die).rows(block).map(|_| steady.valid(die, block))
@@ -44,16 +45,6 @@ pub(super) fn start(geometry: &Geometry, state: StartState, config: &NandConfig)
     (Mapping::new(geometry.logical_units(), map), blocks)
 }
 
-/// How writes of single units reach the dies.
-fn history(geometry: &Geometry, config: &NandConfig) -> History {
-    if u64::from(geometry.unit_bytes) < config.layout.desirable_write_bytes && !geometry.by_address {
-        let group = config.layout.small_write_dies.clamp(1, geometry.dies);
-        return History::FewDies { groups: geometry.dies.div_ceil(group) };
-    }
-    let row_bytes = f64::from(geometry.dies) * f64::from(geometry.row_bytes);
-    History::AllDies { queued_rows: config.write_cache.bytes as f64 / row_bytes }
-}
-
 impl Ftl {
     /// Blocks that the start left half full are open, and those half moved are being collected.
     pub(super) fn reopen_blocks(&mut self) {
@@ -61,11 +52,14 @@ impl Ftl {
         let DefaultMap::Steady(steady) = mapping.start() else { return };
         for (die, collector) in (0..geometry.dies).zip(collectors) {
             let (phase, first) = (steady.phase(die), blocks.of_die(die).start);
-            for (number, stream) in (phase.closed..).zip([Stream::Striped, Stream::Collect]) {
+            let open = [Stream::Striped, Stream::Collect].into_iter().skip(usize::from(!phase.hosts_open));
+            for (number, stream) in (phase.closed..).zip(open) {
                 if let Some(rows) = phase.rows(number) {
                     let cached = if stream == Stream::Striped { phase.cached_rows } else { 0 };
                     blocks.reopen(first + number, rows, cached, |place| steady.unit_at(place));
-                    placement.resume(stream, die, first + number);
+                    if rows < geometry.rows_per_block {
+                        placement.resume(stream, die, first + number);
+                    }
                 }
             }
             if let Some(row) = phase.victim_rows {
@@ -122,7 +116,7 @@ mod tests {
     use flashgrain_device::{Op, thread_cpu};
 
     use super::*;
-    use crate::config::{MappingCache, MappingConfig, SimConfig};
+    use crate::config::{MappingCache, MappingConfig};
     use crate::nand::ftl::blocks::Block;
     use crate::nand::ftl::tests::harness::{Bench, drive, nand};
 

@@ -7,8 +7,8 @@
 //! models of SSD write performance", 2014), and the mean count, which is known from the spare space, gives
 //! `x`. First-in-first-out collection is the same without the shift by one half that integer counts bring.
 
-use super::collect::PROGRAMS_AHEAD;
 use super::geometry::{FlashAddress, Geometry};
+use super::history::{Cycle, History};
 use super::permutation::Permutation;
 use crate::config::CollectPolicy;
 
@@ -16,15 +16,6 @@ use crate::config::CollectPolicy;
 const PHASES_MAX: u32 = 1024;
 /// Fraction of the golden ratio: its multiples are spread evenly over 0 to 1.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
-
-/// How hosts wrote, which decides where collection stands.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum History {
-    /// To a few dies at a time, one of `groups`, which give a block each in turn.
-    FewDies { groups: u32 },
-    /// To all dies in turn; each has `queued_rows` waiting to be programmed.
-    AllDies { queued_rows: f64 },
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -47,14 +38,16 @@ pub(super) struct Steady {
 
 /// Where a die is in the cycle of filling, collecting and erasing blocks.
 ///
-/// The closed blocks come first, oldest first; the block open for hosts is behind them, then the one open for
-/// moved units.
+/// The closed blocks come first, oldest first; the block open for hosts is behind them if there is one, then
+/// the one open for moved units.
 #[derive(Debug)]
 pub(super) struct Phase {
     /// Blocks that are full; with `victim_rows`, the first is being collected.
     pub closed: u32,
     /// Rows of the oldest block that have been moved; `None`: no block is being collected.
     pub victim_rows: Option<u32>,
+    /// Whether a block is open for hosts.
+    pub hosts_open: bool,
     /// Rows filled in the blocks open for hosts and for moved units; the block is free if there are none.
     pub open_rows: [u32; 2],
     /// The last rows of the block open for hosts, which are in the write cache.
@@ -72,37 +65,37 @@ pub(super) struct Phase {
 impl Phase {
     /// Phase number `index` of `phases`, of dies that hold `units`.
     fn new(geometry: &Geometry, units: u32, shift: f64, history: History, index: u32, phases: u32) -> Self {
-        let host = match history {
-            // The next group is the one that wrote longest ago.
-            History::FewDies { groups } => f64::from(groups - index * groups / phases) / f64::from(groups),
-            History::AllDies { .. } => (f64::from(index) + 0.5) / f64::from(phases),
-        };
-        let collect = (f64::from(index) * GOLDEN).fract();
-        let (mut phase, moved) = Self::empty(geometry, units, shift, history, host, collect);
-        phase.fill(units, shift, moved);
+        let since = (f64::from(index) + 0.5) / f64::from(phases);
+        let draw = (f64::from(index) * GOLDEN).fract();
+        let (mut phase, moved) = Self::empty(geometry, units, shift, history, since, draw);
+        phase.fill(geometry.blocks_per_die, units, shift, moved);
         phase
     }
 
-    /// A phase in which hosts have filled `host` of their open block, and collection would have filled
-    /// `collect` of its own when hosts opened theirs; and the units that have left the oldest block.
+    /// A phase in which the share `since` of a cycle has passed since hosts opened their last block; and the
+    /// units that have left the oldest block.
+    ///
+    /// Hosts that wait open a block as soon as one more is free than collection needs. That is when a victim
+    /// was erased and its valid units still fitted into the open block: `draw`, 0 to 1, says how full that
+    /// was then.
     fn empty(
         geometry: &Geometry,
         units: u32,
         shift: f64,
         history: History,
-        host: f64,
-        collect: f64,
+        since: f64,
+        draw: f64,
     ) -> (Self, u32) {
         let (rows, per_block) = (geometry.rows_per_block, geometry.units_per_block);
         let filled = |share: f64| ((share * f64::from(rows)).round() as u32).min(rows - 1);
-        let least = geometry.stop_below - 1;
-        let mean = f64::from(units) / f64::from(geometry.blocks_per_die - least - 2);
+        let mean = f64::from(units) / f64::from(geometry.blocks_per_die - geometry.stop_below - 1);
         let fewest = fewest_valid(f64::from(per_block), mean, shift);
         let kept = (fewest / f64::from(per_block)).min(0.99);
         let mut phase = Self {
             closed: 0,
             victim_rows: None,
-            open_rows: [0, filled(collect)],
+            hosts_open: true,
+            open_rows: [filled(since), filled(draw)],
             cached_rows: 0,
             units_per_row: geometry.units_per_row,
             units_per_block: per_block,
@@ -110,42 +103,34 @@ impl Phase {
             hints: Vec::new(),
             hint_shift: (per_block / 2).max(1).ilog2(),
         };
-        let victims_per_block = 1.0 / (1.0 - kept);
-        // Victims since hosts opened their last block; `None` if collection keeps its blocks free.
-        let under_way = match history {
-            // The few dies write faster than the others collect, if all are kept busy.
-            History::FewDies { .. } => Some(host * victims_per_block),
-            History::AllDies { queued_rows } => {
-                phase.open_rows[0] = filled(host);
-                // A die programs in the order of arrival, and collection has a few rows waiting: it falls
-                // behind as far as it may, unless it has little to move.
-                let programs_ahead = f64::from(PROGRAMS_AHEAD);
-                let behind = kept > programs_ahead / (programs_ahead + queued_rows);
-                phase.cached_rows = if behind { (queued_rows as u32).min(phase.open_rows[0]) } else { 0 };
-                behind.then_some(host * victims_per_block)
-            }
-        };
-        let (mut free, mut moved) = (geometry.collect_below, 0.0);
-        if let Some(victims) = under_way {
-            // The lag is such that there may be a block for hosts just when theirs is full.
-            let gained = victims - (collect + victims_per_block).fract();
-            let (victims, collected) = (collect + gained, collect + gained * kept);
-            // One block stays free for moved units: rounded to rows, the rest of the victim might not fit
-            // into the open one.
-            free = least.saturating_add_signed(victims.floor() as i32 - collected.floor() as i32).max(1);
-            let (victims, collected) = (victims - victims.floor(), collected - collected.floor());
-            phase.victim_rows = Some(filled(victims));
-            phase.open_rows[1] = filled(collected);
-            moved = fewest * f64::from(filled(victims)) / f64::from(rows);
+        let cycle = history.cycle(geometry, kept);
+        if let (History::FewDies { .. }, Some(Cycle { programming, .. })) = (history, cycle) {
+            // The block was filled at once, and is programmed first.
+            phase.hosts_open = since < programming;
+            phase.open_rows[0] = if phase.hosts_open { rows } else { 0 };
+            phase.cached_rows = (f64::from(phase.open_rows[0]) * (1.0 - since / programming)) as u32;
         }
-        // A group has just filled its blocks, and has none open.
-        let open = if matches!(history, History::FewDies { .. }) { 1 } else { 2 };
-        phase.closed = geometry.blocks_per_die - free - open;
+        let (mut free, mut moved) = (geometry.collect_below, 0.0);
+        if let Some(Cycle { programming, busy, free: at_first }) = cycle {
+            let share = ((since - programming) / (busy - programming).max(1e-3)).clamp(0.0, 1.0);
+            let room = (1.0 - draw) * (1.0 - kept);
+            let victims = share * (((1.0 - room) / (1.0 - kept)).floor() + 1.0);
+            let opened = victims * kept - room;
+            free = (at_first - 1).saturating_add_signed(victims.floor() as i32 - opened.floor() as i32);
+            phase.open_rows[1] = filled(opened - opened.floor());
+            // With all its free blocks a die rests.
+            if free < geometry.collect_below {
+                let erased = filled(victims - victims.floor());
+                phase.victim_rows = Some(erased);
+                moved = fewest * f64::from(erased) / f64::from(rows);
+            }
+        }
+        phase.closed = geometry.blocks_per_die - free - 1 - u32::from(phase.hosts_open);
         (phase, moved as u32)
     }
 
     /// Spreads `units` over the blocks; `moved` of those in the oldest block have left it.
-    fn fill(&mut self, units: u32, shift: f64, moved: u32) {
+    fn fill(&mut self, blocks_per_die: u32, units: u32, shift: f64, moved: u32) {
         // A small working set may be valid in few of the slots.
         let open = self.open_rows.map(|rows| (rows * self.units_per_row).min(units / 4));
         let in_closed = units - open.iter().sum::<u32>();
@@ -156,15 +141,19 @@ impl Phase {
             *count -= here;
             left -= here;
         }
-        // Rounding may have left more in the oldest block than its other rows hold.
-        let mut over = counts[0].saturating_sub(self.slots(0).1);
+        // Rounding may have left more in the oldest block than its other rows hold, or, if no block is free,
+        // than the block open for moved units has room for.
+        let has_free = self.closed + 1 + u32::from(self.hosts_open) < blocks_per_die;
+        let room = self.units_per_block - self.open_rows[1] * self.units_per_row;
+        let most = self.slots(0).1.min(if has_free { u32::MAX } else { room });
+        let mut over = counts[0].saturating_sub(most);
         counts[0] -= over;
         for count in counts.iter_mut().skip(1) {
             let here = over.min(self.units_per_block - *count);
             *count += here;
             over -= here;
         }
-        for count in counts.into_iter().chain(open) {
+        for count in counts.into_iter().chain(open.into_iter().skip(usize::from(!self.hosts_open))) {
             self.valid_before.push(self.valid_before.last().copied().unwrap_or(0) + count);
         }
         for (block, until) in self.valid_before[1..].iter().enumerate() {
@@ -178,7 +167,7 @@ impl Phase {
     #[inline]
     fn slots(&self, block: u32) -> (u32, u32) {
         if block >= self.closed {
-            return (0, self.open_rows[(block - self.closed) as usize & 1] * self.units_per_row);
+            return (0, self.open_rows[self.stream(block) & 1] * self.units_per_row);
         }
         let from = match self.victim_rows {
             Some(rows) if block == 0 => rows * self.units_per_row,
@@ -192,7 +181,13 @@ impl Phase {
         if block < self.closed {
             return Some(self.units_per_block / self.units_per_row);
         }
-        self.open_rows.get((block - self.closed) as usize).copied().filter(|rows| *rows > 0)
+        self.open_rows.get(self.stream(block)).copied().filter(|rows| *rows > 0)
+    }
+
+    /// Place of an open block in `open_rows`.
+    #[inline]
+    fn stream(&self, block: u32) -> usize {
+        (block - self.closed) as usize + usize::from(!self.hosts_open)
     }
 }
 
@@ -388,15 +383,15 @@ mod tests {
     fn blocks_of_every_phase_stay_within_their_die() {
         for (nand, drive) in flash_presets() {
             let geometry = Geometry::new(&nand, &drive).unwrap();
-            let groups = geometry.dies.div_ceil(nand.layout.small_write_dies.clamp(1, geometry.dies));
+            let own = History::new(&geometry, &nand, &drive);
             for (percent, step) in (1..=100).flat_map(|percent| (0..=20).map(move |step| (percent, step))) {
                 let units = u64::from(geometry.logical_units()) * percent / 100;
                 let units = units.div_ceil(u64::from(geometry.dies)) as u32;
-                let collect = (f64::from(step) * GOLDEN).fract();
-                for history in [History::FewDies { groups }, History::AllDies { queued_rows: 8.0 }] {
-                    let host = f64::from(step) / 20.0;
-                    let (phase, _) = Phase::empty(&geometry, units, 0.5, history, host, collect);
-                    let last = phase.closed + 1;
+                let draw = (f64::from(step) * GOLDEN).fract();
+                for history in [own, History::AllDies { queued_rows: 8.0 }] {
+                    let since = f64::from(step) / 20.0;
+                    let (phase, _) = Phase::empty(&geometry, units, 0.5, history, since, draw);
+                    let last = phase.closed + u32::from(phase.hosts_open);
                     assert!(
                         last < geometry.blocks_per_die,
                         "{} {percent} % {history:?}: {phase:?}",

@@ -10,7 +10,7 @@ use flashgrain_device::Op;
 use super::Ftl;
 use super::place::Target;
 use super::read::SECTOR_BYTES;
-use super::rows::{RowUnit, covered};
+use super::rows::{RowUnit, Stream, covered};
 use crate::config::{NandConfig, PlacementRule};
 use crate::drive::{Context, Stages};
 use crate::nand::flash::{Flash, FlashDone};
@@ -159,7 +159,13 @@ impl Ftl {
                     let target = self.target(self.writes.target, unit, &entry);
                     self.writes.target = Some(target);
                     let row = self.row_on(target.stream, target.die, flash, context);
-                    let row = row.ok_or(Full::Die(target.die))?;
+                    let Some(row) = row else {
+                        // By then, another die may have room for small writes.
+                        if target.stream == Stream::Small {
+                            self.writes.target = None;
+                        }
+                        return Err(Full::Die(target.die));
+                    };
                     if let Some(since_ns) = self.writes.stopped_since_ns.take() {
                         self.writes.stopped_ns += context.now() - since_ns;
                     }
