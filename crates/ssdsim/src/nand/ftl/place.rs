@@ -118,7 +118,7 @@ impl Placement {
                 let SmallLog { die, used } = self.small[turn as usize];
                 let (die, used) = ((die + step * group) % dies, used && step == 0);
                 let open = self.opened[die as usize][1].block.is_some();
-                if !(open || !used) || !has_room(die) {
+                if !has_room(die) || (!open && used) {
                     continue;
                 }
                 if open || has_free(die) {
