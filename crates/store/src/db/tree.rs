@@ -94,8 +94,8 @@ impl Tree {
     }
 
     /// The [operations](Tree::operations) as shares, with the bytes of an LSM-tree and of its records; `None`
-    /// if nothing was done. [`LsmOptions::workload`](crate::LsmOptions::workload) takes it, for the tree that is
-    /// to replace this one; [`Db::layout_of`](crate::Db::layout_of) says how that would be kept.
+    /// if nothing was done. [`LsmOptions::workload`](crate::LsmOptions::workload) takes it, for the tree that
+    /// is to replace this one; [`Db::layout_of`](crate::Db::layout_of) says how that would be kept.
     pub fn observed_workload(&self) -> Option<LsmWorkload> {
         let workload = self.operations().workload()?;
         let levels = self.lsm_stats().map_or(Vec::new(), |stats| stats.levels);
