@@ -335,7 +335,7 @@ fn the_code_map_names_every_crate() {
 }
 
 #[test]
-fn the_readme_lists_the_commands_that_there_are() {
+fn the_page_of_commands_lists_all_commands() {
     let help = Command::new(env!("CARGO_BIN_EXE_flashgrain")).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
     let section = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -344,13 +344,13 @@ fn the_readme_lists_the_commands_that_there_are() {
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
         .filter(|name| !["", "help"].contains(name))
         .collect();
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let in_readme: BTreeSet<_> = readme
+    let page = fs::read_to_string(root().join("docs/commands.md")).unwrap();
+    let on_page: BTreeSet<_> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| `flashgrain ")?.split([' ', '`']).next())
         .collect();
     assert!(in_help.contains("tune"), "{help}");
-    assert_eq!(in_readme, in_help, "the README's table of commands");
+    assert_eq!(on_page, in_help, "the table of docs/commands.md");
 }
 
 #[test]
