@@ -161,16 +161,16 @@ mod tests {
     fn the_steady_state_scatters_what_was_written() {
         let geometry = geometry();
         let (greedy, fifo) = (CollectPolicy::Greedy, CollectPolicy::Fifo);
-        let all_dies = History::AllDies { queued_rows: 4.0 };
+        let fixed_dies = History::FixedDies { queued_rows: 4.0 };
         let times = RowTimes { program_s: 5e-4, dies_per_channel: 2.0, ..RowTimes::default() };
-        let few_dies = History::FewDies { programming: 2.0, units_per_s: 1e5, times };
+        let free_dies = History::FreeDies { programming: 2.0, cached_rows: None, units_per_s: 1e5, times };
         // All, most, four units, none.
         for (working_set, policy, history) in [
-            (1.0, greedy, all_dies),
-            (1.0, greedy, few_dies),
-            (0.6, fifo, all_dies),
-            (0.001, greedy, all_dies),
-            (0.0001, fifo, all_dies),
+            (1.0, greedy, fixed_dies),
+            (1.0, greedy, free_dies),
+            (0.6, fifo, fixed_dies),
+            (0.001, greedy, fixed_dies),
+            (0.0001, fifo, fixed_dies),
         ] {
             let steady = Steady::new(&geometry, working_set, policy, history, 1);
             let mapped = (4096.0 * working_set).round() as u32;

@@ -7,17 +7,19 @@ use crate::config::{NandConfig, SimConfig};
 /// See the module. Hosts wrote single units at random, and never paused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum History {
-    /// To a few dies at a time, which give a block each.
-    FewDies {
-        /// Dies that may program blocks of hosts at the same time: those that are written to, and those whose
-        /// blocks are full and still in the write cache.
+    /// To the dies with a free block, each of which gives one.
+    FreeDies {
+        /// Dies that may program blocks of hosts at the same time: all, or those that small writes go to and
+        /// those whose blocks are full and still in the write cache.
         programming: f64,
+        /// Rows that the write cache holds; `None`: those of whole blocks.
+        cached_rows: Option<f64>,
         /// Units per second that the command processor and the link let in.
         units_per_s: f64,
         times: RowTimes,
     },
-    /// To all dies in turn; each may have `queued_rows` waiting to be programmed.
-    AllDies { queued_rows: f64 },
+    /// To the die of each unit; each die may have `queued_rows` waiting to be programmed.
+    FixedDies { queued_rows: f64 },
 }
 
 /// Seconds that a die takes for the work on a row, and its channel.
@@ -43,15 +45,19 @@ pub(super) struct Cycle {
     pub busy: f64,
     /// Free blocks when hosts have opened one.
     pub free: u32,
+    /// Rows of the block of the hosts that wait in the write cache, at most.
+    pub cached_rows: u32,
 }
 
 impl History {
     pub fn new(geometry: &Geometry, config: &NandConfig, drive: &SimConfig) -> Self {
         let row_bytes = f64::from(geometry.row_bytes);
         let cache_bytes = config.write_cache.bytes as f64;
-        if u64::from(geometry.unit_bytes) >= config.layout.desirable_write_bytes || geometry.by_address {
-            return Self::AllDies { queued_rows: cache_bytes / row_bytes / f64::from(geometry.dies) };
+        let cached_rows = cache_bytes / row_bytes;
+        if geometry.by_address {
+            return Self::FixedDies { queued_rows: cached_rows / f64::from(geometry.dies) };
         }
+        let is_small = u64::from(geometry.unit_bytes) < config.layout.desirable_write_bytes;
         let host = &drive.host;
         let command_s = host.write_command_ns.unwrap_or(host.command_ns) as f64 / 1e9;
         let link_s = f64::from(geometry.unit_bytes) / host.link_bytes_per_s as f64;
@@ -59,9 +65,15 @@ impl History {
         let transfer_s =
             row_bytes / (config.channel_mega_transfers_per_s * 1e6) + config.channel_command_ns as f64 / 1e9;
         let block_bytes = row_bytes * f64::from(geometry.rows_per_block);
-        Self::FewDies {
+        let small_dies = f64::from(config.layout.small_write_dies);
+        Self::FreeDies {
             // A block of which half is programmed, on average, is in the cache by its other half.
-            programming: f64::from(config.layout.small_write_dies) + 2.0 * cache_bytes / block_bytes,
+            programming: if is_small {
+                small_dies + 2.0 * cache_bytes / block_bytes
+            } else {
+                f64::from(geometry.dies)
+            },
+            cached_rows: (!is_small).then_some(cached_rows),
             units_per_s: 1.0 / command_s.max(link_s),
             times: RowTimes {
                 program_s: mean_s(&config.program_us) + transfer_s,
@@ -78,14 +90,15 @@ impl History {
     pub fn cycle(&self, geometry: &Geometry, kept: f64) -> Option<Cycle> {
         let behind = geometry.stop_below - 1;
         match *self {
-            Self::AllDies { queued_rows } => {
+            Self::FixedDies { queued_rows } => {
                 // A die programs in the order of arrival, and collection has a few rows waiting: it falls
                 // behind as far as it may, unless it has little to move.
                 let programs_ahead = f64::from(PROGRAMS_AHEAD);
                 let falls_behind = kept > programs_ahead / (programs_ahead + queued_rows);
-                falls_behind.then_some(Cycle { programming: 0.0, busy: 1.0, free: behind })
+                let at_all_times = Cycle { programming: 0.0, busy: 1.0, free: behind, cached_rows: 0 };
+                falls_behind.then_some(at_all_times)
             }
-            Self::FewDies { programming, units_per_s, times } => {
+            Self::FreeDies { programming, cached_rows, units_per_s, times } => {
                 let victims = 1.0 / (1.0 - kept);
                 let moving_s = times.sense_s + kept * (times.transfer_s + times.program_s) + times.erase_s;
                 let busy_s = times.program_s + victims * moving_s;
@@ -96,8 +109,11 @@ impl History {
                 let written_s = (dies * times.program_s / programming).max(dies * units / units_per_s);
                 let falls_behind = collected_s >= written_s;
                 let cycle_s = collected_s.max(written_s);
+                let programming = times.program_s / cycle_s;
+                let on_each = cached_rows.map_or(f64::INFINITY, |rows| rows / (dies * programming));
                 Some(Cycle {
-                    programming: times.program_s / cycle_s,
+                    programming,
+                    cached_rows: (on_each as u32).min(geometry.rows_per_block),
                     busy: if falls_behind { 1.0 } else { collected_s / cycle_s },
                     free: if falls_behind { behind } else { geometry.collect_below - 1 },
                 })

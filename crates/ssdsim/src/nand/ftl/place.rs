@@ -98,11 +98,15 @@ impl Placement {
         }
     }
 
-    /// The next die in turn that has room for a chunk.
-    fn striped_die(&mut self, has_room: impl Fn(u32) -> bool) -> u32 {
+    /// The next die in turn that has room for a chunk, and a block to write it to: one that is open, or a
+    /// free one. Without such a die, the next one with room, to be waited for.
+    fn striped_die(&mut self, has_room: impl Fn(u32) -> bool, has_free: impl Fn(u32) -> bool) -> u32 {
         let dies = self.opened.len() as u32;
         let first = self.next_die;
-        let die = (0..dies).map(|step| (first + step) % dies).find(|die| has_room(*die)).unwrap_or(first);
+        let in_turn = || (0..dies).map(|step| (first + step) % dies).filter(|die| has_room(*die));
+        let is_open = |die: u32| self.opened[die as usize][0].block.is_some();
+        let ready = in_turn().find(|die| is_open(*die) || has_free(*die));
+        let die = ready.or_else(|| in_turn().next()).unwrap_or(first);
         self.next_die = (die + 1) % dies;
         die
     }
@@ -164,24 +168,24 @@ impl Ftl {
         let piece_start = stripe_start.max(command.offset_bytes);
         let piece_end = (stripe_start + stripe_bytes).min(end_bytes);
         let units_until = |bytes: u64| geometry.unit_of(bytes - 1) + 1;
+        let has_free = |die| placement_is_writable(blocks.free(die), geometry);
         if piece_end - piece_start < placement.layout.desirable_write_bytes
-            && let Some(die) =
-                placement.small_die(has_room, |die| placement_is_writable(blocks.free(die), geometry))
+            && let Some(die) = placement.small_die(has_room, has_free)
         {
             return Target { stream: Stream::Small, die, until: units_until(piece_end) };
         }
         let chunk = unit / geometry.units_per_chunk;
         let until = units_until(piece_end).min((chunk + 1) * geometry.units_per_chunk);
-        Target { stream: Stream::Striped, die: placement.striped_die(has_room), until }
+        Target { stream: Stream::Striped, die: placement.striped_die(has_room, has_free), until }
     }
 
     /// The next die in turn for a unit of the mapping table.
     pub(super) fn table_die(&mut self) -> u32 {
         let Self { geometry, blocks, placement, .. } = self;
-        placement.striped_die(|die| {
-            let writable = placement_is_writable(blocks.free(die), geometry);
-            writable && blocks.valid_of_die[die as usize] < geometry.valid_limit
-        })
+        placement.striped_die(
+            |die| blocks.valid_of_die[die as usize] < geometry.valid_limit,
+            |die| placement_is_writable(blocks.free(die), geometry),
+        )
     }
 
     /// The row that the stream fills on this die; `None` if the die has too few free blocks to open one for

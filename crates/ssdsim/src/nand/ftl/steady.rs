@@ -104,14 +104,19 @@ impl Phase {
             hint_shift: (per_block / 2).max(1).ilog2(),
         };
         let cycle = history.cycle(geometry, kept);
-        if let (History::FewDies { .. }, Some(Cycle { programming, .. })) = (history, cycle) {
-            // The block was filled at once, and is programmed first.
+        if let (History::FreeDies { .. }, Some(Cycle { programming, cached_rows, .. })) = (history, cycle) {
+            // The block was filled as fast as the cache had room, and is programmed first.
             phase.hosts_open = since < programming;
-            phase.open_rows[0] = if phase.hosts_open { rows } else { 0 };
-            phase.cached_rows = (f64::from(phase.open_rows[0]) * (1.0 - since / programming)) as u32;
+            if phase.hosts_open {
+                let programmed = (f64::from(rows) * since / programming) as u32;
+                phase.open_rows[0] = (programmed + cached_rows).min(rows);
+                phase.cached_rows = phase.open_rows[0] - programmed;
+            } else {
+                phase.open_rows[0] = 0;
+            }
         }
         let (mut free, mut moved) = (geometry.collect_below, 0.0);
-        if let Some(Cycle { programming, busy, free: at_first }) = cycle {
+        if let Some(Cycle { programming, busy, free: at_first, .. }) = cycle {
             let share = ((since - programming) / (busy - programming).max(1e-3)).clamp(0.0, 1.0);
             let room = (1.0 - draw) * (1.0 - kept);
             let victims = share * (((1.0 - room) / (1.0 - kept)).floor() + 1.0);
@@ -388,7 +393,7 @@ mod tests {
                 let units = u64::from(geometry.logical_units()) * percent / 100;
                 let units = units.div_ceil(u64::from(geometry.dies)) as u32;
                 let draw = (f64::from(step) * GOLDEN).fract();
-                for history in [own, History::AllDies { queued_rows: 8.0 }] {
+                for history in [own, History::FixedDies { queued_rows: 8.0 }] {
                     let since = f64::from(step) / 20.0;
                     let (phase, _) = Phase::empty(&geometry, units, 0.5, history, since, draw);
                     let last = phase.closed + u32::from(phase.hosts_open);

@@ -10,7 +10,7 @@ use flashgrain_device::Op;
 use super::Ftl;
 use super::place::Target;
 use super::read::SECTOR_BYTES;
-use super::rows::{RowUnit, Stream, covered};
+use super::rows::{RowUnit, covered};
 use crate::config::{NandConfig, PlacementRule};
 use crate::drive::{Context, Stages};
 use crate::nand::flash::{Flash, FlashDone};
@@ -160,8 +160,8 @@ impl Ftl {
                     self.writes.target = Some(target);
                     let row = self.row_on(target.stream, target.die, flash, context);
                     let Some(row) = row else {
-                        // By then, another die may have room for small writes.
-                        if target.stream == Stream::Small {
+                        // By then, another die may have a free block.
+                        if !self.geometry.by_address {
                             self.writes.target = None;
                         }
                         return Err(Full::Die(target.die));
