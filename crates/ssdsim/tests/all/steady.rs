@@ -149,3 +149,17 @@ fn every_flash_drive_writes_as_fast_at_first_as_later() {
     }
     assert!(off.is_empty(), "{off:?}");
 }
+
+/// The data sheet's rate of random writes of 4 KB, as the NVMe paper quotes it in section 2.1.
+const PM1733_WRITES_PER_S: f64 = 135_000.0;
+
+#[test]
+fn the_whole_pm1733_writes_at_the_rate_of_its_data_sheet_from_the_start() {
+    let run = Run::new(&preset::find("pm1733").unwrap(), 10_000);
+    run.print("pm1733");
+    for part in 0..PARTS {
+        let rate = run.rate(part..part + 1);
+        assert!((rate / PM1733_WRITES_PER_S - 1.0).abs() < 0.15, "part {part}: {rate:.0} writes a second");
+    }
+    assert!(run.stall_ns < 50_000_000, "no write was done for {} ns", run.stall_ns);
+}

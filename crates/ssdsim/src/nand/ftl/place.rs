@@ -1,6 +1,7 @@
 //! Placement of new data: chooses the die, and the block and row there.
 
 use super::Ftl;
+use super::blocks::Blocks;
 use super::geometry::Geometry;
 use super::rows::{RowUnit, Stream};
 use crate::config::{LayoutConfig, NandConfig};
@@ -100,12 +101,13 @@ impl Placement {
 
     /// The next die in turn that has room for a chunk, and a block to write it to: one that is open, or a
     /// free one. Without such a die, the next one with room, to be waited for.
-    fn striped_die(&mut self, has_room: impl Fn(u32) -> bool, has_free: impl Fn(u32) -> bool) -> u32 {
+    fn striped_die(&mut self, blocks: &Blocks, geometry: &Geometry) -> u32 {
         let dies = self.opened.len() as u32;
         let first = self.next_die;
-        let in_turn = || (0..dies).map(|step| (first + step) % dies).filter(|die| has_room(*die));
+        let in_turn =
+            || (0..dies).map(|step| (first + step) % dies).filter(|die| has_room(blocks, geometry, *die));
         let is_open = |die: u32| self.opened[die as usize][0].block.is_some();
-        let ready = in_turn().find(|die| is_open(*die) || has_free(*die));
+        let ready = in_turn().find(|die| is_open(*die) || is_writable(blocks, geometry, *die));
         let die = ready.or_else(|| in_turn().next()).unwrap_or(first);
         self.next_die = (die + 1) % dies;
         die
@@ -113,7 +115,7 @@ impl Placement {
 
     /// The next of the dies that small writes go to. If the blocks of these are full, the next dies that can
     /// open one take their place; if none can, the next die, to be waited for.
-    fn small_die(&mut self, has_room: impl Fn(u32) -> bool, has_free: impl Fn(u32) -> bool) -> Option<u32> {
+    fn small_die(&mut self, blocks: &Blocks, geometry: &Geometry) -> Option<u32> {
         let (dies, group) = (self.opened.len() as u32, self.small.len() as u32);
         let mut wait_for = None;
         for step in 0..=dies.div_ceil(group) {
@@ -122,10 +124,10 @@ impl Placement {
                 let SmallLog { die, used } = self.small[turn as usize];
                 let (die, used) = ((die + step * group) % dies, used && step == 0);
                 let open = self.opened[die as usize][1].block.is_some();
-                if !has_room(die) || (!open && used) {
+                if !has_room(blocks, geometry, die) || (!open && used) {
                     continue;
                 }
-                if open || has_free(die) {
+                if open || is_writable(blocks, geometry, die) {
                     if step > 0 {
                         self.small.iter_mut().for_each(|log| {
                             *log = SmallLog { die: (log.die + step * group) % dies, used: false }
@@ -151,10 +153,9 @@ impl Ftl {
     /// the units before it.
     pub(super) fn target(&mut self, known: Option<Target>, unit: u32, command: &Command) -> Target {
         let Self { geometry, blocks, placement, .. } = self;
-        let has_room = |die: u32| blocks.valid_of_die[die as usize] < geometry.valid_limit;
         if let Some(target) = known
             && unit < target.until
-            && has_room(target.die)
+            && has_room(blocks, geometry, target.die)
         {
             return target;
         }
@@ -168,24 +169,20 @@ impl Ftl {
         let piece_start = stripe_start.max(command.offset_bytes);
         let piece_end = (stripe_start + stripe_bytes).min(end_bytes);
         let units_until = |bytes: u64| geometry.unit_of(bytes - 1) + 1;
-        let has_free = |die| placement_is_writable(blocks.free(die), geometry);
         if piece_end - piece_start < placement.layout.desirable_write_bytes
-            && let Some(die) = placement.small_die(has_room, has_free)
+            && let Some(die) = placement.small_die(blocks, geometry)
         {
             return Target { stream: Stream::Small, die, until: units_until(piece_end) };
         }
         let chunk = unit / geometry.units_per_chunk;
         let until = units_until(piece_end).min((chunk + 1) * geometry.units_per_chunk);
-        Target { stream: Stream::Striped, die: placement.striped_die(has_room, has_free), until }
+        Target { stream: Stream::Striped, die: placement.striped_die(blocks, geometry), until }
     }
 
     /// The next die in turn for a unit of the mapping table.
     pub(super) fn table_die(&mut self) -> u32 {
         let Self { geometry, blocks, placement, .. } = self;
-        placement.striped_die(
-            |die| blocks.valid_of_die[die as usize] < geometry.valid_limit,
-            |die| placement_is_writable(blocks.free(die), geometry),
-        )
+        placement.striped_die(blocks, geometry)
     }
 
     /// The row that the stream fills on this die; `None` if the die has too few free blocks to open one for
@@ -203,9 +200,7 @@ impl Ftl {
         }
         let block = match opened.block {
             Some(block) => block,
-            None if stream != Stream::Collect
-                && !placement_is_writable(self.blocks.free(die), &self.geometry) =>
-            {
+            None if stream != Stream::Collect && !is_writable(&self.blocks, &self.geometry, die) => {
                 self.collect(die, flash, context);
                 return None;
             }
@@ -251,7 +246,12 @@ impl Ftl {
     }
 }
 
-/// Whether hosts may open a block where `free` blocks are free: one is always left for collection.
-fn placement_is_writable(free: u32, geometry: &Geometry) -> bool {
-    free >= geometry.stop_below
+/// Whether the die holds fewer valid units than it may.
+fn has_room(blocks: &Blocks, geometry: &Geometry, die: u32) -> bool {
+    blocks.valid_of_die[die as usize] < geometry.valid_limit
+}
+
+/// Whether hosts may open a block on the die: one free block is always left for collection.
+fn is_writable(blocks: &Blocks, geometry: &Geometry, die: u32) -> bool {
+    blocks.free(die) >= geometry.stop_below
 }
