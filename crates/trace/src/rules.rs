@@ -88,9 +88,15 @@ impl Grain {
         }
     }
 
-    fn hot_read(&self, offset: u64, length: u64) -> Option<bool> {
+    /// Whether an address is a hot location; `None` if nobody knows where these are.
+    pub fn is_hot(&self, offset: u64) -> Option<bool> {
         let (chunk, hot) = (self.chunk_bytes?, self.hot_offset_bytes?);
-        (length == chunk.get()).then(|| offset % chunk != hot % chunk)
+        Some(offset % chunk == hot % chunk)
+    }
+
+    fn hot_read(&self, offset: u64, length: u64) -> Option<bool> {
+        let is_hot = self.is_hot(offset)?;
+        self.chunk_bytes.filter(|chunk| length == chunk.get()).map(|_| !is_hot)
     }
 
     fn write(&self, offset: u64, length: u64) -> [Option<bool>; 5] {

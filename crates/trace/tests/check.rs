@@ -19,8 +19,17 @@ fn toshiba() -> Grain {
 
 /// Judges requests, each with its file, offset and length.
 fn judged(grain: Grain, requests: impl IntoIterator<Item = (Operation, &'static str, u64, u64)>) -> Report {
+    judged_at(0, grain, requests)
+}
+
+/// The same, of files that begin so far after a stripe does.
+fn judged_at(
+    begin_bytes: u64,
+    grain: Grain,
+    requests: impl IntoIterator<Item = (Operation, &'static str, u64, u64)>,
+) -> Report {
     let mut names = Names::default();
-    let mut check = Check::new(Drive::of_grain("made up", grain), JudgedBy::Drive);
+    let mut check = Check::new(Drive::of_grain("made up", grain), JudgedBy::Drive).with_files_at(begin_bytes);
     for (time_ns, (operation, file, offset_bytes, length_bytes)) in (0..).zip(requests) {
         let in_file = Some(Address { name: names.id(file), offset_bytes });
         let request = Request {
@@ -98,6 +107,37 @@ fn a_rule_without_its_parameter_is_skipped_and_says_so() {
     assert_eq!(report.files[0].group.rules[4], None);
     assert_eq!(report.rules[0].skipped, None);
     assert!(report.files[0].group.wear.flash_pages.is_none());
+}
+
+/// Samsung 960 EVO, SSD-S of the paper: pages of a chunk are at hot locations on a partition that begins at
+/// one, and their writes are no longer aligned (rules 3 and 4). Of smaller pages only some are there.
+#[test]
+fn a_partition_that_begins_at_a_hot_location_moves_whole_chunks_there_and_their_writes_off_stripes() {
+    let kib = |kib: u64| NonZeroU64::new(kib * 1024);
+    let samsung = Grain {
+        desirable_write_bytes: kib(32),
+        chunk_bytes: kib(64),
+        hot_offset_bytes: Some(32 << 10),
+        stripe_bytes: kib(64),
+        flash_page_bytes: None,
+    };
+    let found = |begin_bytes: u64, page_bytes: u64| {
+        let page = |number: u64| {
+            [Operation::Read, Operation::Write].map(|of| (of, "t.ibd", number * page_bytes, page_bytes))
+        };
+        let report = judged_at(begin_bytes, samsung, (0..64).flat_map(page));
+        let group = report.files[0].group.clone();
+        let broken = |rule| group.broken(rule).map_or(0, |tally| tally.broken);
+        let at_hot = group.at_hot.unwrap();
+        assert_eq!(at_hot.reads, at_hot.writes);
+        let rules = [Rule::HotReads, Rule::AlignedWrites, Rule::AlignedChunks];
+        (at_hot.reads, rules.map(broken))
+    };
+    assert_eq!(found(0, 64 << 10), (0, [64, 0, 0]));
+    assert_eq!(found(32 << 10, 64 << 10), (64, [0, 64, 64]));
+    // A quarter of pages of 16 KiB, wherever the partition begins.
+    assert_eq!(found(0, 16 << 10), (16, [0, 48, 0]));
+    assert_eq!(found(32 << 10, 16 << 10), (16, [0, 48, 0]));
 }
 
 #[test]

@@ -81,7 +81,8 @@ fn sections(judged: &JudgedTrace<'_>) -> Vec<Section> {
     let mut by_file: Vec<Block> = Vec::new();
     by_file
         .extend(captioned("Shares of the bytes that break each rule, by kind", tables::kinds(&report.kinds)));
-    by_file.extend(captioned("The same by file", tables::files(&files)));
+    by_file.extend(captioned("Requests that begin at hot locations, by kind", tables::at_hot(&report.kinds)));
+    by_file.extend(captioned("Shares of the bytes that break each rule, by file", tables::files(&files)));
     by_file.extend(captioned(
         "The first requests of each file that break a rule",
         tables::examples(&files, FILES_MAX),

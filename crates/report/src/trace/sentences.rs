@@ -68,7 +68,11 @@ pub(super) fn drive(report: &Report) -> String {
         }
         JudgedBy::File => "judged by offsets in files where the trace has them",
     };
-    format!("{}: {}. {model}; {addresses}.", report.drive, parameters.join(", "))
+    let begin = match report.files_begin_bytes {
+        0 => String::new(),
+        bytes => format!(", as if files began {} after a stripe does", unit::bytes(bytes as f64)),
+    };
+    format!("{}: {}. {model}; {addresses}{begin}.", report.drive, parameters.join(", "))
 }
 
 /// Rules that were not judged, with the reasons.

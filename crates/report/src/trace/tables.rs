@@ -129,6 +129,32 @@ pub(super) fn told(report: &Report) -> impl Iterator<Item = &FileReport> {
     report.files.iter().filter(move |file| file.group.writes.requests > 0 || breaks_any(&file.group))
 }
 
+/// Requests of kinds of files that begin at hot locations, of any length; no row where these are unknown.
+pub(super) fn at_hot(kinds: &[KindReport]) -> Table {
+    let mut table = Table::new(&[
+        ("kind of file", Kind::Label),
+        ("reads", Kind::Number),
+        ("at hot locations", Kind::Number),
+        ("writes", Kind::Number),
+        ("at hot locations", Kind::Number),
+    ]);
+    let share = |part: u64, all: u64| match all {
+        0 => "–".to_owned(),
+        all => unit::share(part as f64 / all as f64),
+    };
+    for kind in kinds {
+        let Group { reads, writes, at_hot: Some(at_hot), .. } = &kind.group else { continue };
+        table.push([
+            kind.label.clone().into(),
+            unit::count(reads.requests as f64).into(),
+            share(at_hot.reads, reads.requests).into(),
+            unit::count(writes.requests as f64).into(),
+            Cell::new(share(at_hot.writes, writes.requests)),
+        ]);
+    }
+    table
+}
+
 /// How many files there are beside those that are shown.
 pub(super) fn further(report: &Report, shown: usize) -> u64 {
     (report.files.len() - shown) as u64 + report.unnamed_files

@@ -28,6 +28,11 @@ pub fn terminal(judged: &JudgedTrace<'_>, style: impl Into<Style>) -> String {
     }
     out.title("Shares of the bytes that break each rule");
     out.table(&tables::kinds(&report.kinds));
+    let at_hot = tables::at_hot(&report.kinds);
+    if !at_hot.rows.is_empty() {
+        out.title("Requests that begin at hot locations");
+        out.table(&at_hot);
+    }
     let files: Vec<&FileReport> = tables::told(report).take(FILES_MAX).collect();
     if !files.is_empty() {
         out.title("By file");

@@ -113,6 +113,19 @@ fn stays(setting: &str, engine: &str, Advised { workload, .. }: &Advised) -> Str
     )
 }
 
+/// InnoDB has no setting for hot locations, but the begin of its partition moves all its pages.
+fn partition_at_hot_location(grain: &Grain) -> Option<Remedy> {
+    let chunk = grain.chunk_bytes.map(u64::from)?;
+    let place = match grain.hot_offset_bytes? {
+        0 => format!("at a multiple of {}", size(chunk)),
+        hot => format!("{} after a multiple of {}", size(hot), size(chunk)),
+    };
+    Some(Remedy::words(format!(
+        "use-hot-locations: a partition that begins {place}, and a file system that keeps files at multiples of {} (mkfs.ext4 -O bigalloc          -C {chunk}); InnoDB needs no change",
+        size(chunk)
+    )))
+}
+
 fn remedy(kind: FileKind, rule: Rule, path: &str, drive: &Drive) -> Option<Remedy> {
     let (grain, advised) = (&drive.grain, &drive.advised);
     let is_hot = rule == Rule::HotReads;
@@ -147,9 +160,7 @@ fn remedy(kind: FileKind, rule: Rule, path: &str, drive: &Drive) -> Option<Remed
                 quoted(path.strip_suffix("-journal").unwrap_or(path))
             )],
         ),
-        FileKind::InnodbTablespace if is_hot => {
-            Remedy::words("use-hot-locations (crates/layout, HotLocations): InnoDB has no setting for it")
-        }
+        FileKind::InnodbTablespace if is_hot => partition_at_hot_location(grain)?,
         FileKind::InnodbTablespace => match &advised.innodb_page_size {
             Some(page_size) => Remedy::new(
                 format!(

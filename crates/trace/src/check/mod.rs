@@ -23,7 +23,7 @@ pub use mend::Mending;
 pub use report::{AT_DRIVE, Endurance, FileReport, Group, KindReport, Report, RuleReport, Wear};
 pub use run::{FLASH_PAGES_BYTES, FlashPages};
 pub use spread::SpreadPoint;
-pub use tally::{Count, Example, RuleTally};
+pub use tally::{AtHot, Count, Example, RuleTally};
 
 use crate::{Layer, Losses, NameId, Names, Operation, Request};
 use spread::Spread;
@@ -53,6 +53,8 @@ pub enum JudgedBy {
 pub struct Check {
     drive: Drive,
     judged_by: JudgedBy,
+    /// Where files begin after a multiple of all of the drive's units, in bytes.
+    begin_bytes: u64,
     files: Vec<Option<Box<FileTally>>>,
     other_files: FileTally,
     told_apart: usize,
@@ -71,6 +73,7 @@ impl Check {
         Self {
             drive,
             judged_by,
+            begin_bytes: 0,
             files: Vec::new(),
             other_files: FileTally::default(),
             told_apart: 0,
@@ -83,6 +86,12 @@ impl Check {
         }
     }
 
+    /// Offsets in files are judged as if each file began `begin_bytes` after a multiple of the drive's stripes
+    /// and chunks, as on a partition that begins there. Addresses on the drive stay as they are.
+    pub fn with_files_at(self, begin_bytes: u64) -> Self {
+        Self { begin_bytes, ..self }
+    }
+
     fn stripe_bytes(&self) -> u64 {
         self.drive.grain.stripe_bytes.map_or(STRIPE_BYTES, u64::from)
     }
@@ -92,12 +101,14 @@ impl Check {
         self.requests += 1;
         self.first_ns = Some(self.first_ns.map_or(request.time_ns, |first| first.min(request.time_ns)));
         self.last_ns = self.last_ns.max(request.time_ns);
+        let in_file = request.in_file.map(|place| place.offset_bytes.saturating_add(self.begin_bytes));
+        let on_device = request.on_device.map(|place| place.offset_bytes);
         let judged = match self.judged_by {
-            JudgedBy::Drive => request.on_device.or(request.in_file),
-            JudgedBy::File => request.in_file.or(request.on_device),
+            JudgedBy::Drive => on_device.or(in_file),
+            JudgedBy::File => in_file.or(on_device),
         };
         // A request belongs to its file even where it is judged by its address on the drive.
-        let (Some(place), Some(owner)) = (judged, request.in_file.or(request.on_device)) else {
+        let (Some(offset), Some(owner)) = (judged, request.in_file.or(request.on_device)) else {
             self.unplaced += 1;
             return;
         };
@@ -106,7 +117,7 @@ impl Check {
         }
         let placed = Placed {
             operation: request.operation,
-            offset: place.offset_bytes,
+            offset,
             owner_offset: owner.offset_bytes,
             length: request.length_bytes,
         };

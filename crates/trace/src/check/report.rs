@@ -9,7 +9,7 @@ use super::kind::FileKind;
 use super::mend::{Mending, mending};
 use super::run::{FLASH_PAGES_BYTES, FlashPages};
 use super::spread::SpreadPoint;
-use super::tally::{Count, FileTally, RuleTally};
+use super::tally::{AtHot, Count, FileTally, RuleTally};
 use super::{Check, JudgedBy};
 use crate::{Layer, Losses, Rule};
 
@@ -36,6 +36,9 @@ pub struct Report {
     pub model: Option<String>,
     /// The addresses that were judged.
     pub judged_by: JudgedBy,
+    /// Bytes from a multiple of the drive's stripes and chunks to the begin of each file, where offsets in
+    /// files are judged.
+    pub files_begin_bytes: u64,
     /// The stripe over which the points of files are.
     pub spread_stripe_bytes: u64,
     /// The rules.
@@ -76,6 +79,8 @@ pub struct Group {
     pub reads: Count,
     /// Writes.
     pub writes: Count,
+    /// Those of both that begin at hot locations; `None` if these are unknown.
+    pub at_hot: Option<AtHot>,
     /// Flushes.
     pub flushes: u64,
     /// Discards.
@@ -154,6 +159,7 @@ pub(super) fn report(
         parameters: drive.parameters.clone(),
         model: drive.prices.as_ref().map(|prices| prices.model.clone()),
         judged_by: check.judged_by,
+        files_begin_bytes: check.begin_bytes,
         spread_stripe_bytes: check.stripe_bytes(),
         rules: Rule::ALL
             .into_iter()
@@ -237,6 +243,7 @@ impl Group {
             files: tally.files,
             reads: tally.reads,
             writes: tally.writes,
+            at_hot: drive.grain.knows(Rule::HotReads).then_some(tally.at_hot),
             flushes: tally.flushes,
             discards: tally.discards,
             predicted_seconds: drive.prices.as_ref().map(|_| tally.seconds),

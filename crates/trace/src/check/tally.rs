@@ -26,6 +26,15 @@ pub struct Count {
     pub sequential: u64,
 }
 
+/// Requests of any length that begin at hot locations: rule 2 judges only those as long as a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AtHot {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+}
+
 /// A request that breaks a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Example {
@@ -63,6 +72,7 @@ pub(super) struct FileTally {
     pub is_file: bool,
     pub reads: Count,
     pub writes: Count,
+    pub at_hot: AtHot,
     pub flushes: u64,
     pub discards: u64,
     /// Seconds of all reads and writes, as the drive's model predicts.
@@ -125,6 +135,8 @@ impl FileTally {
         count.requests += 1;
         count.bytes = count.bytes.saturating_add(length);
         count.sequential += u64::from(goes_on);
+        let at_hot = if access == Access::Read { &mut self.at_hot.reads } else { &mut self.at_hot.writes };
+        *at_hot += u64::from(drive.grain.is_hot(offset) == Some(true));
         let is_begin = !goes_on || (access == Access::Write && self.is_flushed);
         if access == Access::Write {
             self.is_flushed = false;
@@ -168,6 +180,8 @@ impl FileTally {
         self.files += other.files;
         self.flushes += other.flushes;
         self.discards += other.discards;
+        self.at_hot.reads += other.at_hot.reads;
+        self.at_hot.writes += other.at_hot.writes;
         self.seconds += other.seconds;
         for (count, other) in [(&mut self.reads, &other.reads), (&mut self.writes, &other.writes)] {
             count.requests += other.requests;

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::commands::advise::{DEFAULT_WORKLOAD, named};
 use crate::output::{Context, print, print_json};
-use crate::units::parse_positive_bytes;
+use crate::units::{parse_bytes, parse_positive_bytes};
 use crate::{results, summary};
 
 /// Say which requests of a trace go against the grain of a drive, and what that costs there.
@@ -43,6 +43,10 @@ pub struct CheckArguments {
     /// chose, as the paper does.
     #[arg(long)]
     by_file: bool,
+    /// Judge offsets in files as if each file began so far after a stripe does, as on a partition that begins
+    /// there.
+    #[arg(long, value_name = "SIZE", requires = "by_file", value_parser = parse_bytes, default_value = "0")]
+    begin: u64,
     /// Write a page with figures, too.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -84,7 +88,7 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> 
     let profile = results::read_profile(&arguments.profile)?;
     let judged_by = if arguments.by_file { JudgedBy::File } else { JudgedBy::Drive };
     let drive = Drive::of(&profile).with_advice(advised(&arguments.workload, &profile)?);
-    let mut check = Check::new(drive, judged_by);
+    let mut check = Check::new(drive, judged_by).with_files_at(arguments.begin);
     let mut reader = open(&arguments.trace)?;
     let named = arguments.trace.display().to_string();
     let damage = reader.by_ref().find_map(|request| request.map(|request| check.take(&request)).err());
