@@ -202,6 +202,30 @@ fn mariadb_has_smaller_pages_only_where_they_hold_many_records_and_never_larger_
 }
 
 #[test]
+fn mariadbs_notes_say_where_the_partition_should_begin() {
+    let note = |chunk_kib: u64, hot_kib: u64| {
+        let mut text: serde_json::Value = serde_json::from_str(FULL).unwrap();
+        for (name, kib) in [("chunk_bytes", chunk_kib), ("hot_offset_bytes", hot_kib)] {
+            text["learned"][name]["estimate"]["value"] = (kib * 1024).into();
+        }
+        let workload = workload::preset("ycsb-c").unwrap();
+        let advice = Advice::new(&workload, &profile(&text.to_string()), &[EngineName::Mariadb]);
+        advice.engines[0].notes.iter().find(|note| note.contains("hot location")).cloned()
+    };
+    // The paper's SSD-S: pages of 16 KiB share its chunks, so that only those of 64 KiB can be at hot locations.
+    let of_large = note(64, 32).unwrap();
+    for words in ["innodb_page_size = 64k", "32 KiB after a multiple of 64 KiB", "-C 65536", "40 % less time"]
+    {
+        assert!(of_large.contains(words), "no {words:?}: {of_large}");
+    }
+    // Its SSD-T: all pages are, on a partition as most are.
+    let of_small = note(4, 0).unwrap();
+    assert!(of_small.contains("should begin at a multiple of 4 KiB"), "{of_small}");
+    // No page of InnoDB is as large as that.
+    assert_eq!(note(128, 64), None);
+}
+
+#[test]
 fn a_profile_without_writes_gives_wider_intervals_and_says_so() {
     let workload = workload::preset("ycsb-a").unwrap();
     let mut without: serde_json::Value = serde_json::from_str(FULL).unwrap();

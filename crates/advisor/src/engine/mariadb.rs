@@ -13,7 +13,7 @@ use flashgrain_settings::{Bytes, SyncMethod};
 use super::tuned::{Configuration, Tuned, is_gain};
 use super::{
     EngineAdvice, EngineName, SAME_MEMORY, Setting, explained, flush_text, half_bandwidth_text, head,
-    measured_text, number_text,
+    measured_text, number_text, partition,
 };
 use crate::drive::{Drive, LearnedNumber};
 use crate::workload::{Durability, Workload};
@@ -61,6 +61,9 @@ const NEIGHBOUR_RATIO: f64 = 10.0;
 /// None above the default: with 64 KiB, ranges of 50 records of 1 KiB ran half as fast where the model
 /// expects a gain of a quarter (docs/advise.md).
 const PAGE_BYTES: [f64; 3] = [4096.0, 8192.0, 16384.0];
+
+/// InnoDB's largest pages.
+const PAGE_BYTES_MAX: u64 = 64 << 10;
 
 /// Fewer leave much of a page empty, which the model does not know: three of 1 KiB in 4 KiB.
 const RECORDS_PER_PAGE_MIN: f64 = 10.0;
@@ -161,12 +164,14 @@ pub(super) fn advise(workload: &Workload, drive: &Drive) -> EngineAdvice {
         commit(&tuned),
         doublewrite(),
     ];
-    let notes = vec![
+    let mut notes = vec![
         "innodb_page_size holds for a new data directory only: mariadb-install-db must be given the same value"
             .to_owned(),
         "sync_binlog and the binary log are not looked at: with log_bin on, each commit flushes that, too"
             .to_owned(),
     ];
+    let page_bytes = tuned.advised.page_bytes as u64;
+    notes.extend(partition::note(drive, "innodb_page_size", page_bytes, PAGE_BYTES_MAX));
     let settings_text = explained(&settings, "#", |setting, value| format!("{} = {value}\n", setting.name));
     let file =
         format!("{}\n[mariadbd]\n{settings_text}", head("MariaDB 10.11, InnoDB", "#", workload, drive));

@@ -13,6 +13,7 @@
 
 mod flashgrain;
 mod mariadb;
+mod partition;
 mod rocksdb;
 mod sqlite;
 mod tuned;
