@@ -32,6 +32,8 @@ pub(super) struct LogState {
     pub names: &'static Names,
     /// The header of an aligned frame that waits for its page.
     pub waiting: Option<FrameHeader>,
+    /// Room for an aligned frame, used again for each.
+    pub frame: Vec<u8>,
 }
 
 /// The header of a frame.
@@ -97,8 +99,10 @@ impl LogState {
             let place = frames.frame_at(waiting.offset).ok_or(IOERR)?;
             let (stored, reserved) = content.split_at(frames.stored_bytes() as usize);
             self.check_reserved(reserved)?;
-            let frame = [stored, &waiting.bytes].concat();
-            write_at(lower, place, &frame)?;
+            self.frame.clear();
+            self.frame.extend_from_slice(stored);
+            self.frame.extend_from_slice(&waiting.bytes);
+            write_at(lower, place, &self.frame)?;
             return Ok(true);
         }
         self.settle(lower)?;

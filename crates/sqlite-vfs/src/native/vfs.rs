@@ -254,6 +254,7 @@ unsafe fn open_beside(
                 functions,
                 names,
                 waiting: None,
+                frame: Vec::new(),
             };
             // SAFETY: the lower file is open.
             unsafe { log_file::install(file, state) };

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
@@ -71,6 +72,47 @@ fn each_frame_is_one_write() {
         assert!(frames >= 3 && calls <= frames + 2, "pages of {page_bytes}: {calls} for {frames} frames");
         check(&connection);
     }
+}
+
+/// Frames whose headers wait in one connection are not there for another one of the same process: it sees
+/// whole transactions alone, while pages of the one under way spill into the log.
+#[test]
+fn a_connection_reads_the_log_while_headers_of_another_wait() {
+    const ROWS: i64 = 200;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("database");
+    let writer = open_with_log(&path, 4096);
+    writer
+        .execute_batch("CREATE TABLE rows (number INTEGER PRIMARY KEY, round INTEGER, filler BLOB)")
+        .unwrap();
+    let rows = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})");
+    writer.execute_batch(&format!("{rows} INSERT INTO rows SELECT i, 0, zeroblob(1500) FROM n")).unwrap();
+    writer.execute_batch("PRAGMA cache_size = 10").unwrap();
+    let done = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let reader = open(&path, "plain");
+            let mut seen = Vec::new();
+            while !done.load(Ordering::Acquire) {
+                let query = "SELECT count(*), min(round), max(round) FROM rows";
+                let (count, first, last): (i64, i64, i64) =
+                    reader.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+                assert_eq!((count, first), (ROWS, last), "a part of a transaction");
+                seen.push(first);
+            }
+            seen
+        });
+        for round in 1..=40 {
+            let before = log_bytes(&path);
+            writer.execute_batch(&format!("BEGIN; UPDATE rows SET round = {round}")).unwrap();
+            assert!(log_bytes(&path) > before, "no page has spilled");
+            writer.execute_batch("COMMIT").unwrap();
+        }
+        done.store(true, Ordering::Release);
+        reader.join().unwrap()
+    });
+    assert!(seen.is_sorted() && seen.len() > 1, "{seen:?}");
+    check(&writer);
 }
 
 #[test]
