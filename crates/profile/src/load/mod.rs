@@ -4,6 +4,7 @@
 //! threads with a channel of their own; with one worker everything runs on the calling thread, in the
 //! device's time, and repeats exactly from its seed on a simulated drive.
 
+mod in_flight;
 pub(crate) mod layout;
 mod memory;
 mod replay;
@@ -25,6 +26,7 @@ use hdrhistogram::Histogram;
 use crate::Error;
 use worker::Worker;
 
+pub use in_flight::InFlight;
 pub use layout::lay_out;
 pub use replay::{Pace, Recorded, Replay, Replayed, replay};
 pub use simulated_threads::{IoModel, SimulatedRun, SimulatedThreads, run_simulated};

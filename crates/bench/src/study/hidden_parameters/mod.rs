@@ -1,13 +1,14 @@
-//! SQLite with the layout techniques of "Optimizing Databases by Learning Hidden Parameters of SSDs" (§3.2.2
-//! and 4): what they bring on a simulated drive, in virtual time.
+//! SQLite and MariaDB with the layout techniques of "Optimizing Databases by Learning Hidden Parameters of SSDs"
+//! (§3.2.2 and 4): what they bring on a simulated drive, in virtual time.
 //!
 //! A `stage` is a database on a volume on a simulated drive. The benchmark experiment fills it with pairs
 //! of 32 and 100 bytes, and then inserts and selects in turns: with *use-hot-locations* in `hot`, with
 //! *write-aligned-stripes* in `stripes`. *contain-write-in-flash-page* needs no SQLite, and no time:
-//! `records`.
+//! `records`. MariaDB is in `mariadb`: its requests, without a server.
 
 mod figures;
 mod hot;
+mod mariadb;
 mod numbers;
 mod paper;
 mod records;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use flashgrain_profile::Error;
 use serde::Serialize;
 
+pub use mariadb::ServerCosts;
 pub use paper::ABOUT;
 pub use stage::SqliteCosts;
 
@@ -40,6 +42,8 @@ const PAPER_OPERATIONS: u64 = 50_000;
 pub enum Technique {
     /// Pages begin at hot locations: §4.1.
     UseHotLocations,
+    /// The same of MariaDB: §4.1.3.
+    Mariadb,
     /// Frames of the log fill stripes: §4.2.
     WriteAlignedStripes,
     /// Records lie within flash pages: §4.3.
@@ -65,6 +69,8 @@ pub struct Options {
     pub inserts_per_transaction: Vec<u64>,
     /// Processor time of SQLite.
     pub costs: SqliteCosts,
+    /// Processor time of MariaDB.
+    pub server_costs: ServerCosts,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -82,6 +88,7 @@ pub struct HiddenResult {
     costs: SqliteCosts,
     seed: u64,
     hot: Option<hot::Found>,
+    mariadb: Option<mariadb::Found>,
     stripes: Option<stripes::Found>,
     records: Option<records::Found>,
 }
@@ -116,6 +123,7 @@ pub fn hidden_parameters(
 ) -> anyhow::Result<HiddenResult> {
     let ask = |technique| options.asks(technique).then_some(());
     let hot = ask(Technique::UseHotLocations).map(|()| hot::find(options, listener, interrupt));
+    let mariadb = ask(Technique::Mariadb).map(|()| mariadb::find(options, listener, interrupt));
     let stripes = ask(Technique::WriteAlignedStripes).map(|()| stripes::find(options, listener, interrupt));
     Ok(HiddenResult {
         flashgrain_version: env!("CARGO_PKG_VERSION"),
@@ -128,6 +136,7 @@ pub fn hidden_parameters(
         costs: options.costs,
         seed: options.seed,
         hot: hot.transpose()?,
+        mariadb: mariadb.transpose()?,
         stripes: stripes.transpose()?,
         records: ask(Technique::ContainWriteInFlashPage).map(|()| records::find(options.seed)).transpose()?,
     })

@@ -2,11 +2,12 @@
 
 use super::hot::{self, Variant};
 use super::paper::{self, Property};
-use super::{HiddenResult, PAPER_OPERATIONS, figures, stripes};
+use super::{HiddenResult, PAPER_OPERATIONS, figures, mariadb, stripes};
 use crate::study::comparison::{Comparison, Measure};
 
 pub(super) fn comparisons(result: Option<&HiddenResult>) -> Vec<Comparison> {
     let mut all = of_hot_locations(result);
+    all.extend(of_mariadb(result));
     all.extend(of_stripes(result));
     let found = result.and_then(|result| result.records.as_ref());
     let share = found.map(|found| found.original_across as f64 / found.records as f64);
@@ -44,6 +45,26 @@ fn of_hot_locations(result: Option<&HiddenResult>) -> Vec<Comparison> {
         Some(number(name, paper::insert_gain(papers_size)?, gain(size, inserts)))
     });
     std::iter::once(select).chain(insert).collect()
+}
+
+/// The same of MariaDB, with InnoDB as the paper changed it.
+fn of_mariadb(result: Option<&HiddenResult>) -> Vec<Comparison> {
+    use mariadb::{PAPER_PAGE_BYTES, Variant, YCSB};
+    let found = result.and_then(|result| result.mariadb.as_ref());
+    let [(_, selects), (_, inserts)] = figures::PHASES;
+    let gain = |of| Some(1.0 + found?.gain(Variant::Paper, PAPER_PAGE_BYTES, of)?);
+    let number = |source, name: &str, papers: f64, ours| {
+        Comparison::new(source, format!("MariaDB: {name}"), Measure::Gain, 1.0 + papers, ours)
+    };
+    let mut all = vec![
+        number("Figure 13a", "selects", paper::MARIADB_SELECT_GAIN, gain(selects)),
+        number("Figure 13a", "inserts", paper::MARIADB_INSERT_GAIN, gain(inserts)),
+    ];
+    all.extend(YCSB.into_iter().filter_map(|workload| {
+        let ours = found.and_then(|found| found.ycsb_gain(Variant::Paper, workload)).map(|gain| 1.0 + gain);
+        Some(number("Figure 13b", workload, paper::ycsb_gain(workload)?, ours))
+    }));
+    all
 }
 
 /// Counts are multiplied, so that they are beside the paper's.

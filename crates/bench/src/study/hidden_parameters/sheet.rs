@@ -5,16 +5,18 @@ use flashgrain_report::unit;
 
 use super::hot::{self, Variant};
 use super::paper::{self, Property};
-use super::{HiddenResult, PAPER_OPERATIONS, PAPER_PAIRS, figures, numbers, records, stripes};
+use super::{HiddenResult, PAPER_OPERATIONS, PAPER_PAIRS, figures, mariadb, numbers, records, stripes};
 use crate::study::sheet::{Part, Sheet};
 
 pub(super) fn of(result: &HiddenResult) -> Sheet {
     let hot = result.hot.iter().map(|found| hot_part(result, found));
+    let show = mariadb::Show { gain, beside };
+    let mariadb = result.mariadb.iter().map(|found| mariadb::part(found, show));
     let stripes = result.stripes.iter().map(|found| stripes_part(result, found));
     Sheet {
-        title: "SQLite with layouts by hidden parameters of SSDs".into(),
+        title: "SQLite and MariaDB with layouts by hidden parameters of SSDs".into(),
         conditions: conditions(result),
-        parts: hot.chain(stripes).chain(result.records.iter().map(records_part)).collect(),
+        parts: hot.chain(mariadb).chain(stripes).chain(result.records.iter().map(records_part)).collect(),
         comparisons: numbers::comparisons(Some(result)),
     }
 }
