@@ -1,9 +1,6 @@
 //! The begin of the partition under an engine with pages in place: pages are at hot locations of the drive
 //! without a change of the engine if the partition begins at one (hidden-parameters paper, §4.1).
 
-use flashgrain_cost::End;
-use flashgrain_cost::ranking::Requests;
-use flashgrain_model::Access;
 use flashgrain_settings::Bytes;
 
 use crate::drive::{Drive, HotLocations};
@@ -30,18 +27,11 @@ pub(super) fn note(drive: &Drive, setting: &str, page_bytes: u64, page_bytes_max
     if chunk_bytes > page_bytes_max {
         return None;
     }
-    let seconds = |bytes: u64| {
-        let requests = Requests { access: Access::Read, bytes: bytes as f64, random: true, concurrency: 1.0 };
-        drive.costs().seconds(&requests, End::Value)
-    };
     Some(format!(
         "pages of {} share chunks of {chunk}, so that the begin of the partition moves none to a hot location. \
-         With {setting} = {}k, for long records, it should begin {place}, on a file system that keeps files at multiples of {chunk} \
-         (mkfs.ext4 -O bigalloc -C {chunk_bytes}): {gain} there, {:.0} µs; a page of {} takes {:.0} µs",
+         With {setting} = {}k, for long records, it should begin {place}, on a file system that keeps files at \
+         multiples of {chunk} (mkfs.ext4 -O bigalloc -C {chunk_bytes}): {gain} there",
         Bytes(page_bytes),
         chunk_bytes / 1024,
-        seconds(chunk_bytes) * (1.0 - latency_drop) * 1e6,
-        Bytes(page_bytes),
-        seconds(page_bytes) * 1e6,
     ))
 }

@@ -121,7 +121,7 @@ fn partition_at_hot_location(grain: &Grain) -> Option<Remedy> {
         hot => format!("{} after a multiple of {}", size(hot), size(chunk)),
     };
     Some(Remedy::words(format!(
-        "use-hot-locations: a partition that begins {place}, and a file system that keeps files at multiples of {} (mkfs.ext4 -O bigalloc          -C {chunk}); InnoDB needs no change",
+        "use-hot-locations: a partition that begins {place}, and a file system that keeps files at multiples of {} (mkfs.ext4 -O bigalloc -C {chunk}); InnoDB needs no change",
         size(chunk)
     )))
 }

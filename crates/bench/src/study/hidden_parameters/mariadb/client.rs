@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use flashgrain_device::Nanos;
 use flashgrain_ssdsim::{Counters, SimDevice};
-use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 use serde::Serialize;
 
@@ -133,8 +133,16 @@ impl Client {
         let mut innodb = InnoDb::make(setup, device, seed)?;
         let first_page = setup.memory.system_pages();
         let mut pages: Vec<u32> = (0..first_page + table.pages()).collect();
-        pages.shuffle(&mut Pcg64::seed_from_u64(seed));
-        innodb.write(&pages)?;
+        let mut random = Pcg64::seed_from_u64(seed);
+        pages.shuffle(&mut random);
+        // Batches of one size would have a drive that deals writes out in turns place all pages alike.
+        let mut rest = pages.as_slice();
+        while !rest.is_empty() {
+            let count = random.random_range(1..=setup.layout.doublewrite_pages()).min(rest.len());
+            let (batch, later) = rest.split_at(count);
+            innodb.write(batch)?;
+            rest = later;
+        }
         Ok(Self { innodb, first_page, table, costs, seed, streams: 0, records: table.records })
     }
 

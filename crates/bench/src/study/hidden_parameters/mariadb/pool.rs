@@ -240,9 +240,11 @@ mod tests {
         assert_eq!(pool.scan(3, 0, 9, true), [3]);
         assert_eq!(order(&pool), [1, 3]);
         pool.begin_write(3);
+        // While it is written, it is passed over.
         assert_eq!(pool.scan(4, 1, 9, true), [0; 0]);
+        assert_eq!(order(&pool), [3]);
         pool.end_write(3);
-        assert_eq!((order(&pool), pool.free()), (vec![1], 3));
+        assert_eq!((order(&pool), pool.free()), (Vec::new(), 4));
     }
 
     #[test]
