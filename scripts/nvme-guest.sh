@@ -141,7 +141,7 @@ boot() {
         -drive "if=none,id=blocks4096,format=raw,cache=writeback,file=$folder/drive-4096" \
         -device nvme-ns,drive=blocks512,bus=controller,nsid=1,logical_block_size=512,physical_block_size=512 \
         -device nvme-ns,drive=blocks4096,bus=controller,nsid=2,logical_block_size=4096,physical_block_size=4096 \
-        < /dev/null 2>&1 | tr -d '\r' | tee "$log" | sed -un 's/^guest: //p' || true
+        < /dev/null 2>&1 | sed -u 's/\r$//' | tee "$log" | sed -un 's/^guest: //p' || true
     grep -q '^guest-end: 0$' "$log" || { say "a step failed, or the guest did not end; see $log"; failed=1; }
 }
 

@@ -91,6 +91,11 @@ impl Fallback {
         ));
     }
 
+    /// Completions are to be polled for, and are not.
+    pub fn note_unpolled(&self, why: &str) {
+        self.note(format!("completions are not polled for: {why}"));
+    }
+
     fn note(&self, text: String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if !notes.contains(&text) {

@@ -247,6 +247,20 @@ impl FileDevice {
         })
     }
 
+    /// Why completions are not polled for although they are to be, if they are not.
+    fn why_unpolled(&self) -> Option<String> {
+        let backend = self.backend();
+        if !self.geometry.direct {
+            Some("requests go through the page cache".into())
+        } else if self.identity.poll_queues != Some(true) {
+            Some("this drive has no poll queues (see its queue/io_poll under /sys/block)".into())
+        } else if matches!(backend, BackendKind::Libaio | BackendKind::Sync) {
+            Some(format!("{} cannot", backend.name()))
+        } else {
+            None
+        }
+    }
+
     fn ring_channel<E: Encoding + 'static>(
         &self,
         files: Files,
@@ -365,6 +379,9 @@ impl Device for FileDevice {
         let asked = options.polled || self.polled;
         let polled = asked && self.geometry.direct && self.identity.poll_queues == Some(true);
         let channel = self.fallback.open(|kind| self.channel_by(kind, options, polled));
+        if asked && let Some(why) = self.why_unpolled() {
+            self.fallback.note_unpolled(&why);
+        }
         channel.map_err(|source| {
             let doing = format!("open an {} queue of depth {depth}", self.backend().name());
             limited(doing, source, &[Limit::LockedMemory, Limit::AddressSpace, Limit::Files])

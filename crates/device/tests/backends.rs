@@ -316,3 +316,18 @@ fn missing_and_unfit_targets_are_named() {
     let error = FileDevice::scratch(&[path], FILE_BYTES, &options).unwrap_err().to_string();
     assert!(error.contains("not a directory"), "{error}");
 }
+
+#[test]
+fn completions_that_cannot_be_polled_for_are_noted() {
+    let (_directory, path) = file();
+    for polled in [false, true] {
+        let options = OpenOptions { backend: Some(BackendKind::Sync), polled, ..OpenOptions::default() };
+        let device = FileDevice::existing(from_ref(&path), &[], &options).unwrap();
+        assert!(device.shortages().is_empty());
+        let options = ChannelOptions { depth: 1, arena: None, polled: false };
+        drop((device.open_channel(&options).unwrap(), device.open_channel(&options).unwrap()));
+        let noted = device.shortages();
+        assert_eq!(noted.len(), usize::from(polled), "{noted:?}");
+        assert!(noted.iter().all(|note| note.contains("not polled for")), "{noted:?}");
+    }
+}

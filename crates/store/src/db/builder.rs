@@ -84,9 +84,11 @@ impl Builder {
         self
     }
 
-    /// How requests to directories and block devices reach the kernel; the best way that works here unless
-    /// given. Opened devices have ways of their own, NVMe namespaces past the block layer (`/dev/ngXnY`) one.
-    /// [`BackendKind::IoUringSqpoll`] has a thread of the kernel that keeps a processor busy.
+    /// How requests to the store's places reach the drive; unless given, the best way that works for each
+    /// here. NVMe namespaces past the block layer (`/dev/ngXnY`) have [`BackendKind::NvmePassthrough`] and
+    /// nothing else, which no other place has, and opened devices have ways of their own: a backend that a
+    /// place cannot have is an [`Error::Options`] when the store is opened. [`BackendKind::IoUringSqpoll`]
+    /// has a thread of the kernel that keeps a processor busy.
     pub fn backend(mut self, backend: BackendKind) -> Self {
         self.site.backend = Some(backend);
         self
@@ -106,7 +108,8 @@ impl Builder {
 
     /// Polls the drive for completions instead of sleeping until it interrupts, where it has poll queues (the
     /// parameter `nvme.poll_queues` of the kernel's driver): lower latencies for a processor that is always
-    /// busy while requests are under way. Elsewhere it changes nothing.
+    /// busy while requests are under way. A drive without them interrupts, which [`Db::shortages`] says. With
+    /// a backend that cannot poll, or on an opened device alone, it is an [`Error::Options`].
     pub fn poll_completions(mut self, polled: bool) -> Self {
         self.site.polled = polled;
         self

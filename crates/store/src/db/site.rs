@@ -102,6 +102,7 @@ impl Site {
     /// Refuses what can be no place of a store. Of one that is there, a place that is missing is a member
     /// that is.
     fn check_places(&self, making: bool) -> Result<(), Error> {
+        self.check_io()?;
         let named =
             std::iter::once((&self.data, DATA_FILE)).chain(self.log.iter().map(|log| (log, LOG_FILE)));
         for (place, name) in named {
@@ -202,11 +203,30 @@ impl Site {
         self.log.as_ref().is_some_and(DeviceSource::is_in_files)
     }
 
-    /// How its devices are opened. Namespaces of NVMe drives have passthrough as their only backend.
+    /// How its devices are opened.
     fn open_options(&self, stripe_unit_bytes: u64, write: bool) -> OpenOptions {
-        let is_namespace = self.places().flat_map(DeviceSource::paths).any(|path| is_namespace(path));
-        let backend = self.backend.filter(|_| !is_namespace);
-        OpenOptions { backend, write, stripe_unit_bytes, polled: self.polled, ..OpenOptions::default() }
+        let Self { backend, polled, .. } = *self;
+        OpenOptions { backend, write, stripe_unit_bytes, polled, ..OpenOptions::default() }
+    }
+
+    /// Refuses a way of I/O that one of the places cannot have: it would be ignored.
+    fn check_io(&self) -> Result<(), Error> {
+        let has_paths = self.places().any(|place| matches!(place, DeviceSource::Paths(_)));
+        if !has_paths && (self.backend.is_some() || self.polled) {
+            let why = "the store is on an opened device, which has its own way of I/O: leave Builder::backend and Builder::poll_completions out";
+            return Err(Error::Options(why.into()));
+        }
+        let polls = |backend| !matches!(backend, BackendKind::Libaio | BackendKind::Sync);
+        if let Some(backend) = self.backend.filter(|backend| self.polled && !polls(*backend)) {
+            let why = format!(
+                "{} does not poll for completions: name a backend with rings, or leave Builder::poll_completions out",
+                backend.name()
+            );
+            return Err(Error::Options(why));
+        }
+        let Some(backend) = self.backend else { return Ok(()) };
+        let mut paths = self.places().flat_map(DeviceSource::paths);
+        paths.try_for_each(|path| check_backend(backend, path, is_namespace(path)))
     }
 
     fn check_consent(&self, path: &Path) -> Result<(), Error> {
@@ -248,6 +268,25 @@ fn check_place(path: &Path, making: bool) -> Result<(), Error> {
         }
         Err(error) => Err(io(format!("open {}", path.display()), &error)),
     }
+}
+
+/// Refuses a backend that a path cannot have. NVMe namespaces have passthrough alone, and it has them alone.
+fn check_backend(backend: BackendKind, path: &Path, is_namespace: bool) -> Result<(), Error> {
+    let passthrough = BackendKind::NvmePassthrough;
+    if is_namespace == (backend == passthrough) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Error::Options(match is_namespace {
+        true => format!(
+            "{path} is the character device of an NVMe namespace, which {} cannot reach: name its block device, /dev/nvme..., or leave Builder::backend out",
+            backend.name()
+        ),
+        false => format!(
+            "{path} is no character device of an NVMe namespace, /dev/ng..., and {} reaches nothing else",
+            passthrough.name()
+        ),
+    }))
 }
 
 /// A device for a new store; nothing is in its places.
@@ -407,5 +446,23 @@ impl std::fmt::Debug for DeviceSource {
             Self::Paths(paths) => paths.fmt(formatter),
             Self::Device(device) => write!(formatter, "{}", device.identity().target),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passthrough_and_namespaces_have_only_each_other() {
+        let namespace = Path::new("/dev/ng0n1");
+        for backend in BackendKind::FOR_FILES {
+            check_backend(backend, Path::new("folder"), false).unwrap();
+            let error = check_backend(backend, namespace, true).unwrap_err().to_string();
+            assert!(error.contains("/dev/ng0n1") && error.contains(backend.name()), "{error}");
+        }
+        check_backend(BackendKind::NvmePassthrough, namespace, true).unwrap();
+        let error = check_backend(BackendKind::NvmePassthrough, Path::new("folder"), false).unwrap_err();
+        assert!(error.to_string().contains("folder"), "{error}");
     }
 }

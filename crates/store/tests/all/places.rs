@@ -1,6 +1,9 @@
 //! Stores in directories: created, opened, striped, with the log elsewhere.
 
-use flashgrain::{DATA_FILE, Db, ErrorKind, LOG_FILE};
+use std::sync::Arc;
+
+use flashgrain::{BackendKind, DATA_FILE, Db, ErrorKind, LOG_FILE};
+use flashgrain_device::MemoryDevice;
 use tempfile::TempDir;
 
 /// On a disk: `/tmp` may be in memory.
@@ -186,4 +189,29 @@ fn one_place_is_not_taken_twice() {
     let error = small().path(&path).log_path(&path).create().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
     assert!(!path.exists());
+}
+
+#[test]
+fn a_way_of_io_that_a_place_cannot_have_is_refused() {
+    let folder = folder();
+    let path = folder.path().join("store");
+    let asked = [
+        small().path(&path).backend(BackendKind::NvmePassthrough),
+        small().path(&path).backend(BackendKind::Libaio).poll_completions(true),
+        small().path(&path).backend(BackendKind::Sync).poll_completions(true),
+    ];
+    for builder in asked {
+        let error = builder.create().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
+        assert!(!path.exists());
+    }
+    let device = Arc::new(MemoryDevice::new(64 << 20, 64 << 20).unwrap());
+    let on_device = || small().device(device.clone());
+    for builder in [on_device().backend(BackendKind::Sync), on_device().poll_completions(true)] {
+        let error = builder.create().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
+    }
+    // Only the log is in a file.
+    let builder = on_device().log_path(&path).backend(BackendKind::Sync);
+    builder.create().unwrap().close().unwrap();
 }
