@@ -250,12 +250,17 @@ impl FileDevice {
     /// Why completions are not polled for although they are to be, if they are not.
     fn why_unpolled(&self) -> Option<String> {
         let backend = self.backend();
+        let kernel = self.identity.kernel.clone().unwrap_or_default();
         if !self.geometry.direct {
             Some("requests go through the page cache".into())
         } else if self.identity.poll_queues != Some(true) {
             Some("this drive has no poll queues (see its queue/io_poll under /sys/block)".into())
         } else if matches!(backend, BackendKind::Libaio | BackendKind::Sync) {
             Some(format!("{} cannot", backend.name()))
+        } else if backend == BackendKind::NvmePassthrough && !passthrough::polls_safely(&kernel) {
+            Some(format!(
+                "Linux {kernel} may crash when a process ends that polls past the block layer; 6.6 does not"
+            ))
         } else {
             None
         }
@@ -377,7 +382,7 @@ impl Device for FileDevice {
             return Err(Error::Request(format!("a queue depth of {depth}: use 1 to {DEPTH_MAX}")));
         }
         let asked = options.polled || self.polled;
-        let polled = asked && self.geometry.direct && self.identity.poll_queues == Some(true);
+        let polled = asked && self.why_unpolled().is_none();
         let channel = self.fallback.open(|kind| self.channel_by(kind, options, polled));
         if asked && let Some(why) = self.why_unpolled() {
             self.fallback.note_unpolled(&why);

@@ -38,6 +38,18 @@ struct Sent {
     registered: bool,
 }
 
+/// The first release of Linux whose driver polls for requests. Those before poll for the memory of requests,
+/// by a pointer that shares its place with a function's: Linux 6.1 crashes in `bio_poll` when processes are
+/// killed with polled commands in flight.
+const POLLS_SINCE: (u32, u32) = (6, 6);
+
+/// Whether commands can be polled for safely by a kernel of this release, such as `6.12.9-amd64`.
+pub(crate) fn polls_safely(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let mut next = || numbers.next().and_then(Result::ok);
+    next().zip(next()).is_some_and(|release| release >= POLLS_SINCE)
+}
+
 /// Whether the kernel takes commands by `io_uring` from this process, and there is a namespace to send them
 /// to.
 pub(crate) fn available() -> Result<(), String> {
@@ -152,5 +164,20 @@ impl Encoding for Passthrough {
             return -libc::EAGAIN;
         }
         self.files.namespace(member).map_or(result, |namespace| namespace.result(result, length_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_that_poll_by_requests_are_safe_to_poll() {
+        for release in ["6.6.0", "6.12.9-amd64", "7.0-rc1", "10.1"] {
+            assert!(polls_safely(release), "{release}");
+        }
+        for release in ["6.1.0-57-amd64", "5.19", "6.5.13", "6", "", "custom"] {
+            assert!(!polls_safely(release), "{release}");
+        }
     }
 }

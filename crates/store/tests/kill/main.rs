@@ -24,7 +24,7 @@ use flashgrain::{Db, Error};
 use oracle::{Bounds, Oracle};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-use work::{ACTORS, copies, copy_path, open};
+use work::{ACTORS, copies, copy_path, create, open};
 
 /// Where the child finds its store; its presence says that this process is the child.
 const CHILD: &str = "FLASHGRAIN_KILL_CHILD";
@@ -193,6 +193,8 @@ fn a_killed_store_has_what_it_acknowledged() {
     let device = std::env::var_os("FLASHGRAIN_KILL_DEVICE");
     if let Some(device) = &device {
         std::os::unix::fs::symlink(device, &path).unwrap();
+        // A store that an earlier run has left there is not this run's.
+        create(&path).unwrap().close().unwrap();
     }
     let mut oracle = Oracle::default();
     let mut said = Said::default();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use flashgrain::{BackendKind, Db, Durability, Error, Readable, Tree, TreeOptions};
+use flashgrain::{BackendKind, Builder, Db, Durability, Error, Readable, Tree, TreeOptions};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -135,6 +135,15 @@ impl Trees {
 
 /// Little memory and little log, so that eviction, cleaning, checkpoints and growth go on all the time.
 pub fn open(path: &Path) -> Result<Db, Error> {
+    builder(path).open_or_create()
+}
+
+/// A new store, whatever is there.
+pub fn create(path: &Path) -> Result<Db, Error> {
+    builder(path).create()
+}
+
+fn builder(path: &Path) -> Builder {
     let builder = Db::builder()
         .path(path)
         .destroy_contents_of(path)
@@ -144,7 +153,7 @@ pub fn open(path: &Path) -> Result<Db, Error> {
     let asked = std::env::var("FLASHGRAIN_KILL_IO").unwrap_or_default();
     let builder = builder.poll_completions(asked == "polled");
     let builder = if asked == "sqpoll" { builder.backend(BackendKind::IoUringSqpoll) } else { builder };
-    builder.segment_bytes(1 << 20).write_unit_bytes(128 << 10).open_or_create()
+    builder.segment_bytes(1 << 20).write_unit_bytes(128 << 10)
 }
 
 /// Where the copy of that number is made.
