@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use flashgrain_device::BackendKind;
 
+use crate::exit::Usage;
 use crate::units::{parse_bytes, parse_positive_bytes, parse_seconds};
+
+/// Prices of servers in the NVMe paper, as they are typed.
+pub const PRICES: &str = "15000,7500,3.75,200";
 
 /// How the target is opened: the same for every command that measures.
 #[derive(Debug, Args)]
@@ -87,5 +91,13 @@ impl Backend {
             Self::Sync => Some(BackendKind::Sync),
             Self::NvmePassthrough => Some(BackendKind::NvmePassthrough),
         }
+    }
+
+    /// Refuses `--polled` with a backend that cannot poll.
+    pub fn check_polled(self, polled: bool) -> Result<(), Usage> {
+        if polled && matches!(self, Self::Libaio | Self::Sync) {
+            return Err(Usage("--polled needs the io_uring backend, or nvme-passthrough".into()));
+        }
+        Ok(())
     }
 }

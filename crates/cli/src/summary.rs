@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 
 use flashgrain_advisor::Advice;
 use flashgrain_advisor::engine::EngineAdvice;
+use flashgrain_cost::budget::Budget;
 use flashgrain_model::{Comparison, Models};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::Diff;
@@ -31,6 +32,10 @@ pub fn advice(advice: &Advice) -> String {
 
 pub fn brief_advice(advice: &Advice) -> String {
     flashgrain_report::terminal_brief_advice(advice, style())
+}
+
+pub fn budget(budget: &Budget) -> String {
+    flashgrain_report::budget::terminal(budget, style())
 }
 
 pub fn engine(engine: &EngineAdvice) -> String {

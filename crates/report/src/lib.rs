@@ -7,6 +7,7 @@
 //! outside (drive names, paths, notes) is escaped, control characters included.
 
 mod advice;
+pub mod budget;
 mod error;
 mod facts;
 mod figure;

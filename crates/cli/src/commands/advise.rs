@@ -8,10 +8,13 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use flashgrain_advisor::engine::{EngineName, EngineVersion};
 use flashgrain_advisor::observe::{Kind, observe};
-use flashgrain_advisor::{Advice, Workload, workload};
+use flashgrain_advisor::{Advice, Drive, Workload, workload};
 use flashgrain_bench::verify::{FOREIGN, Options, verify, verify_cells};
+use flashgrain_cost::budget::{Budget, DriveRates, Prices};
 use flashgrain_profile::{DeviceProfile, Error, file};
+use serde::Serialize;
 
+use crate::arguments::PRICES;
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::units::{count_within, parse_positive_bytes};
@@ -72,6 +75,12 @@ pub struct AdviseArguments {
     verify: Option<PathBuf>,
     #[command(flatten)]
     rounds: RoundsOptions,
+    /// Print, too, which servers with memory and with drives of this kind the same money buys, and how often
+    /// a page must be read to be cheaper in memory. In dollars: BUDGET,SERVER,MEMORY_GB,DRIVE_TB, or the
+    /// prices of the NVMe paper without a value.
+    #[arg(long, value_name = "PRICES", num_args = 0..=1, require_equals = true, default_missing_value = PRICES,
+        conflicts_with_all = ["verify", "engine", "print_workload"])]
+    prices: Option<Prices>,
     /// Print everything as JSON, the settings of all engines or of the one that is named included.
     #[arg(long)]
     json: bool,
@@ -173,20 +182,36 @@ pub fn run(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<()>
         None => Vec::new(),
     };
     let advice = Advice::for_versions(&workload, &profile, &engines);
+    let budget = arguments.prices.map(|prices| {
+        let drive = Drive::of(&profile);
+        Budget::new(prices, DriveRates::of(drive.costs()))
+    });
     let settings = engine.and(advice.engines.first());
     if let (Some(settings), Some(output)) = (settings, &arguments.output) {
         file::write_atomically(output, |writer| writer.write_all(settings.file.as_bytes()))?;
         context.note(&format!("wrote {}", output.display()));
     }
     match settings {
-        _ if arguments.json => print_json(&advice),
+        _ if arguments.json => print_json(&WithBudget { advice: &advice, memory_or_drives: budget }),
         Some(settings) if arguments.output.is_none() => {
             settings.notes.iter().for_each(|note| context.note(&format!("note: {note}")));
             Ok(print(&settings.file)?)
         }
         Some(settings) => Ok(print(&summary::engine(settings))?),
-        None => Ok(print(&summary::advice(&advice))?),
+        None => {
+            let budget = budget.map_or_else(String::new, |budget| format!("\n{}", summary::budget(&budget)));
+            Ok(print(&(summary::advice(&advice) + &budget))?)
+        }
     }
+}
+
+/// The advice, for programs.
+#[derive(Serialize)]
+struct WithBudget<'a> {
+    #[serde(flatten)]
+    advice: &'a Advice,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_or_drives: Option<Budget>,
 }
 
 fn profile(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<DeviceProfile> {

@@ -182,3 +182,26 @@ fn the_script_for_writes_makes_the_lsm_tree_that_was_predicted() {
     let again = ["db", "create-tree", "store", "orders", "--kind", "lsm"];
     fails(flashgrain().current_dir(&folder).args(again), 2, &["there is a tree `orders` already"]);
 }
+
+#[test]
+fn prices_add_the_servers_that_the_same_money_buys() {
+    let advise = |arguments: &[&str]| {
+        let mut command = flashgrain();
+        command.args(["advise", "--profile", PROFILE]).args(arguments);
+        command.assert()
+    };
+    let title = "Memory or drives for the same money";
+    assert!(!stdout(&advise(&[]).success()).contains(title));
+    let papers = stdout(&advise(&["--prices"]).success());
+    for text in [title, "18.8 times", "2.512 TB", "32.000 TB"] {
+        assert!(papers.contains(text), "{text}: {papers}");
+    }
+    let json = |prices: &str| -> Value {
+        serde_json::from_str(&stdout(&advise(&["--json", prices]).success())).unwrap()
+    };
+    let [cheap, dear] = ["--prices=15000,7500,2,100", "--prices=15000,7500,2,200"].map(json);
+    let number = |of: &Value, name: &str| of["memory_or_drives"][name].as_f64().unwrap();
+    assert_eq!(2.0 * number(&cheap, "break_even_s"), number(&dear, "break_even_s"));
+    assert!(number(&dear, "break_even_s") > 0.0 && dear["ranking"]["rows"].is_array());
+    fails(flashgrain().args(["advise", "--profile", PROFILE, "--prices=1,2,3,4"]), 2, &["BUDGET,SERVER"]);
+}
