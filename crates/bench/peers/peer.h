@@ -35,6 +35,8 @@ struct peer_setup {
     /* Instead of what the peer chooses for the store and for each new table, in the engine's notation; null: it chooses. */
     const char *settings;
     const char *table_settings;
+    /* Of leaves of tables that are made; 0: the peer chooses. */
+    uint32_t page_bytes;
 };
 
 /* Keys have at least one byte. */

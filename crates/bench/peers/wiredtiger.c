@@ -115,6 +115,8 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
     if (setup->settings)
         return store_open_as_told(setup, out, settings, settings_bytes, error);
     uint32_t eviction_threads = (uint32_t)peer_clamp(setup->cores, 2, 8);
+    /* 4 KiB: what a random look-up in data larger than memory must read, and no more. */
+    uint32_t page_bytes = setup->page_bytes ? setup->page_bytes : 4096;
     uint64_t page_memory_bytes = peer_clamp(setup->cache_bytes / 128, 256 << 10, 5 << 20);
     char config[512], table_config[128];
     snprintf(config, sizeof config,
@@ -122,16 +124,15 @@ static int store_open(const struct peer_setup *setup, void **out, char *settings
              "checkpoint=(wait=%d),statistics=(none),%s",
              (unsigned long long)setup->cache_bytes, eviction_threads, eviction_threads,
              CHECKPOINT_SECONDS, logs[setup->durability]);
-    /* Pages of 4 KiB: what a random look-up in data larger than memory must read, and no more. */
     snprintf(table_config, sizeof table_config,
-             "type=file,allocation_size=4KB,leaf_page_max=4KB,internal_page_max=4KB,memory_page_max=%llu",
+             "type=file,allocation_size=4KB,leaf_page_max=%u,internal_page_max=4KB,memory_page_max=%llu", page_bytes,
              (unsigned long long)page_memory_bytes);
     int outcome = open_with(setup, config, table_config, out, error);
     if (outcome != PEER_OK)
         return outcome;
     peer_say(settings, settings_bytes, "memory: cache_size %llu bytes, direct_io=[data]", (unsigned long long)setup->cache_bytes);
-    peer_say(settings, settings_bytes, "pages: leaf 4 KiB, internal 4 KiB, in memory up to %llu bytes, no compression",
-             (unsigned long long)page_memory_bytes);
+    peer_say(settings, settings_bytes, "pages: leaf %u bytes, internal 4 KiB, in memory up to %llu bytes, no compression",
+             page_bytes, (unsigned long long)page_memory_bytes);
     peer_say(settings, settings_bytes, "commits: %s", commits[setup->durability]);
     peer_say(settings, settings_bytes, "checkpoint: every %d s", CHECKPOINT_SECONDS);
     peer_say(settings, settings_bytes, "eviction: %u threads", eviction_threads);

@@ -20,6 +20,7 @@ pub fn engines(cache_mib: u64, durability: Durability) -> anyhow::Result<ExitCod
             cores: std::thread::available_parallelism()?.get(),
             tables: &["table"],
             settings: None,
+            page_bytes: None,
         };
         let engine = name.open(&setup)?;
         println!("{name}, {:?}", name.caching());

@@ -32,6 +32,9 @@ pub struct Arguments {
     /// Clients at a time.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
     clients: u32,
+    /// Bytes of WiredTiger's leaves, a multiple of 4096; 4096 unless given. Its own default is 32768.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(4096..=512 << 20))]
+    page_bytes: Option<u32>,
     /// Processors; all unless given. With 1, the process stays on the first.
     #[arg(long)]
     cores: Option<usize>,
@@ -81,12 +84,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             sample_every: 1,
             seed: arguments.data.seed,
         },
+        page_bytes: arguments.page_bytes,
         cores: cores(arguments.cores)?,
         load: arguments.load,
         round: arguments.round,
         drains: arguments.drain,
     };
-    let place = EngineDirectory::new(&arguments.directory, &arguments.engine.to_string());
+    let engine = arguments.engine;
+    // A table that is there keeps the pages that it was made with.
+    let folder = arguments.page_bytes.map_or(engine.to_string(), |bytes| format!("{engine}-{bytes}"));
+    let place = EngineDirectory::new(&arguments.directory, &folder);
     let result = run.run(&place, &interrupt, &|note| eprintln!("    {note}"));
     if !arguments.keep {
         place.clear()?;

@@ -36,6 +36,8 @@ struct PeerSetup {
     /// Null: what the peer chooses.
     settings: *const c_char,
     table_settings: *const c_char,
+    /// 0: what the peer chooses.
+    page_bytes: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -162,6 +164,7 @@ pub(super) fn open(peer: &'static Peer, setup: &Setup) -> anyhow::Result<Box<dyn
         table_names: names.as_ptr(),
         settings: pointer(&settings),
         table_settings: pointer(&table_settings),
+        page_bytes: setup.page_bytes.unwrap_or(0),
     };
     let (mut store, mut chosen, mut error) =
         (null_mut(), Text::<SETTINGS_BYTES>::new(), Text::<ERROR_BYTES>::new());

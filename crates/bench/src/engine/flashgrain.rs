@@ -3,11 +3,12 @@
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use flashgrain::{Batch, Db, Error, ErrorKind, IndexKind, Readable as _, Transaction, Tree, TreeOptions};
-use flashgrain_device::Nanos;
+use flashgrain_device::{MemoryDevice, Nanos};
 
 use super::{Direction, Durability, Engine, Failure, Job, Session, Setup, Table};
 use crate::processor::ProcessorCosts;
@@ -51,6 +52,27 @@ pub(super) fn open(setup: &Setup, kind: IndexKind) -> anyhow::Result<Box<dyn Eng
     ];
     let settings = settings.map(|(name, value)| (name.into(), value)).into();
     Ok(Box::new(Flashgrain { db, trees, settings, clients_max: setup.clients_max }))
+}
+
+/// A store in memory with B+-trees of these names, on one worker. No write waits for the log.
+pub(crate) fn in_memory(
+    tables: &[&str],
+    cache_bytes: u64,
+    clients_max: usize,
+) -> anyhow::Result<Box<dyn Engine>> {
+    const START_BYTES: u64 = 64 << 20;
+    const LIMIT_BYTES: u64 = 64 << 30;
+    let device = MemoryDevice::new(START_BYTES, LIMIT_BYTES)?;
+    let db = Db::builder()
+        .device(Arc::new(device))
+        .growable(true)
+        .cache_bytes(cache_bytes)
+        .workers(1)
+        .tasks_per_worker(clients_max)
+        .durability(flashgrain::Durability::None)
+        .create()?;
+    let trees = db.trees_with(tables, &TreeOptions::new())?;
+    Ok(Box::new(Flashgrain { db, trees, settings: Vec::new(), clients_max }))
 }
 
 impl Engine for Flashgrain {

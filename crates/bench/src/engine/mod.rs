@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use self::flashgrain::in_memory;
 use clap::ValueEnum;
 use flashgrain_device::{Nanos, clock};
 pub use name::{Caching, EngineName};
@@ -50,6 +51,9 @@ pub struct Setup {
     /// Settings instead of those that the benchmarks choose for the engine; only WiredTiger and Berkeley DB
     /// take them.
     pub settings: Option<Settings>,
+    /// Bytes of pages of tables that are made, instead of those that the benchmarks choose; only WiredTiger
+    /// takes them.
+    pub page_bytes: Option<u32>,
 }
 
 /// Settings in an engine's own notation; what they do not name stays at the engine's defaults.

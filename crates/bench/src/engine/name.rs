@@ -176,6 +176,9 @@ impl EngineName {
         if setup.settings.is_some() && !matches!(self, Self::WiredTiger | Self::BerkeleyDb) {
             bail!("{self} takes no settings as text");
         }
+        if setup.page_bytes.is_some() && self != Self::WiredTiger {
+            bail!("{self} has pages as the benchmarks choose them: only WiredTiger takes another size");
+        }
         let dir = setup.dir.display();
         fs::create_dir_all(&setup.dir)
             .with_context(|| format!("{dir} is no directory, and none can be made there"))?;

@@ -32,6 +32,8 @@ pub struct Run {
     pub durability: Durability,
     /// How long, by how many, how fast.
     pub span: Span,
+    /// Bytes of the engine's pages, instead of those that the benchmarks choose; only WiredTiger takes them.
+    pub page_bytes: Option<u32>,
     /// Processors for everything; the process is kept on the first one if it is one.
     pub cores: usize,
     /// Share of the engine's rate in a closed loop that `span` has as its own, if it was chosen so.
@@ -123,6 +125,7 @@ impl Run {
             cores: self.cores,
             tables: self.benchmark.tables(),
             settings: None,
+            page_bytes: self.page_bytes,
         }
     }
 

@@ -30,7 +30,12 @@ pub struct Tpcc {
 impl Tpcc {
     /// With so many warehouses of the specification's size.
     pub fn new(name: &'static str, warehouses: u32, home: Home, seed: u64) -> Self {
-        let dataset = Dataset { scale: Scale::standard(warehouses), seed, date_seconds: DATE_SECONDS };
+        Self::with_scale(name, Scale::standard(warehouses), home, seed)
+    }
+
+    /// With a database of another size.
+    pub fn with_scale(name: &'static str, scale: Scale, home: Home, seed: u64) -> Self {
+        let dataset = Dataset { scale, seed, date_seconds: DATE_SECONDS };
         Self { name, dataset, options: Options { home, seed, date_seconds: DATE_SECONDS + 1 } }
     }
 }

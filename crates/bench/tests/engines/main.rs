@@ -32,7 +32,16 @@ fn scratch() -> TempDir {
 
 fn setup(dir: &Path, durability: Durability) -> Setup {
     let dir = dir.to_owned();
-    Setup { dir, cache_bytes: 64 << 20, durability, clients_max: 8, cores: 2, tables: TABLES, settings: None }
+    Setup {
+        dir,
+        cache_bytes: 64 << 20,
+        durability,
+        clients_max: 8,
+        cores: 2,
+        tables: TABLES,
+        settings: None,
+        page_bytes: None,
+    }
 }
 
 /// With each engine that there is, in a directory of its own.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use flashgrain_bench::engine::{Durability, EngineName};
+use flashgrain_bench::engine::{Durability, EngineName, Setup};
 
 use super::{scratch, setup, with_each};
 
@@ -49,4 +49,24 @@ fn engines_that_are_not_compiled_in_say_how_to_get_them() {
         let needs_library = !matches!(name, EngineName::Fjall | EngineName::Redb);
         assert_eq!(error.contains("scripts/install-peers.sh"), needs_library, "{error}");
     }
+}
+
+#[test]
+fn only_wiredtiger_takes_a_page_size() {
+    with_each(|name, dir| {
+        let setup = Setup { page_bytes: Some(32_768), ..setup(dir, Durability::None) };
+        match name.open(&setup) {
+            Ok(engine) => {
+                assert_eq!(name, EngineName::WiredTiger);
+                let pages =
+                    |(name, value): &(String, String)| name == "pages" && value.contains("leaf 32768");
+                assert!(engine.settings().iter().any(pages), "{:?}", engine.settings());
+                engine.close().unwrap();
+            }
+            Err(error) => {
+                assert_ne!(name, EngineName::WiredTiger, "{error:#}");
+                assert!(error.to_string().contains("only WiredTiger"), "{name}: {error:#}");
+            }
+        }
+    });
 }

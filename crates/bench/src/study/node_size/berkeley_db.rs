@@ -74,6 +74,7 @@ fn measure_in(
         cores: 1,
         tables: TABLES,
         settings: Some(Settings { store: "bare".into(), table: format!("page_bytes={page_bytes}") }),
+        page_bytes: None,
     })?;
     let (records, seed) = (options.records(), options.seed);
     let mut subject = Subject { engine: &*engine, directory, records, seed, interrupt };

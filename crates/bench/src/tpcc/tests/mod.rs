@@ -42,6 +42,7 @@ impl Store {
             cores: 2,
             tables: TABLES,
             settings: None,
+            page_bytes: None,
         };
         Self { engine: engine.open(&setup).unwrap(), _dir: dir }
     }

@@ -74,6 +74,7 @@ impl Stores {
                 cores: adapt::cores(),
                 tables: TABLES,
                 settings,
+                page_bytes: None,
             }
         };
         Self {
