@@ -213,7 +213,7 @@ impl Experiment<'_> {
     ) -> anyhow::Result<ExperimentResult> {
         let Self { options, interrupt, .. } = self;
         let (mut raw, mut inside) = (Raw::default(), None);
-        let (store, driven) = match work {
+        let (mut store, driven) = match work {
             Work::Fill(order) => {
                 place.remove()?;
                 let mut store = place.create(&options.store)?;
@@ -234,6 +234,9 @@ impl Experiment<'_> {
                 (store, result::Measured::from(driven))
             }
         };
+        for shortage in store.run(Db::shortages) {
+            self.listener.note(&format!("note: {shortage}"));
+        }
         let result = ExperimentResult::new(name, place.describe(), options, store.costs(), driven, raw);
         store.close()?;
         Ok(ExperimentResult { drive: inside, ..result })
@@ -333,7 +336,8 @@ impl Experiment<'_> {
             options.store.tasks,
             unit::seconds(options.raw_seconds)
         ));
-        raw.measure(&*place.raw(options.store.backend)?, store.written_region(), options, self.interrupt)
+        let device = place.raw(options.store.backend, options.store.polled)?;
+        raw.measure(&*device, store.written_region(), options, self.interrupt)
     }
 }
 

@@ -93,7 +93,7 @@ fn wait_ns(
     let reads_each = reads / driven.tally.operations().max(1) as f64;
     // The requests to the device in memory are not part of these costs: their share is measured by itself.
     let mut raw = Raw::default();
-    raw.measure(&*place.raw(None)?, store.written_region(), &options, interrupt)?;
+    raw.measure(&*place.raw(None, false)?, store.written_region(), &options, interrupt)?;
     store.close()?;
     let read = raw.cpu_us_per_read().unwrap_or(0.0) * 1e3;
     Ok((ns_per_operation(&driven) - look_up_ns) / reads_each.max(0.01) - read)

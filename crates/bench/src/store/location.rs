@@ -148,8 +148,9 @@ impl StoreLocation {
             Kind::Simulated { device, .. } => builder.device(Arc::clone(device) as Arc<dyn Device>),
             Kind::Device(device) => builder.device(Arc::clone(device)),
             Kind::Folder { path, log } => {
-                let builder = builder.path(path);
-                log.iter().fold(builder, |builder, log| builder.log_path(log))
+                let builder = builder.path(path).poll_completions(options.polled);
+                let builder = log.iter().fold(builder, |builder, log| builder.log_path(log));
+                options.backend.into_iter().fold(builder, Builder::backend)
             }
         };
         if let Some(room) = self.room {
@@ -168,28 +169,25 @@ impl StoreLocation {
         if let Some(profile) = &options.profile {
             builder = builder.profile(DeviceProfile::clone(profile));
         }
-        if let Some(backend) = options.backend {
-            builder = builder.backend(backend);
-        }
         if options.in_place {
             builder = builder.placement(Placement::InPlace);
         }
         builder
     }
 
-    /// The store's own bytes as a device that is only read, beside the store; in a directory by this backend
-    /// if it is said.
+    /// The store's own bytes as a device that is only read, next to the store; in a directory by this backend
+    /// if it is said, and polled for completions or not.
     ///
     /// # Errors
     /// If the store's file cannot be opened.
-    pub fn raw(&self, backend: Option<BackendKind>) -> anyhow::Result<Arc<dyn Device>> {
+    pub fn raw(&self, backend: Option<BackendKind>, polled: bool) -> anyhow::Result<Arc<dyn Device>> {
         match &self.kind {
             Kind::Memory(device) => Ok(Arc::clone(device) as Arc<dyn Device>),
             Kind::Simulated { device, .. } => Ok(Arc::clone(device) as Arc<dyn Device>),
             Kind::Device(device) => Ok(Arc::clone(device)),
             Kind::Folder { path, .. } => {
                 let file = path.join(flashgrain::DATA_FILE);
-                let options = OpenOptions { backend, ..OpenOptions::default() };
+                let options = OpenOptions { backend, polled, ..OpenOptions::default() };
                 Ok(Arc::new(FileDevice::existing(&[file], &[], &options)?))
             }
         }

@@ -33,6 +33,8 @@ pub struct StoreOptions {
     pub in_place: bool,
     /// How requests to directories reach the kernel, if that is said.
     pub backend: Option<BackendKind>,
+    /// Whether completions of requests to directories are polled for.
+    pub polled: bool,
     /// Size of the log's ring.
     pub log_bytes: Option<u64>,
     /// The most log that a recovery may have to read.

@@ -44,6 +44,8 @@ pub struct Setup {
     pub drives: Option<u32>,
     /// How requests to a directory reach the kernel, if that is said.
     pub backend: Option<BackendKind>,
+    /// Whether completions of requests to a directory are polled for.
+    pub polled: bool,
     /// The records that the tree is filled with.
     pub records: Records,
     /// How the tree is kept.
@@ -101,6 +103,7 @@ impl Setup {
             durability: self.durability,
             in_place: false,
             backend: self.backend,
+            polled: self.polled,
             log_bytes: None,
             recovery_log_bytes: None,
             node_bytes: None,

@@ -32,6 +32,7 @@ pub struct Subject {
     place: Rc<StoreLocation>,
     records: Records,
     backend: Option<BackendKind>,
+    polled: bool,
     seed: u64,
 }
 
@@ -288,6 +289,7 @@ impl Subject {
                 place: Rc::clone(&place),
                 records: setup.records,
                 backend: setup.backend,
+                polled: setup.polled,
                 seed: setup.seed,
             };
             let done = work(&mut subject)?;
@@ -360,7 +362,7 @@ impl Subject {
     /// # Errors
     /// If it cannot be opened.
     pub fn raw(&self) -> anyhow::Result<(Arc<dyn Device>, Region)> {
-        Ok((self.place.raw(self.backend)?, self.store.written_region()))
+        Ok((self.place.raw(self.backend, self.polled)?, self.store.written_region()))
     }
 
     /// The time in which the store works.

@@ -28,6 +28,7 @@ const COSTS: ProcessorCosts = ProcessorCosts {
 fn options() -> StoreOptions {
     StoreOptions {
         backend: None,
+        polled: false,
         cache_bytes: 2 << 20,
         workers: 2,
         pin: false,

@@ -11,7 +11,7 @@ use flashgrain_profile::load::{self, Load, Measured, Region};
 use flashgrain_report::unit;
 use serde::Serialize;
 
-use crate::arguments::{Backend, TargetOptions};
+use crate::arguments::TargetOptions;
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::target::{self, Access, Kind, ScratchSize};
@@ -80,9 +80,6 @@ pub fn run(arguments: &IoArguments, context: &Context) -> anyhow::Result<()> {
         context.note(&format!("writing the scratch file of {} once", unit::bytes(whole.length_bytes as f64)));
         load::lay_out(device, whole, interrupt)?;
     }
-    if arguments.polled && device.identity().poll_queues != Some(true) {
-        context.note("note: --polled has no effect: this drive has no poll queues (see its queue/io_poll under /sys/block)");
-    }
     context.note(&format!("running {} for {} s", workload.describe(), arguments.seconds));
     let measured = load::run(device, &load, interrupt);
     target::note_shortages(device, context);
@@ -107,10 +104,14 @@ impl IoArguments {
                 self.workers
             )));
         }
-        if self.polled && matches!(self.target.backend, Backend::Libaio | Backend::Sync) {
-            return Err(Usage("--polled needs the io_uring backend, or nvme-passthrough".into()));
-        }
+        self.target.backend.check_polled(self.polled)?;
         if kind == Kind::Simulated {
+            if self.polled {
+                return Err(Usage(
+                    "--polled is a way through the kernel, which a simulated drive has not: leave it out"
+                        .into(),
+                ));
+            }
             if self.workers > 1 {
                 return Err(Usage(
                     "--workers: a simulated drive has one, so that a run repeats exactly; give --depth what all are to have in flight"

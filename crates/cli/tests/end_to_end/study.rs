@@ -342,7 +342,8 @@ fn the_study_of_the_nvme_paper_shows_tables_charts_and_what_was_too_small() {
         "(12.5 M, × ",
         "Too few requests",
         "Too small to show rates",
-        "2.512 TB (2.500 TB)",
+        "2.512 TB",
+        "2.500 TB",
         "about 20",
         "seed 1",
     ] {

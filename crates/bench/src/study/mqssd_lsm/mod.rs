@@ -147,6 +147,7 @@ impl Options {
             drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
             drives: None,
             backend: None,
+            polled: false,
             records,
             tree: lsm_tree(
                 layout.options(self.table_bytes, jobs).filter_bits_per_key(self.filter_bits),

@@ -249,6 +249,7 @@ impl Options {
             drive_bytes: self.drive_bytes(state),
             drives: None,
             backend: None,
+            polled: false,
             records: self.records(),
             tree,
             segment_bytes: SEGMENT_BYTES,

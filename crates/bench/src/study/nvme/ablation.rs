@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::engine::{Both, Engine};
 use super::interface::Interface;
 use super::shown::{beside, rate};
-use super::{Study, paper};
+use super::{Options, Study, paper};
 use crate::study::chart::{Curve, Quantity, legend, panel};
 use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
@@ -15,12 +15,22 @@ use crate::study::sheet::Part;
 /// Nodes of the paper's first store.
 const LARGE_NODE_BYTES: u32 = 16 << 10;
 
+/// Most threads of the kernel, on a directory: each is a worker of the store.
+const THREADS_MAX: u32 = 64;
+
+/// Threads of the kernel instead of as many tasks.
+fn threads(options: &Options) -> u32 {
+    options.tasks.min(THREADS_MAX)
+}
+
 /// See the module.
 #[derive(Debug, Serialize)]
 pub(super) struct Found {
     steps: Vec<Step>,
     workers: u32,
     tasks: u32,
+    /// Threads of the kernel for as many operations, on a directory.
+    threads: u32,
     is_simulated: bool,
 }
 
@@ -58,25 +68,32 @@ impl Switch {
         }
     }
 
-    /// Whether it makes sense on a directory.
-    fn is_real(self) -> bool {
-        matches!(self, Self::Baseline | Self::Tasks | Self::Blocking)
+    /// Why a directory on one drive cannot show it, if it cannot.
+    fn why_not_real(self) -> Option<&'static str> {
+        match self {
+            Self::KernelBypass => Some("kernel bypass, as a file system is above the drive of a directory"),
+            Self::OneDrive => Some("several drives, as there is one"),
+            Self::Baseline | Self::SmallNodes | Self::Tasks | Self::Blocking => None,
+        }
     }
 
-    /// On directories threads are not simulated.
+    /// On a directory threads are the kernel's, and wait for their requests.
     fn name_on(self, is_simulated: bool) -> &'static str {
         match self {
-            Self::Baseline if !is_simulated => "nodes of 16 KiB",
-            Self::Tasks if !is_simulated => "+ nodes of 4 KiB",
+            Self::Baseline if !is_simulated => "nodes of 16 KiB, a thread for each operation, pread",
+            Self::Tasks if !is_simulated => "+ tasks, and an interface that does not block",
             other => other.name(),
         }
     }
 
     fn engine(self, study: &Study<'_>, is_simulated: bool) -> Engine {
+        if is_simulated { self.simulated_engine(study) } else { self.real_engine(study.options) }
+    }
+
+    fn simulated_engine(self, study: &Study<'_>) -> Engine {
         let usual = Engine::usual(study.options);
         let switch_ns = study.options.switch_ns;
-        let interface = if is_simulated { Interface::Libaio } else { Interface::best_here() };
-        let tasks = Engine { interface, ..usual.clone() };
+        let tasks = Engine { interface: Interface::Libaio, ..usual.clone() };
         match self {
             Self::Baseline => Engine { node_bytes: LARGE_NODE_BYTES, switch_ns, ..tasks },
             Self::SmallNodes => Engine { switch_ns, ..tasks },
@@ -84,6 +101,20 @@ impl Switch {
             Self::KernelBypass => usual,
             Self::OneDrive => Engine { drives: Some(1), ..usual },
             Self::Blocking => Engine { interface: Interface::Pread, ..usual },
+        }
+    }
+
+    fn real_engine(self, options: &Options) -> Engine {
+        let usual = Engine::usual(options);
+        let blocking = Engine { interface: Interface::Pread, ..usual.clone() };
+        let threads = Engine { workers: threads(options), ..blocking.clone() };
+        match self {
+            Self::Baseline => Engine { node_bytes: LARGE_NODE_BYTES, ..threads },
+            Self::SmallNodes => threads,
+            Self::Blocking => blocking,
+            Self::Tasks | Self::KernelBypass | Self::OneDrive => {
+                Engine { interface: Interface::best_here(), ..usual }
+            }
         }
     }
 
@@ -101,12 +132,13 @@ impl Switch {
 pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
     let is_simulated = study.options.simulated()?.is_some();
     let mut steps = Vec::new();
-    for switch in Switch::ALL.into_iter().filter(|switch| is_simulated || switch.is_real()) {
+    for switch in Switch::ALL.into_iter().filter(|switch| is_simulated || switch.why_not_real().is_none()) {
         study.note(&format!("store: {}", switch.name_on(is_simulated)));
         let both = switch.engine(study, is_simulated).both(study)?;
         steps.push(Step { switch, both });
     }
-    Ok(Found { steps, workers: study.options.workers, tasks: study.options.tasks, is_simulated })
+    let Options { workers, tasks, .. } = *study.options;
+    Ok(Found { steps, workers, tasks, threads: threads(study.options), is_simulated })
 }
 
 impl Found {
@@ -128,12 +160,8 @@ impl Found {
             number("look-ups, tasks over threads", look_ups, gain(|both| both.look_ups.per_s)),
             number("half updates, tasks over threads", transactions, gain(|both| both.mixed.per_s))
                 .apart("the paper's are transactions of TPC-C"),
-            number(
-                "look-ups, kernel bypass over libaio",
-                paper::LOOK_UPS_BYPASS / paper::LOOK_UPS_TASKS,
-                bypass(),
-            )
-            .apart("the paper has 64 workers, enough for either"),
+            number("look-ups, kernel bypass over libaio", paper::BYPASS_GAIN, bypass())
+                .apart("the paper has 64 workers, enough for either"),
         ]
     }
 
@@ -156,10 +184,20 @@ impl Found {
                 "a switch by the kernel (--switch-ns)"
             ));
         }
-        text.push(format!(
-            "{} workers and {} operations under way here, 64 and more in the paper: with 64 workers the drives are the limit of every setting with nodes of 4 KiB, and switches of a processor's time show nothing (--workers 64).",
-            self.workers, self.tasks
-        ));
+        text.push(match self.is_simulated {
+            true => format!(
+                "{} workers and {} operations under way here, 64 and more in the paper: with 64 workers the drives are the limit of every setting with nodes of 4 KiB, and switches of a processor's time show nothing (--workers 64).",
+                self.workers, self.tasks
+            ),
+            false => format!(
+                "{} threads of the kernel, with an operation each, then {} tasks on {} workers; with pread alone an operation on each of these.",
+                self.threads, self.tasks, self.workers
+            ),
+        });
+        if !self.is_simulated {
+            let why: Vec<_> = Switch::ALL.into_iter().filter_map(Switch::why_not_real).collect();
+            text.push(format!("Not shown on a directory: {}.", why.join("; ")));
+        }
         text.push("Not switched: locks of one partition (the store's page table locks each page by itself and free frames are in shards, with no setting for one of them), RAID by the kernel and LeanStore's optimisations of code. The paper's second workload is TPC-C, here half updates of random records.".into());
         text
     }
@@ -170,7 +208,10 @@ impl Found {
             title: "The store by switches (Figure 13)".into(),
             text: self.text(),
             tables: vec![(
-                "Operations a second; the paper's figures, with 64 workers, in brackets".into(),
+                match self.is_simulated {
+                    true => "Operations a second; the paper's figures, with 64 workers, in brackets".into(),
+                    false => "Operations a second".into(),
+                },
                 self.table(),
             )],
             figures: vec![self.figure()],

@@ -14,9 +14,6 @@ use crate::study::subject::Measured;
 
 const WORKERS: [u32; 4] = [4, 16, 32, 64];
 
-/// Through the kernel, on a directory.
-const REAL: [Interface; 3] = [Interface::Pread, Interface::Libaio, Interface::IoUring];
-
 /// See the module.
 #[derive(Debug, Serialize)]
 pub(super) struct Found {
@@ -65,9 +62,10 @@ fn simulated(study: &Study<'_>) -> anyhow::Result<Vec<Point>> {
 fn measured(study: &Study<'_>, missing: &mut Vec<String>) -> anyhow::Result<Vec<Point>> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let mut points = Vec::new();
-    for interface in REAL {
-        if let Some(Err(why)) = interface.backend().map(|backend| backend.ample()) {
-            missing.push(format!("{}: {why}", interface.name()));
+    let file = study.file()?;
+    for interface in Interface::ALL {
+        if let Some(why) = interface.why_not_on(file.device().identity()) {
+            missing.push(why);
             continue;
         }
         for workers in [1, cores].into_iter().take(cores as usize) {
@@ -93,8 +91,8 @@ impl Found {
 
     fn text(&self) -> Vec<String> {
         if !self.is_simulated {
-            let mut text = vec!["The store with each interface of the kernel on this drive; with pread each worker waits for each request. Kernel bypass, and io_uring that polls, are not measured.".to_owned()];
-            text.extend(self.missing.iter().map(|why| format!("Not available: {why}.")));
+            let mut text = vec!["The store with each interface of the kernel on this drive; with pread each worker waits for each request.".to_owned()];
+            text.extend(self.missing.iter().map(|why| format!("Not measured: {why}.")));
             return text;
         }
         let gain = |workers: u32| {

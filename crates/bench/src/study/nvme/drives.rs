@@ -56,7 +56,7 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
     if config.is_some() {
         for count in 1..=drives {
             study.note(&format!("reads of {count} of the drives"));
-            let set = Drives::of(options, count, StartState::Filled, study.interrupt)?;
+            let set = Drives::of(study, count, StartState::Filled)?;
             let in_flight = options.in_flight_each() * count;
             let reads = Workload::random(Access::Read, PAGE_BYTES, f64::from(in_flight));
             let requests = options.requests * u64::from(count) / u64::from(drives);
@@ -77,7 +77,7 @@ fn mix(study: &Study<'_>, drives: u32, read_share: f64) -> anyhow::Result<Mixed>
     let options = study.options;
     // The paper writes to empty drives; only drives that hold data can be read.
     let state = if read_share > 0.0 { StartState::Filled } else { StartState::Fresh };
-    let set = Drives::of(options, drives, state, study.interrupt)?;
+    let set = Drives::of(study, drives, state)?;
     let in_flight = match set {
         Drives::Simulated(_) => options.in_flight,
         Drives::File(_) => options.in_flight_each(),
@@ -117,8 +117,7 @@ impl Found {
         };
         let number =
             |name: String, papers, ours| Comparison::new("Figure 2", name, Measure::Count, papers, ours);
-        let reads = [(1, paper::DRIVE_READS_PER_S), (8, paper::ARRAY_READS_PER_S)];
-        let reads = reads.map(|(drives, papers)| {
+        let reads = paper::SCALING.map(|(drives, papers)| {
             number(format!("random reads/s, drives: {drives}"), papers, scaled(drives))
         });
         let mixes = paper::MIXES.iter().filter(|(writes, _)| *writes > 0.0).map(|(writes, papers)| {
@@ -128,12 +127,8 @@ impl Found {
     }
 
     /// The paper's rate of this number of drives.
-    fn paper_scaled(&self, drives: u32) -> Option<f64> {
-        match drives {
-            1 => Some(paper::DRIVE_READS_PER_S),
-            8 => Some(paper::ARRAY_READS_PER_S),
-            _ => None,
-        }
+    fn paper_scaled(drives: u32) -> Option<f64> {
+        paper::SCALING.iter().find(|(of, _)| *of == drives).map(|(_, rate)| *rate)
     }
 
     fn paper_mixed(&self, read_share: f64) -> Option<f64> {
@@ -211,7 +206,7 @@ impl Found {
                 [
                     drives.to_string(),
                     reached.in_flight.to_string(),
-                    beside(reached.requests_per_s, self.paper_scaled(*drives), rate),
+                    beside(reached.requests_per_s, Self::paper_scaled(*drives), rate),
                     rate(each),
                     unit::micros(reached.latency.p50_us),
                     unit::micros(reached.latency.p99_us),
@@ -253,10 +248,9 @@ impl Found {
         let title = "Requests a second";
         if !self.scaling.is_empty() {
             let point = |scaled: &Scaled| (f64::from(scaled.drives), scaled.reached.requests_per_s);
-            let papers =
-                [1, 8].iter().filter_map(|drives| Some((f64::from(*drives), self.paper_scaled(*drives)?)));
+            let papers = paper::SCALING.map(|(drives, rate)| (f64::from(drives), rate));
             let curves = [
-                curve(0, "reads", true, papers.filter(|_| self.drives == 8).collect()),
+                curve(0, "reads", true, papers.into_iter().filter(|_| self.drives == 8).collect()),
                 curve(0, "reads", false, self.scaling.iter().map(point).collect()),
             ];
             let x = Quantity { title: "drives", unit: Unit::Count, growth: Growth::Linear };

@@ -103,6 +103,7 @@ impl Engine {
             drive_bytes: (DRIVE_FACTOR * records.bytes() / u64::from(used)).max(DRIVE_BYTES_MIN),
             drives: self.drives,
             backend: self.interface.backend(),
+            polled: self.interface.polls(),
             records,
             tree: TreeOptions::new().node_bytes(self.node_bytes),
             segment_bytes: SEGMENT_BYTES,

@@ -1,6 +1,6 @@
 //! Ways from a program to a drive, and the processor time of a request by each.
 
-use flashgrain_device::BackendKind;
+use flashgrain_device::{BackendKind, Identity};
 use serde::Serialize;
 
 /// A way: section 2.4, Figure 5.
@@ -41,14 +41,31 @@ impl Interface {
         [Self::IoUring, Self::Libaio].into_iter().find(works).unwrap_or(Self::Pread)
     }
 
-    /// Its backend on a directory; none if there is none, or if it takes a drive with poll queues.
+    /// Its backend on a directory; none if there is none.
     pub fn backend(self) -> Option<BackendKind> {
         match self {
             Self::Pread => Some(BackendKind::Sync),
             Self::Libaio => Some(BackendKind::Libaio),
-            Self::IoUring => Some(BackendKind::IoUring),
-            Self::IoUringPolled | Self::Bypass => None,
+            Self::IoUring | Self::IoUringPolled => Some(BackendKind::IoUring),
+            Self::Bypass => None,
         }
+    }
+
+    /// Whether completions are polled for.
+    pub fn polls(self) -> bool {
+        self == Self::IoUringPolled
+    }
+
+    /// Why a directory on this drive cannot have it, if it cannot.
+    pub fn why_not_on(self, drive: &Identity) -> Option<String> {
+        let why = match self.backend() {
+            None => "a file system is above the drive of a directory (past the block layer goes `flashgrain io /dev/ngXnY`)".into(),
+            Some(_) if self.polls() && drive.poll_queues != Some(true) => {
+                "the drive has no poll queues (`flashgrain backends`)".into()
+            }
+            Some(backend) => backend.ample().err()?,
+        };
+        Some(format!("{}: {why}", self.name()))
     }
 }
 

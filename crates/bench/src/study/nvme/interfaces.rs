@@ -13,7 +13,7 @@ use super::interface::Interface;
 use super::raw::{Drives, Reached, load_in};
 use super::shown::{beside, rate};
 use super::{PAGE_BYTES, Study, paper};
-use crate::measure::{RawFile, processor_hz};
+use crate::measure::processor_hz;
 use crate::study::chart::{Curve, Quantity, legend, panel};
 use crate::study::comparison::{Comparison, Measure};
 use crate::study::sheet::Part;
@@ -54,7 +54,7 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 
 fn simulated(study: &Study<'_>, drives: u32) -> anyhow::Result<Found> {
     let options = study.options;
-    let set = Drives::of(options, drives, StartState::Filled, study.interrupt)?;
+    let set = Drives::of(study, drives, StartState::Filled)?;
     let mut points = Vec::new();
     for interface in Interface::ALL {
         study.note(&format!("threads with {}", interface.name()));
@@ -81,15 +81,15 @@ fn simulated(study: &Study<'_>, drives: u32) -> anyhow::Result<Found> {
 
 fn measured(study: &Study<'_>) -> anyhow::Result<Found> {
     let options = study.options;
-    let file = RawFile::new(&options.target, options.file_bytes, study.interrupt)?;
+    let file = study.file()?;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let (mut points, mut missing) = (Vec::new(), Vec::new());
     for interface in Interface::ALL {
-        let Some(backend) = interface.backend() else { continue };
-        if let Err(why) = backend.ample() {
-            missing.push(format!("{}: {why}", interface.name()));
+        if let Some(why) = interface.why_not_on(file.device().identity()) {
+            missing.push(why);
             continue;
         }
+        let Some(backend) = interface.backend() else { continue };
         study.note(&format!("threads with {}", interface.name()));
         let device = file.with_backend(backend)?;
         let most = if interface.blocks() { cores * IN_FLIGHT_EACH } else { cores };
@@ -97,7 +97,8 @@ fn measured(study: &Study<'_>) -> anyhow::Result<Found> {
             let in_flight = if interface.blocks() { threads } else { threads * IN_FLIGHT_EACH };
             let reads = Workload::random(Access::Read, PAGE_BYTES, f64::from(in_flight));
             let stop = Stop { after_s: Some(options.seconds), ..Stop::default() };
-            let load = Load { workers: threads, ..load_in(options, file.region(), stop, reads) };
+            let polled = interface.polls();
+            let load = Load { workers: threads, polled, ..load_in(options, file.region(), stop, reads) };
             let measured = load::run(&device, &load, study.interrupt)?;
             if measured.interrupted {
                 return Err(Error::Interrupted.into());
@@ -109,20 +110,12 @@ fn measured(study: &Study<'_>) -> anyhow::Result<Found> {
             points.push(Point { interface, threads, requests_per_s, request_us, thread_use });
         }
     }
-    missing.push("io_uring, polled: it needs a drive with poll queues (`flashgrain io --polled`)".into());
-    missing.push("kernel bypass: there is no such backend".into());
     Ok(Found { points, processor_hz: processor_hz(), is_simulated: false, missing })
 }
 
 impl Found {
     /// The paper's numbers beside ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
-        let points = [
-            (Interface::IoUring, 1, paper::ONE_THREAD_READS_PER_S),
-            (Interface::IoUringPolled, 1, paper::ONE_THREAD_POLLED_READS_PER_S),
-            (Interface::IoUring, 32, paper::INTERRUPTS_READS_PER_S),
-            (Interface::Bypass, 4, paper::ARRAY_READS_PER_S),
-        ];
         let number = |(interface, threads, papers): (Interface, u32, f64)| {
             let found = found.filter(|found| found.is_simulated);
             let point = found.and_then(|found| found.of(interface).find(|point| point.threads == threads));
@@ -134,7 +127,7 @@ impl Found {
                 _ => number,
             }
         };
-        points.map(number).to_vec()
+        paper::INTERFACES.map(number).to_vec()
     }
 
     fn interfaces(&self) -> impl Iterator<Item = Interface> {
@@ -146,14 +139,9 @@ impl Found {
     }
 
     fn paper(&self, interface: Interface, threads: u32) -> Option<f64> {
-        match (interface, threads) {
-            _ if !self.is_simulated => None,
-            (Interface::Libaio | Interface::IoUring, 1) => Some(paper::ONE_THREAD_READS_PER_S),
-            (Interface::IoUringPolled, 1) => Some(paper::ONE_THREAD_POLLED_READS_PER_S),
-            (Interface::Libaio | Interface::IoUring, 32) => Some(paper::INTERRUPTS_READS_PER_S),
-            (Interface::Bypass, 4) => Some(paper::ARRAY_READS_PER_S),
-            _ => None,
-        }
+        let is_it = |(of, by, _): &&(Interface, u32, f64)| (*of, *by) == (interface, threads);
+        let found = paper::INTERFACES.iter().find(is_it).filter(|_| self.is_simulated);
+        found.map(|(_, _, rate)| *rate)
     }
 
     /// Fewest threads that reach nearly the most that any interface does.

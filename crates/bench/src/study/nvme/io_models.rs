@@ -92,7 +92,7 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
     let Some(config) = options.simulated()? else {
         return Ok(Found { points, request_ns, work_ns, message_ns });
     };
-    let set = Drives::of(options, config.drives, StartState::Filled, study.interrupt)?;
+    let set = Drives::of(study, config.drives, StartState::Filled)?;
     for model in Model::all() {
         study.note(&format!("I/O by {}", model.name()));
         for threads in THREADS.into_iter().filter(|threads| *threads >= model.threads_min()) {

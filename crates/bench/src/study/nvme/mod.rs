@@ -20,11 +20,15 @@ mod processor_time;
 mod raw;
 mod shown;
 mod task_switch;
+mod tpcc;
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use clap::ValueEnum;
+use flashgrain_cost::budget::Prices;
 use flashgrain_profile::Error;
 use flashgrain_report::unit;
 use flashgrain_ssdsim::SimConfig;
@@ -34,10 +38,10 @@ use super::Sheet;
 use super::comparison::Comparison;
 use super::sheet::Part;
 use crate::listener::Listener;
+use crate::measure::RawFile;
 use crate::processor::ProcessorCosts;
 
 pub use interface::InterfaceCosts;
-pub use memory_or_ssd::Prices;
 pub use paper::ABOUT;
 
 /// Bytes of a request unless its size is the question.
@@ -70,6 +74,8 @@ pub enum Question {
     Processor,
     /// Cycles of a switch between tasks, on this machine: section 3.2.
     TaskSwitch,
+    /// TPC-C and look-ups in memory, on a processor of this machine: section 4.4.
+    Tpcc,
     /// Memory or drives for the same money: section 1.
     MemoryOrSsd,
 }
@@ -130,9 +136,20 @@ struct Study<'a> {
     options: &'a Options,
     listener: &'a dyn Listener,
     interrupt: &'a AtomicBool,
+    /// The file of requests without a store, which the first question on a directory makes.
+    file: OnceCell<Rc<RawFile>>,
 }
 
 impl Study<'_> {
+    /// A file on the drive of the directory that is the target.
+    fn file(&self) -> Result<Rc<RawFile>, Error> {
+        if let Some(file) = self.file.get() {
+            return Ok(Rc::clone(file));
+        }
+        let file = Rc::new(RawFile::new(&self.options.target, self.options.file_bytes, self.interrupt)?);
+        Ok(Rc::clone(self.file.get_or_init(|| file)))
+    }
+
     fn note(&self, text: &str) {
         self.listener.note(text);
     }
@@ -152,6 +169,7 @@ enum Answer {
     Backends(backends::Found),
     Processor(processor_time::Found),
     TaskSwitch(task_switch::Found),
+    Tpcc(tpcc::Found),
     MemoryOrSsd(memory_or_ssd::Found),
 }
 
@@ -168,6 +186,7 @@ impl Answer {
             Question::Backends => Self::Backends(backends::ask(study)?),
             Question::Processor => Self::Processor(processor_time::ask(study)?),
             Question::TaskSwitch => Self::TaskSwitch(task_switch::ask(study)?),
+            Question::Tpcc => Self::Tpcc(tpcc::ask(study)?),
             Question::MemoryOrSsd => Self::MemoryOrSsd(memory_or_ssd::ask(study)?),
         })
     }
@@ -184,6 +203,7 @@ impl Answer {
             Self::Backends(found) => found.part(),
             Self::Processor(found) => found.part(),
             Self::TaskSwitch(found) => found.part(),
+            Self::Tpcc(found) => found.part(),
             Self::MemoryOrSsd(found) => found.part(),
         }
     }
@@ -209,6 +229,7 @@ fn numbers(answers: &[Answer]) -> Vec<Comparison> {
         ablation::Found::numbers(found!(answers, Ablation)),
         data_size::Found::numbers(found!(answers, DataSize)),
         task_switch::Found::numbers(found!(answers, TaskSwitch)),
+        tpcc::Found::numbers(found!(answers, Tpcc)),
         memory_or_ssd::Found::numbers(found!(answers, MemoryOrSsd)),
     ]
     .concat()
@@ -226,6 +247,8 @@ pub struct NvmeResult {
     target: String,
     requests: u64,
     in_flight: u32,
+    seconds: f64,
+    file_bytes: u64,
     cache_bytes: u64,
     operations: u64,
     tasks: u32,
@@ -254,7 +277,7 @@ pub fn nvme(
         let wanted = "name one on the drive, or simulated drives such as sim:8xpm1733";
         return Err(Error::Argument(format!("{target}: not a directory: {wanted}")).into());
     }
-    let study = Study { options, listener, interrupt };
+    let study = Study { options, listener, interrupt, file: OnceCell::new() };
     let all = Question::value_variants();
     let questions = if options.questions.is_empty() { all } else { &options.questions };
     let answers =
@@ -264,6 +287,8 @@ pub fn nvme(
         target: options.target.display().to_string(),
         requests: options.requests,
         in_flight: options.in_flight,
+        seconds: options.seconds,
+        file_bytes: options.file_bytes,
         cache_bytes: options.cache_bytes,
         operations: options.operations,
         tasks: options.tasks,
@@ -300,6 +325,12 @@ impl NvmeResult {
             conditions.push(format!(
                 "Simulated processors: a look-up in memory takes {look_up_ns} ns, a write {write_ns} ns, each wait {wait_ns} ns more (--cpu-costs); a request by pread, libaio, io_uring, io_uring polled, kernel bypass {} ns (--interface-costs, from one thread's rates in the paper); a switch between threads by the kernel {} ns (--switch-ns, 5,000 of the paper's cycles: it says several thousand).",
                 self.interfaces, self.switch_ns
+            ));
+        } else {
+            conditions.push(format!(
+                "Times are measured, through the file system: {} for each point without a store, on a file of {}. The paper's numbers are of eight drives, and are not compared.",
+                unit::seconds(self.seconds),
+                unit::bytes(self.file_bytes as f64)
             ));
         }
         conditions.push(format!(

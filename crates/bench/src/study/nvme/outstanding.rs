@@ -31,7 +31,7 @@ pub(super) struct Found {
 pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
     let options = study.options;
     let drives = options.simulated()?.map_or(1, |config| config.drives);
-    let set = Drives::of(options, drives, StartState::Filled, study.interrupt)?;
+    let set = Drives::of(study, drives, StartState::Filled)?;
     let is_file = matches!(set, Drives::File(_));
     let mut depths = Vec::new();
     for in_flight in IN_FLIGHT.into_iter().filter(|depth| !is_file || *depth <= IN_FLIGHT_FILE_MAX) {
@@ -46,7 +46,7 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 impl Found {
     /// The paper's numbers beside ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
-        let number = |in_flight: u32, papers| {
+        let number = |(in_flight, papers): (u32, f64)| {
             let ours = found.and_then(|found| {
                 let one = found.depths.iter().find(|reached| reached.in_flight == in_flight)?;
                 Some(one.requests_per_s)
@@ -54,18 +54,12 @@ impl Found {
             let name = format!("random reads/s, in flight: {in_flight}");
             Comparison::new("Figure 4", name, Measure::Count, papers, ours)
         };
-        vec![
-            number(1, paper::SYNCHRONOUS_READS_PER_S),
-            number(paper::SATURATING_IN_FLIGHT, paper::ARRAY_READS_PER_S),
-        ]
+        paper::OUTSTANDING.map(number).to_vec()
     }
 
     fn paper(&self, in_flight: u32) -> Option<f64> {
-        match in_flight {
-            1 => Some(paper::SYNCHRONOUS_READS_PER_S),
-            paper::SATURATING_IN_FLIGHT if self.drives == 8 => Some(paper::ARRAY_READS_PER_S),
-            _ => None,
-        }
+        let is_it = |(of, _): &&(u32, f64)| *of == in_flight && (in_flight == 1 || self.drives == 8);
+        paper::OUTSTANDING.iter().find(is_it).map(|(_, rate)| *rate)
     }
 
     fn most(&self) -> f64 {

@@ -35,7 +35,7 @@ struct Page {
 
 pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
     let options = study.options;
-    let drive = Drives::of(options, 1, StartState::Filled, study.interrupt)?;
+    let drive = Drives::of(study, 1, StartState::Filled)?;
     let align = u64::from(drive.device().geometry().offset_align_bytes);
     let mut pages = Vec::new();
     for page_bytes in PAGE_BYTES.into_iter().filter(|bytes| bytes.is_multiple_of(align)) {

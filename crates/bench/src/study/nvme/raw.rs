@@ -1,5 +1,6 @@
 //! Drives without a store.
 
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use flashgrain_device::Device;
@@ -11,7 +12,7 @@ use flashgrain_ssdsim::config::StartState;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
 use serde::Serialize;
 
-use super::Options;
+use super::{Options, Study};
 use crate::measure::RawFile;
 
 /// Share of the requests that come before those that count.
@@ -22,7 +23,7 @@ pub(super) enum Drives {
     /// Simulated ones, in virtual time.
     Simulated(SimDevice),
     /// A file on a real one.
-    File(RawFile),
+    File(Rc<RawFile>),
 }
 
 /// A measured load.
@@ -42,19 +43,15 @@ pub(super) struct Reached {
 
 impl Drives {
     /// This number of the target's simulated drives in this state, or a file in the directory.
-    pub fn of(
-        options: &Options,
-        drives: u32,
-        state: StartState,
-        interrupt: &AtomicBool,
-    ) -> anyhow::Result<Self> {
+    pub fn of(study: &Study<'_>, drives: u32, state: StartState) -> anyhow::Result<Self> {
+        let options = study.options;
         match options.simulated()? {
             Some(config) => {
                 let name = options.target.display().to_string();
                 let config = SimConfig { drives, state, ..config };
                 Ok(Self::Simulated(SimDevice::new(&config, &name, options.seed)?))
             }
-            None => Ok(Self::File(RawFile::new(&options.target, options.file_bytes, interrupt)?)),
+            None => Ok(Self::File(study.file()?)),
         }
     }
 

@@ -171,6 +171,7 @@ impl Options {
             drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
             drives: None,
             backend: None,
+            polled: false,
             records,
             tree: nodes.tree(self),
             segment_bytes: SEGMENT_BYTES,

@@ -177,6 +177,7 @@ impl Options {
             drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
             drives: None,
             backend: None,
+            polled: false,
             records,
             tree: tree_of(usual_tree()),
             segment_bytes: MEMTABLE_BYTES,

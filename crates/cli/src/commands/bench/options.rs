@@ -62,6 +62,9 @@ pub struct BenchOptions {
     /// How requests to a directory reach the kernel.
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub backend: Backend,
+    /// Poll the drive for completions instead of sleeping, where it has poll queues (not by libaio or sync).
+    #[arg(long)]
+    pub polled: bool,
     /// Keep each page at one place, one write per page: the baseline that out-of-place writing is compared
     /// with.
     #[arg(long)]
@@ -191,6 +194,7 @@ impl BenchOptions {
             durability: self.durability.durability(),
             in_place: self.in_place,
             backend: self.backend.kind(),
+            polled: self.polled,
             log_bytes: self.log_size,
             recovery_log_bytes: self.recovery_log,
             node_bytes: self.node_size,
@@ -227,15 +231,15 @@ impl BenchOptions {
                     .into(),
             ));
         }
-        if options.store.backend.is_some()
+        if (self.backend.kind().is_some() || self.polled)
             && (options.simulated().is_some() || self.target.as_os_str() == "mem")
         {
             return Err(Usage(
-                "--backend is the way to a directory through the kernel: leave it out, or name a directory"
+                "--backend and --polled are ways to a directory through the kernel: leave them out, or name a directory"
                     .into(),
             ));
         }
-        Ok(())
+        self.backend.check_polled(self.polled)
     }
 }
 

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flashgrain_bench::processor::ProcessorCosts;
-use flashgrain_bench::study::nvme::{InterfaceCosts, NvmeResult, Options, Prices, Question, nvme};
+use flashgrain_bench::study::nvme::{InterfaceCosts, NvmeResult, Options, Question, nvme};
+use flashgrain_cost::budget::Prices;
 
 use super::output::OutputOptions;
+use crate::arguments::PRICES;
 use crate::output::Context;
 use crate::units::{count_within, parse_positive_bytes, parse_seconds, size_within};
 
@@ -29,20 +31,21 @@ pub struct NvmeArguments {
     #[arg(long, value_parser = count_within::<u32>(8..=30_000), default_value_t = 3000)]
     in_flight: u32,
     /// Time for each point on a directory.
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "2")]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "0.5")]
     seconds: f64,
     /// Size of the file in a directory.
-    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "1GiB")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "256MiB")]
     file_size: u64,
-    /// Memory of stores; their data are ten times as much, and up to forty times a quarter of it.
-    #[arg(long, value_name = "SIZE", value_parser = size_within::<u64>(CACHE_BYTES_MIN..=1 << 40), default_value = "32MiB")]
-    cache: u64,
-    /// Operations of a store that count for each point.
-    #[arg(long, value_parser = count_within::<u64>(10..=1 << 40), default_value_t = 50_000)]
-    operations: u64,
-    /// Operations of a store under way.
-    #[arg(long, value_parser = count_within::<u32>(2..=65_536), default_value_t = 1024)]
-    tasks: u32,
+    /// Memory of stores; their data are ten times as much, and up to forty times a quarter of it. 32 MiB on
+    /// simulated drives, 8 MiB on directories.
+    #[arg(long, value_name = "SIZE", value_parser = size_within::<u64>(CACHE_BYTES_MIN..=1 << 40))]
+    cache: Option<u64>,
+    /// Operations of a store that count for each point: 50,000 on simulated drives, 20,000 on directories.
+    #[arg(long, value_parser = count_within::<u64>(10..=1 << 40))]
+    operations: Option<u64>,
+    /// Operations of a store under way: 1,024 on simulated drives, 256 on directories.
+    #[arg(long, value_parser = count_within::<u32>(2..=65_536))]
+    tasks: Option<u32>,
     /// Workers of a store, unless their number is the question: 16 on simulated drives, one for each core on
     /// directories.
     #[arg(long, value_parser = count_within::<u32>(1..=1024))]
@@ -60,7 +63,7 @@ pub struct NvmeArguments {
     #[arg(long, value_name = "TIME", default_value_t = 2000)]
     switch_ns: u64,
     /// Prices in dollars, for memory or drives: BUDGET,SERVER,MEMORY_GB,DRIVE_TB.
-    #[arg(long, value_name = "PRICES", default_value = "15000,7500,3.75,200")]
+    #[arg(long, value_name = "PRICES", default_value = PRICES)]
     prices: Prices,
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
@@ -72,8 +75,24 @@ pub struct NvmeArguments {
 /// Smallest memory in which a store works, and four times that.
 const CACHE_BYTES_MIN: u64 = 4 << 20;
 
-/// Workers of stores on simulated drives: few enough for processors to be the limit at times.
-const SIMULATED_WORKERS: u32 = 16;
+/// Size of the questions to stores.
+struct Size {
+    workers: u32,
+    cache_bytes: u64,
+    operations: u64,
+    tasks: u32,
+}
+
+impl Size {
+    /// Workers are few enough for processors to be the limit at times.
+    const SIMULATED: Self = Self { workers: 16, cache_bytes: 32 << 20, operations: 50_000, tasks: 1024 };
+
+    /// All questions end within two minutes on a solid-state drive.
+    fn of_directory() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        Self { workers: cores, cache_bytes: 8 << 20, operations: 20_000, tasks: 256 }
+    }
+}
 
 fn parse_costs(text: &str) -> Result<ProcessorCosts, String> {
     let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
@@ -93,8 +112,7 @@ pub fn run(arguments: &NvmeArguments, context: &Context) -> anyhow::Result<()> {
 
 pub fn measure(arguments: &NvmeArguments, context: &Context) -> anyhow::Result<NvmeResult> {
     let interrupt = context.interrupt.watch()?;
-    let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let workers = if arguments.target.is_dir() { cores() } else { SIMULATED_WORKERS };
+    let size = if arguments.target.is_dir() { Size::of_directory() } else { Size::SIMULATED };
     let options = Options {
         target: arguments.target.clone(),
         questions: arguments.only.clone(),
@@ -102,10 +120,10 @@ pub fn measure(arguments: &NvmeArguments, context: &Context) -> anyhow::Result<N
         in_flight: arguments.in_flight,
         seconds: arguments.seconds,
         file_bytes: arguments.file_size,
-        cache_bytes: arguments.cache,
-        operations: arguments.operations,
-        tasks: arguments.tasks,
-        workers: arguments.workers.unwrap_or(workers),
+        cache_bytes: arguments.cache.unwrap_or(size.cache_bytes),
+        operations: arguments.operations.unwrap_or(size.operations),
+        tasks: arguments.tasks.unwrap_or(size.tasks),
+        workers: arguments.workers.unwrap_or(size.workers),
         costs: arguments.cpu_costs,
         interfaces: arguments.interface_costs,
         message_ns: arguments.message_ns,
