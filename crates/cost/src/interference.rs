@@ -11,6 +11,8 @@
 //!
 //! γ is the relative change where reads and writes take equal time; -½ would be a perfect overlap there.
 
+use crate::neighbours::neighbours;
+
 /// 4ρ(1 - ρ), the share of requests that meet one of the other kind, relative to its largest; the times may
 /// have any unit.
 pub fn meetings(reads: f64, writes: f64) -> f64 {
@@ -29,17 +31,6 @@ pub fn time_together(reads: f64, writes: f64, gamma: f64) -> f64 {
 /// γ at a concurrency, of γ at rising concurrencies: linear over its logarithm between them, constant beyond
 /// them; 0 if there are none.
 pub fn gamma_at(by_concurrency: &[(f64, f64)], concurrency: f64) -> f64 {
-    let above = by_concurrency.iter().position(|(k, _)| *k >= concurrency);
-    let neighbours = match above {
-        Some(0) => by_concurrency.first().map(|first| (first, first)),
-        Some(place) => by_concurrency.get(place - 1).zip(by_concurrency.get(place)),
-        None => by_concurrency.last().map(|last| (last, last)),
-    };
-    match neighbours {
-        Some(((low_k, low), (high_k, high))) if low_k < high_k => {
-            low + (high - low) * (concurrency / low_k).ln() / (high_k / low_k).ln()
-        }
-        Some(((_, only), _)) => *only,
-        None => 0.0,
-    }
+    let between = |(low, high, place): (&f64, &f64, f64)| low + (high - low) * place;
+    neighbours(by_concurrency, concurrency).map_or(0.0, between)
 }

@@ -27,6 +27,7 @@ pub mod interference;
 mod interval;
 mod io_model;
 pub mod lsm;
+mod neighbours;
 pub mod ranking;
 #[cfg(test)]
 mod test_support;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::neighbours::neighbours;
 use crate::{Access, End, Interval};
 
 /// Writes that background work keeps outstanding where it is unknown how many the drive rewards.
@@ -138,17 +139,8 @@ fn interval_between(costs: &[(f64, Interval)], concurrency: f64) -> Interval {
 
 /// Costs between measured concurrencies follow a power of k; beyond them they stay.
 fn between(costs: &[(f64, Interval)], concurrency: f64, of: impl Fn(Interval) -> f64) -> f64 {
-    let above = costs.iter().position(|(k, _)| *k >= concurrency);
-    let pair = match above {
-        None => costs.last().map(|last| (last, last)),
-        Some(0) => costs.first().map(|first| (first, first)),
-        Some(place) => costs.get(place - 1).zip(costs.get(place)),
-    };
     // What has no cost at any concurrency cannot be done.
-    let Some(((low_k, low), (high_k, high))) = pair else { return f64::INFINITY };
+    let Some((low, high, place)) = neighbours(costs, concurrency) else { return f64::INFINITY };
     let (low, high) = (of(*low), of(*high));
-    if low_k == high_k || *high_k == concurrency {
-        return high;
-    }
-    low * (high / low).powf((concurrency / low_k).ln() / (high_k / low_k).ln())
+    if place < 1.0 { low * (high / low).powf(place) } else { high }
 }
