@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use flashgrain_advisor::Advice;
 use flashgrain_advisor::engine::EngineAdvice;
 use flashgrain_cost::budget::Budget;
-use flashgrain_model::{Comparison, Models};
+use flashgrain_model::{Comparison, Models, OneThreadRow};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::Diff;
 use flashgrain_report::Style;
@@ -18,8 +18,8 @@ pub fn profile(profile: &DeviceProfile) -> String {
     flashgrain_report::terminal(profile, style())
 }
 
-pub fn comparison(comparison: &Comparison, models: Option<&Models>) -> String {
-    flashgrain_report::terminal_comparison(comparison, models, style())
+pub fn comparison(comparison: &Comparison, one_thread: &[OneThreadRow], models: Option<&Models>) -> String {
+    flashgrain_report::terminal_comparison(comparison, one_thread, models, style())
 }
 
 pub fn diff(diff: &Diff) -> String {

@@ -52,7 +52,7 @@ impl Affine {
         self.costs.get(access).map(|costs| costs.transfer)
     }
 
-    fn fit_costs(points: &Points, page_bytes: f64) -> Option<Self> {
+    pub(crate) fn fit_costs(points: &Points, page_bytes: f64) -> Option<Self> {
         let costs = PerAccess::fit(points, |_, points| two_costs(points))?;
         Some(Self { page_bytes, costs, parameters: Vec::new() })
     }

@@ -30,10 +30,21 @@ impl Dam {
         self.seconds_per_byte.get(access).map(|cost| cost * self.page_bytes)
     }
 
+    /// A page costs the mean of the points.
+    pub(crate) fn of_mean_costs(points: &Points, page_bytes: f64) -> Option<Self> {
+        let seconds_per_byte = PerAccess::fit(points, |_, points| mean_cost(points))?;
+        Some(Self { page_bytes, seconds_per_byte, parameters: Vec::new() })
+    }
+
     fn fit_costs(points: &Points, page_bytes: f64) -> Option<Self> {
         let seconds_per_byte = PerAccess::fit(points, |_, points| geometric_mean(points))?;
         Some(Self { page_bytes, seconds_per_byte, parameters: Vec::new() })
     }
+}
+
+/// Mean of the seconds per byte.
+pub(crate) fn mean_cost(points: &[Point]) -> Option<f64> {
+    mean(points.iter().map(|point| point.seconds_per_byte))
 }
 
 /// The cost that minimises the squared logarithms of predicted over measured.

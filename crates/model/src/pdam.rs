@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dam::mean_cost;
 use crate::fitting::{Fit, FitOptions, Number, microseconds_per_page};
 use crate::observation::{Point, Points};
 use crate::per_access::PerAccess;
@@ -66,6 +67,14 @@ impl Pdam {
     /// Seconds per page of a single stream.
     pub fn cycle_cost_seconds(&self, access: Access) -> Option<f64> {
         self.segments.get(access).map(|segments| self.page_bytes / segments.slope)
+    }
+
+    /// The same P, and cycles that cost the mean of the points, which are those of one stream.
+    pub(crate) fn with_mean_costs(&self, points: &Points) -> Option<Self> {
+        let segments = PerAccess::fit(points, |access, points| {
+            Some(Segments::of_knee(mean_cost(points)?.recip(), self.parallelism(access)?))
+        })?;
+        Some(Self { segments, parameters: Vec::new(), ..self.clone() })
     }
 
     fn fit_segments(points: &Points, page_bytes: f64) -> Option<Self> {

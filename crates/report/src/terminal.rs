@@ -1,6 +1,6 @@
 //! The summary for a terminal: plain tables, colour only on request.
 
-use flashgrain_model::{Comparison, Models};
+use flashgrain_model::{Comparison, Models, OneThreadRow};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::diff::Diff;
 use textwrap::core::display_width;
@@ -95,10 +95,21 @@ pub fn profile(profile: &DeviceProfile, style: impl Into<Style>) -> String {
     out.text
 }
 
-/// The models on held-out points, without a profile, and everything that was fitted.
-pub fn comparison(comparison: &Comparison, models: Option<&Models>, style: impl Into<Style>) -> String {
+/// The models on held-out points, without a profile, models given the costs of one thread if there are some,
+/// and everything that was fitted.
+pub fn comparison(
+    comparison: &Comparison,
+    one_thread: &[OneThreadRow],
+    models: Option<&Models>,
+    style: impl Into<Style>,
+) -> String {
     let mut out = Printer::new(style.into());
     out.comparison(comparison, true);
+    if !one_thread.is_empty() {
+        out.title("Models given the costs of one thread, and fitted to all");
+        out.table(&facts::one_thread_table(one_thread));
+        out.prose(facts::ONE_THREAD);
+    }
     let Some(models) = models else { return out.text };
     out.costs(
         Some(models),

@@ -166,7 +166,41 @@ fn readers_take_the_folder_of_results_and_samples_from_a_pipe() {
 
     // A profile has its fits with it, but no samples beside a pipe.
     let profile = fs::read_to_string(fixture).unwrap();
+    let mut of_one_thread = flashgrain();
+    of_one_thread.args(["compare", "--one-thread", "/dev/stdin"]).write_stdin(profile.clone());
+    fails(&mut of_one_thread, 1, &["name the samples.csv"]);
     let compared = flashgrain().args(["compare", "/dev/stdin"]).write_stdin(profile).assert().success();
     assert!(!stderr(&compared).contains("samples.csv"), "{}", stderr(&compared));
     assert!(stdout(&compared).contains("Constants that do not depend on k"), "{}", stdout(&compared));
+}
+
+/// As in Figure 2 of the MQSSD paper: with the costs of one thread the affine model is right for one thread, and
+/// knows nothing of more; PDAM gains with their number.
+#[test]
+fn models_are_given_the_costs_of_one_thread() {
+    let mut samples = "access,request_bytes,concurrency,bytes_per_second\n".to_owned();
+    for streams in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0] {
+        for power in [12, 14, 16, 20] {
+            let bytes = f64::from(1 << power);
+            let seconds = 80e-6 / f64::min(streams, 8.0) + bytes / 2e9;
+            samples += &format!("read,{bytes},{streams},{}\n", bytes / seconds);
+        }
+    }
+    let compare = |more: &[&str]| {
+        let arguments = ["compare", "/dev/stdin", "--one-thread"];
+        stdout(&flashgrain().args(arguments).args(more).write_stdin(samples.clone()).assert().success())
+    };
+    let compared: Value = serde_json::from_str(&compare(&["--json"])).unwrap();
+    let rows = compared["one_thread"].as_array().unwrap();
+    let ratio = |model: &str, k: f64| {
+        let row = rows.iter().find(|row| row["model"] == model && row["costs_of"] == "one_thread").unwrap();
+        let all = row["predicted_over_measured"].as_array().unwrap();
+        all.iter().find(|one| one[0] == k).unwrap()[1].as_f64().unwrap()
+    };
+    assert!((ratio("affine", 1.0) - 1.0).abs() < 1e-3 && ratio("affine", 32.0) < 0.6, "{rows:?}");
+    assert!(ratio("pdam", 2.0) > 1.5 * ratio("dam", 2.0), "{rows:?}");
+    let text = compare(&[]);
+    for part in ["Models given the costs of one thread", "one thread", "all k", "k = 32"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
 }

@@ -6,6 +6,7 @@ mod drive;
 mod headline;
 mod learned;
 mod models;
+mod one_thread;
 mod store;
 
 pub(crate) use costs::{
@@ -25,6 +26,7 @@ pub(crate) use learned::{
     worst_verifications,
 };
 pub(crate) use models::{MODELS, comparison_notes, comparison_table, kind_name, ranking_sentence};
+pub(crate) use one_thread::{ONE_THREAD, one_thread_table};
 pub(crate) use store::{
     STORE_LIMITS, layout_table, no_store, operation_name, operation_table, share_of_raw, shares_left_out,
     store_sentence,
