@@ -46,6 +46,6 @@ pub use flashgrain_cost::{Access, AffineCosts, IoModel, Workload};
 pub use mqssd::{CostCurve, CostPart, CurveQuality, Mqssd, MqssdCosts, Regression};
 pub use one_thread::{CostsOf, OneThreadRow, one_thread};
 pub use pdam::{Pdam, PdamCosts};
-pub use regression::{Line, Segmented, line_fit, segmented_fit};
+pub use regression::{Line, LinearSegmented, Segmented, line_fit, linear_segmented_fit, segmented_fit};
 pub use sample::Sample;
 pub use samples_csv::{read_csv, write_csv};

@@ -1,15 +1,17 @@
-//! The regressions that the models are fitted with. All minimise squared *logarithms* of predicted over
-//! measured.
+//! The regressions that the models are fitted with, which minimise squared *logarithms* of predicted over
+//! measured; and, to compare with its paper, the PDAM's by squared differences.
 //!
 //! A drive's costs span three orders of magnitude; squared absolute errors would be the errors of the few
 //! largest. The logarithm is the relative error where that is small, and treats twice as much and half as
 //! much alike where it is large, so that a model which cannot fit is still given the best that it can do.
 
 mod line;
+mod linear_segmented;
 mod segmented;
 mod two_costs;
 
 pub use line::{Line, line_fit};
+pub use linear_segmented::{LinearSegmented, linear_segmented_fit};
 pub(crate) use segmented::{RatePoint, Segments};
 pub use segmented::{Segmented, segmented_fit};
 pub(crate) use two_costs::TwoCosts;

@@ -1,7 +1,7 @@
 //! The PDAM's P and plateau, and the affine half-bandwidth size, from the regressions of the dictionaries
 //! paper §4.
 
-use flashgrain_model::{Estimate, Segmented, line_fit, segmented_fit};
+use flashgrain_model::{Estimate, Segmented, line_fit, linear_segmented_fit, segmented_fit};
 
 use super::{Basis, Evidence, determined, share_within_a_tenth, undetermined};
 use crate::config::ExperimentName;
@@ -82,9 +82,10 @@ fn parallel_from(points: &[(f64, f64)], seed: u64) -> (LearnedValue, LearnedValu
     let medians = medians(points);
     let shape = segmented_fit(&medians, 1, seed).ok().and_then(|fit| fit.r_squared);
     let text = format!(
-        "segmented regression of {} rounds of 64 KiB random reads by 1 to 64 streams{}",
+        "segmented regression of {} rounds of 64 KiB random reads by 1 to 64 streams{}{}",
         points.len(),
-        r_squared_text(shape)
+        r_squared_text(shape),
+        linear_text(&medians)
     );
     match shape {
         Some(r_squared) if r_squared < R_SQUARED_MIN => {
@@ -120,6 +121,18 @@ fn parallel_from(points: &[(f64, f64)], seed: u64) -> (LearnedValue, LearnedValu
             )
         }
     }
+}
+
+/// The paper's own regression, of the rates rather than of their logarithms; nothing if there is none.
+fn linear_text(medians: &[(f64, f64)]) -> String {
+    linear_segmented_fit(medians).map_or_else(
+        |_| String::new(),
+        |fit| {
+            let (knee, rate) = (fit.knee, fit.saturation / 1e6);
+            let shape = r_squared_text(fit.r_squared);
+            format!("; segmented linear regression (Bender et al., §4.1): P {knee:.1}, {rate:.0} MB/s{shape}")
+        },
+    )
 }
 
 /// Repeats of most of what was measured: more than one if any was, as [`too_few`] has it.
@@ -268,6 +281,15 @@ mod tests {
         let rates = [447.0, 873.0, 1278.0, 1674.0, 2040.0, 2389.0, 2713.0, 3010.0, 4780.0, 5611.0, 5612.0];
         let bent = |streams| rates[STREAMS.iter().position(|one| *one == streams).unwrap()];
         assert_eq!(kept(bent), (false, false));
+    }
+
+    #[test]
+    fn the_papers_own_regression_stands_next_to_ours() {
+        let points: Vec<(f64, f64)> =
+            STREAMS.iter().flat_map(|p| [(*p, 1e8 * p.min(5.5) + 2e6 * (p - 5.5).max(0.0)); 3]).collect();
+        let evidence = parallel_from(&points, 1).0.evidence;
+        assert!(evidence.starts_with("segmented regression of 33 rounds"), "{evidence}");
+        assert!(evidence.ends_with("§4.1): P 5.5, 550 MB/s, R² 1.000"), "{evidence}");
     }
 
     /// The saturation from rounds of so many MB/s.
