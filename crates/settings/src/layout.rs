@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::declare::settings;
 use crate::value::{DEPTHS, SIZES, SPACES};
-use crate::{Bytes, Count, FilterBits, LsmLayout, Placement, SyncMethod};
+use crate::{Bytes, Count, FilterBits, LsmLayout, LsmMetadata, Placement, SyncMethod};
 
 settings! {
     /// A setting of a store's layout, or of a tree's, with its value.
@@ -51,6 +51,8 @@ settings! {
         Memtable(Bytes), memtable, "memtable", SIZES;
         /// Filters of an LSM-tree.
         FilterBits(FilterBits), filter_bits, "filter";
+        /// Whether filters and fence pointers of an LSM-tree stay in memory.
+        Metadata(LsmMetadata), metadata, "filters and fence pointers";
         /// Most jobs that merge tables of an LSM-tree at a time.
         Jobs(Count), jobs, "jobs", DEPTHS;
         /// Most ranges of keys into which one is cut.

@@ -33,7 +33,7 @@ pub use amount::Amount;
 pub use be_tree_design::{BeTreeDesign, BeTreeSurroundings};
 pub use error::Error;
 pub use flashgrain_cost::dictionary::PART_MEMORY_DIVISOR_MIN;
-pub use flashgrain_cost::lsm::Layout as LsmLayout;
+pub use flashgrain_cost::lsm::{Layout as LsmLayout, Metadata as LsmMetadata};
 pub use lsm::FilterBits;
 pub use lsm_workload::{LsmDesign, LsmWorkload};
 pub use placement::{PagePlacement, Placement, SegmentShape};

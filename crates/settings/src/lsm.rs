@@ -1,11 +1,25 @@
 //! Types of an LSM-tree's settings.
 
-use flashgrain_cost::lsm::Layout as LsmLayout;
+use flashgrain_cost::lsm::{Layout as LsmLayout, Metadata};
 
 use crate::Amount;
 use crate::value::{Value, named};
 
 impl Value for LsmLayout {
+    fn text(&self) -> String {
+        self.name().to_owned()
+    }
+
+    fn amount(&self) -> Option<Amount> {
+        None
+    }
+
+    fn read(text: &str, amount: Option<Amount>) -> Option<Self> {
+        named(&Self::ALL, Self::name, text, amount)
+    }
+}
+
+impl Value for Metadata {
     fn text(&self) -> String {
         self.name().to_owned()
     }

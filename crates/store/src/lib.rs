@@ -51,7 +51,7 @@ pub use db::{
 pub use error::{Error, ErrorKind};
 pub use flashgrain_device::BackendKind;
 pub use flashgrain_settings::layout::{Decision, Setting};
-pub use flashgrain_settings::{Amount, Bytes, Count, Placement, SyncMethod};
+pub use flashgrain_settings::{Amount, Bytes, Count, LsmMetadata, Placement, SyncMethod};
 pub use index::{
     AddOperator, AppendOperator, BeTreeLevelStats, BeTreeStats, IndexKind, LsmLevelStats, LsmStats,
     MergeOperator, OperatorError, TreeOperations,

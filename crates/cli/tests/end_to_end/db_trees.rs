@@ -181,13 +181,16 @@ fn a_tree_is_converted_and_keeps_its_records() {
     assert!(db(&folder, "check store").contains("1 tree, 3000 records"));
     let explained = db(&folder, "explain store fruit");
     assert!(explained.contains("tiered") && explained.contains("set by hand"), "{explained}");
-    db(&folder, "convert store fruit --kind lsm --workload 100,0,0 --compression lz4");
+    db(&folder, "convert store fruit --kind lsm --workload 100,0,0 --compression lz4 --pin-metadata");
     let explained: Value = serde_json::from_str(&db(&folder, "explain store fruit --json")).unwrap();
     assert_eq!(
         (&explained[0]["setting"], &explained[0]["value"]),
         (&"layout of runs".into(), &"lazy leveled".into())
     );
     assert!(explained[0]["because"].as_str().unwrap().starts_with("100 % writes"), "{explained}");
+    let is_metadata = |decision: &&Value| decision["setting"] == "filters and fence pointers";
+    let metadata = explained.as_array().unwrap().iter().find(is_metadata).unwrap();
+    assert_eq!((&metadata["value"], &metadata["because"]), (&"pinned".into(), &"set by hand".into()));
     assert_eq!(db(&folder, "scan store --tree fruit"), before);
     db(&folder, "convert store fruit --kind btree --node-size 16KiB");
     assert!(db(&folder, "explain store fruit").contains("16 KiB"));

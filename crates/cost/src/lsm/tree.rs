@@ -15,13 +15,27 @@ const HANDLE_BYTES: f64 = 8.0;
 const MEMTABLES: f64 = 2.0;
 
 /// Where filters and fence pointers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Metadata {
     /// All of them in memory, beside the cache (MQSSD paper §5.1.2).
     Pinned,
     /// In partitions as large as blocks, which compete with blocks for the cache. So do the *tops*, which
     /// lead to partitions as these lead to blocks.
+    #[default]
     Cached,
+}
+
+impl Metadata {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Pinned, Self::Cached];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pinned => "pinned",
+            Self::Cached => "cached",
+        }
+    }
 }
 
 /// An LSM tree.

@@ -50,6 +50,14 @@ impl Content {
         }
     }
 
+    /// The share of memory that it has; `None` if it has a copy of its own.
+    pub fn share(&self) -> Option<&BlockShare> {
+        match &self.of {
+            Source::Cached(block) => Some(block),
+            Source::Read(_) => None,
+        }
+    }
+
     /// A part of it.
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
         let range = self.range.start.checked_add(range.start)?..self.range.start.checked_add(range.end)?;

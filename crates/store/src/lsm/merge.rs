@@ -456,8 +456,9 @@ impl Lsm {
 /// Tables that were made, whose segments have these numbers.
 pub(super) fn recorded(made: &[Made], numbers: &[Vec<PageId>]) -> Run {
     let table = |(made, numbers): (&Made, &Vec<PageId>)| {
-        let Made { segments, places, summary } = made;
-        Arc::new(Table::new(segments.clone(), numbers.clone(), places.clone(), summary.clone()))
+        let Made { segments, places, summary, metadata } = made;
+        let table = Table::new(segments.clone(), numbers.clone(), places.clone(), summary.clone());
+        Arc::new(table.with_metadata(*metadata))
     };
     made.iter().zip(numbers).map(table).collect()
 }

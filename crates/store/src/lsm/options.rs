@@ -2,7 +2,7 @@
 
 use flashgrain_settings::layout::{Decision, Setting};
 use flashgrain_settings::lsm_usual::{self, REQUESTS_PER_JOB, REQUESTS_PER_PART};
-use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmWorkload};
+use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmMetadata, LsmWorkload};
 
 use super::compression::LsmCompression;
 use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
@@ -23,6 +23,9 @@ const FILTER_TENTHS_MAX: u32 = 300;
 /// The most jobs that may be given, and the most parts of one.
 const JOBS_MAX: u32 = 64;
 
+/// The last byte of the numbers of a tree whose metadata is pinned; others have none in its place.
+const PINNED: u8 = 1;
+
 /// RocksDB's rate of delayed writes, unless it is given.
 const DELAYED_BYTES_PER_S: u64 = 16 << 20;
 
@@ -38,6 +41,7 @@ pub struct LsmOptions {
     table_bytes: Option<u64>,
     memtable_bytes: Option<u64>,
     filter_tenths: Option<u32>,
+    metadata: Option<LsmMetadata>,
     jobs: Option<u32>,
     parts: Option<u32>,
     throttling: Option<LsmThrottling>,
@@ -119,6 +123,14 @@ impl LsmOptions {
         self
     }
 
+    /// Whether filters and fence pointers that were read stay in memory as long as their table is used, for
+    /// which they take up to three eighths of the cache; they are cached as other blocks unless given. Without
+    /// filters a look-up then reads a block of each run (MQSSD paper §5.1.2).
+    pub fn metadata(mut self, metadata: LsmMetadata) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
     /// How data blocks are compressed from level 1 on; not at all unless given. Level 0 is soon merged.
     pub fn compression(mut self, compression: LsmCompression) -> Self {
         self.compression = Some(compression);
@@ -167,6 +179,7 @@ mod bit {
     pub const FILTER: u64 = 1 << 5;
     pub const JOBS: u64 = 1 << 6;
     pub const PARTS: u64 = 1 << 7;
+    pub const METADATA: u64 = 1 << 8;
 }
 
 impl LsmOptions {
@@ -181,6 +194,7 @@ impl LsmOptions {
             (bit::FILTER, self.filter_tenths.is_some()),
             (bit::JOBS, self.jobs.is_some()),
             (bit::PARTS, self.parts.is_some()),
+            (bit::METADATA, self.metadata.is_some()),
         ];
         given.iter().filter(|(_, is_given)| *is_given).map(|(bit, _)| bit).sum()
     }
@@ -197,6 +211,7 @@ pub(crate) struct Decided {
     delayed_bytes_per_s: u64,
     compression: LsmCompression,
     last_level_compression: LsmCompression,
+    metadata: LsmMetadata,
     workload: Option<LsmWorkload>,
     /// The [bits](bit) of those that were given.
     given_bits: u64,
@@ -238,6 +253,7 @@ impl Decided {
             delayed_bytes_per_s: given.delayed_bytes_per_s.unwrap_or(DELAYED_BYTES_PER_S),
             compression,
             last_level_compression: given.last_level_compression.unwrap_or(compression),
+            metadata: given.metadata.unwrap_or_default(),
             workload: given.workload,
             given_bits: given.given_before.unwrap_or_else(|| given.given_bits()),
         };
@@ -311,6 +327,7 @@ impl Decided {
             delayed_bytes_per_s: Some(self.delayed_bytes_per_s),
             compression: Some(self.compression),
             last_level_compression: Some(self.last_level_compression),
+            metadata: Some(self.metadata),
             workload: self.workload,
             given_before: Some(self.given_bits),
         }
@@ -360,6 +377,10 @@ impl Decided {
             Decision { setting, because: if is_given { "set by hand".to_owned() } else { because } }
         };
         let mut decisions: Vec<Decision> = settings.into_iter().map(with_reason).collect();
+        if self.metadata == LsmMetadata::Pinned {
+            let metadata = (bit::METADATA, Setting::Metadata(self.metadata), String::new());
+            decisions.push(with_reason(metadata));
+        }
         let because = "the tree's node size, or the store's".to_owned();
         decisions.push(Decision { setting: Setting::Block(Bytes(options.block_bytes() as u64)), because });
         decisions
@@ -389,6 +410,9 @@ impl Decided {
             .iter()
             .flat_map(LsmWorkload::numbers)
             .for_each(|number| varint::put(number, &mut bytes));
+        if self.metadata == LsmMetadata::Pinned {
+            bytes.push(PINNED);
+        }
         bytes
     }
 
@@ -397,8 +421,9 @@ impl Decided {
         let policy = PolicyOptions::take(&mut bytes)?;
         let mut number = || varint::take(&mut bytes);
         let small = |number: u64| u32::try_from(number).ok();
-        let decided = Self {
+        let mut decided = Self {
             policy,
+            metadata: LsmMetadata::Cached,
             filter_tenths: small(number()?)?,
             jobs: small(number()?)?,
             parts: small(number()?)?,
@@ -413,6 +438,9 @@ impl Decided {
                 _ => return None,
             },
         };
+        if let [PINNED] = bytes {
+            (decided.metadata, bytes) = (LsmMetadata::Pinned, &[]);
+        }
         (bytes.is_empty() && decided.check(decided.given(), Room::UNBOUNDED).is_ok()).then_some(decided)
     }
 }
@@ -459,6 +487,11 @@ impl Options {
         record_bytes_max(self.block_bytes())
     }
 
+    /// How filters and fence pointers are kept.
+    pub fn metadata(&self) -> LsmMetadata {
+        self.table.metadata
+    }
+
     /// How the tables of a level are made.
     pub fn table_of(&self, level: usize, is_last: bool) -> TableOptions {
         let compression = match (level, is_last) {
@@ -488,7 +521,12 @@ impl Options {
             memtable_bytes: policy.memtable_bytes,
             level_zero_by_reads: policy.level_zero_by_reads,
             table_bytes: policy.table_bytes,
-            table: TableOptions { block_bytes, filter_bits_per_key, compression: decided.compression },
+            table: TableOptions {
+                block_bytes,
+                filter_bits_per_key,
+                compression: decided.compression,
+                metadata: decided.metadata,
+            },
             last_level_compression: decided.last_level_compression,
             policy: policy.policy(),
             policy_options: policy,
@@ -559,6 +597,9 @@ mod tests {
         same(rounded.given(), with.table_bytes(3 << 20));
         let memtables = Decided::of(given.memtable_bytes(2 << 20), ROOM).unwrap();
         same(memtables.given(), with.memtable_bytes(2 << 20).table_bytes(2 << 20));
+        let pinned = Decided::of(given.metadata(LsmMetadata::Pinned), ROOM).unwrap();
+        assert_eq!(Decided::decode(&pinned.encode()), Some(pinned));
+        same(pinned.given(), with.metadata(LsmMetadata::Pinned));
         let bytes = decided.encode();
         assert!((0..bytes.len()).all(|length| Decided::decode(&bytes[..length]).is_none()));
         assert!(Decided::decode(&[bytes.as_slice(), &[0]].concat()).is_none());

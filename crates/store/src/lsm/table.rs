@@ -13,10 +13,15 @@
 //!   and last key include.
 //! - The *top* has the same of each partition. It stays in memory while the table is used.
 //!
+//! Partitions that were read stay in memory, too, if metadata is *pinned*, as long as the table is used and the
+//! pool has room for them.
+//!
 //! A look-up reads a partition and a data block at most, and of a table without the key hardly ever more than
 //! the partition. The versions of a key never lie in two tables of a run.
 
 use std::sync::OnceLock;
+
+use flashgrain_settings::LsmMetadata;
 
 use super::block::{Block, BlockBuilder, Content, Record};
 use super::compression::{Compressor, LsmCompression, unpack, unpack_shared};
@@ -28,7 +33,7 @@ use crate::hash::hash;
 use crate::header::PageId;
 use crate::index::Version;
 use crate::log::Timestamp;
-use crate::pool::{Access, BlockId, Pool};
+use crate::pool::{Access, BlockId, PinnedBlock, Pool};
 use crate::segment::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::varint;
@@ -67,6 +72,7 @@ pub(super) struct TableOptions {
     /// Bits of a filter for each key; below 1 there are no filters.
     pub filter_bits_per_key: f64,
     pub compression: LsmCompression,
+    pub metadata: LsmMetadata,
 }
 
 /// A block of one of a table's segments.
@@ -145,6 +151,7 @@ pub(super) struct Made {
     pub segments: Vec<OwnedSegment>,
     pub places: Places,
     pub summary: Summary,
+    pub metadata: LsmMetadata,
 }
 
 impl<'a> TableWriter<'a> {
@@ -311,7 +318,8 @@ impl<'a> TableWriter<'a> {
         if let Some(writer) = self.open.take() {
             self.written.push(writer.finish()?);
         }
-        Ok(Some(Made { segments: self.written, places, summary: self.summary }))
+        let metadata = self.options.metadata;
+        Ok(Some(Made { segments: self.written, places, summary: self.summary, metadata }))
     }
 
     fn summarise(&mut self, ranges: &RangeTombstones) {
@@ -337,6 +345,7 @@ pub(super) struct Table {
     pub places: Places,
     pub summary: Summary,
     segments: Vec<OwnedSegment>,
+    metadata: LsmMetadata,
     top: OnceLock<Vec<Fence>>,
     ranges: OnceLock<RangeTombstones>,
 }
@@ -346,12 +355,22 @@ struct Fence {
     key: Vec<u8>,
     timestamp: Timestamp,
     place: Place,
+    /// The partition there, if it stays in memory.
+    pinned: OnceLock<PinnedPartition>,
 }
 
 /// A partition as it is searched.
+#[derive(Clone)]
 struct Partition {
     filter: Content,
     fences: Block,
+}
+
+/// A partition that stays in memory as long as its table is used.
+struct PinnedPartition {
+    partition: Partition,
+    /// Its part of the pool's budget.
+    _block: PinnedBlock,
 }
 
 fn count(counter: &AtomicU64) {
@@ -374,13 +393,20 @@ impl FoundRecord {
 impl Table {
     /// The table that has these segments, which the page table knows by these numbers.
     pub fn new(segments: Vec<OwnedSegment>, pages: Vec<PageId>, places: Places, summary: Summary) -> Self {
-        Self { pages, places, summary, segments, top: OnceLock::new(), ranges: OnceLock::new() }
+        let metadata = LsmMetadata::Cached;
+        Self { pages, places, summary, segments, metadata, top: OnceLock::new(), ranges: OnceLock::new() }
+    }
+
+    /// The same table, whose partitions are kept so once they were read.
+    pub fn with_metadata(self, metadata: LsmMetadata) -> Self {
+        Self { metadata, ..self }
     }
 
     /// The same table of a load, whose commit is known by now.
     pub fn loaded_at(&self, at: Timestamp) -> Self {
         let summary = Summary { newest: at.0, ..self.summary.clone() };
         Self::new(self.segments.clone(), self.pages.clone(), self.places.clone(), summary)
+            .with_metadata(self.metadata)
     }
 
     /// A version as readers know it, of one in its blocks.
@@ -510,7 +536,8 @@ impl Table {
         let (mut fences, mut are_whole) = (Vec::new(), true);
         let is_whole = block.each_from(None, |key, record| {
             let place = Place::take(&mut block.value(record));
-            let fence = |place| Fence { key: key.to_vec(), timestamp: record.version.timestamp(), place };
+            let timestamp = record.version.timestamp();
+            let fence = |place| Fence { key: key.to_vec(), timestamp, place, pinned: OnceLock::new() };
             fences.extend(place.map(fence));
             are_whole &= place.is_some();
             are_whole
@@ -520,8 +547,27 @@ impl Table {
         if is_whole { Ok(fences) } else { Err(self.damaged("fence pointers", place)) }
     }
 
-    fn partition(&self, pool: &Pool, place: Place) -> Result<Partition, Error> {
-        let content = self.content(pool, place, Some)?;
+    /// The partition of a fence of the top, which stays in memory if it is to and there is room.
+    fn partition(&self, pool: &Pool, fence: &Fence) -> Result<Partition, Error> {
+        if let Some(pinned) = fence.pinned.get() {
+            return Ok(pinned.partition.clone());
+        }
+        let content = self.content(pool, fence.place, Some)?;
+        let partition = self.partition_in(&content, fence.place)?;
+        let share = content.share().filter(|_| self.metadata == LsmMetadata::Pinned);
+        if let Some(block) = share.and_then(|share| pool.try_pin(share)) {
+            // Another reader may have been first.
+            let _same = fence.pinned.set(PinnedPartition { partition: partition.clone(), _block: block });
+        }
+        Ok(partition)
+    }
+
+    fn partition_numbered(&self, pool: &Pool, number: usize) -> Result<Partition, Error> {
+        let fence = self.top()?.get(number);
+        self.partition(pool, fence.ok_or_else(|| self.damaged("a partition", self.places.top))?)
+    }
+
+    fn partition_in(&self, content: &Content, place: Place) -> Result<Partition, Error> {
         let parts = content.split_first_chunk::<LENGTH_BYTES>().and_then(|(length, rest)| {
             let filter_end = LENGTH_BYTES.checked_add(u32::from_le_bytes(*length) as usize)?;
             let end = LENGTH_BYTES + rest.len();
@@ -583,7 +629,7 @@ impl Table {
         let top = self.top()?;
         let is_before = |fence: &Fence| order((&fence.key, fence.timestamp), (key, at)).is_lt();
         let Some(fence) = top.get(top.partition_point(is_before)) else { return Ok(None) };
-        let partition = self.partition(pool, fence.place)?;
+        let partition = self.partition(pool, fence)?;
         let has_filter = !partition.filter.is_empty();
         if has_filter {
             count(&counters.filter_looked);
@@ -634,9 +680,8 @@ impl Table {
         partition: usize,
         from: (&[u8], Timestamp),
     ) -> Result<Option<Place>, Error> {
-        let place = self.top()?.get(partition).map_or(self.places.top, |fence| fence.place);
-        let fences = self.partition(pool, place)?.fences;
-        let damaged = || self.damaged("fence pointers", place);
+        let fences = self.partition_numbered(pool, partition)?.fences;
+        let damaged = || self.damaged("fence pointers", self.places.top);
         let pointer = fences.first_from(Some(from), &mut Vec::new()).map_err(|()| damaged())?;
         pointer.map(|pointer| Place::take(&mut fences.value(&pointer)).ok_or_else(damaged)).transpose()
     }
@@ -651,8 +696,7 @@ impl Table {
         partition: usize,
         before: Option<(&[u8], Timestamp)>,
     ) -> Result<(Vec<Place>, usize), Error> {
-        let place = self.top()?.get(partition).map_or(self.places.top, |fence| fence.place);
-        let fences = self.partition(pool, place)?.fences;
+        let fences = self.partition_numbered(pool, partition)?.fences;
         let (mut places, mut count, mut are_whole) = (Vec::new(), 0, true);
         let is_whole = fences.each_from(None, |key, record| {
             let own = Place::take(&mut fences.value(record));
@@ -663,7 +707,7 @@ impl Table {
             are_whole
         });
         let is_whole = is_whole && are_whole && !places.is_empty();
-        if is_whole { Ok((places, count)) } else { Err(self.damaged("fence pointers", place)) }
+        if is_whole { Ok((places, count)) } else { Err(self.damaged("fence pointers", self.places.top)) }
     }
 }
 

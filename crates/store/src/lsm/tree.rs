@@ -216,7 +216,8 @@ impl Lsm {
                 shared.segments.owned.open(location)
             };
             let segments = entry.pages.iter().map(segment).collect::<Result<_, _>>()?;
-            Ok(Table::new(segments, entry.pages, entry.places, entry.summary))
+            let table = Table::new(segments, entry.pages, entry.places, entry.summary);
+            Ok(table.with_metadata(options.metadata()))
         };
         let levels = match bytes.is_empty() {
             true => Levels::default(),

@@ -83,6 +83,11 @@ impl BlockShare {
         self.0.frames.page(self.0.frame).part(0, self.0.length as u32)
     }
 
+    /// Bytes of memory that it takes.
+    pub(super) fn frame_bytes(&self) -> u64 {
+        class_bytes(self.0.frame.class())
+    }
+
     fn of(block: &Arc<CachedBlock>) -> Self {
         block.shares.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(block))

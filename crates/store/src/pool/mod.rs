@@ -62,6 +62,7 @@ mod mapping;
 mod opening;
 mod page_store;
 mod pages;
+mod pinned;
 mod prefetch;
 mod records;
 mod relocate;
@@ -106,6 +107,8 @@ pub(crate) use lent::Lent;
 use opening::Opening;
 pub(crate) use page_store::PageStore;
 pub(crate) use pages::Pages;
+pub(crate) use pinned::PinnedBlock;
+use pinned::Pins;
 pub(crate) use prefetch::prefetch;
 pub(crate) use records::RecordKey;
 use records::{RecordCache, Records};
@@ -159,6 +162,7 @@ pub(crate) struct Pool {
     ahead: ReadAhead,
     /// Bytes of [`Lent`] frames.
     lent_bytes: AtomicU64,
+    pins: Arc<Pins>,
 }
 
 /// How often pages were looked for since the pool was made.
@@ -273,6 +277,7 @@ impl Pool {
             blocks: Blocks::new(),
             ahead: ReadAhead::new(executor.clone(), Weak::clone(me), budget_bytes),
             lent_bytes: AtomicU64::new(0),
+            pins: Arc::default(),
         });
         let upkeep: Weak<dyn Upkeep> = Arc::<Self>::downgrade(&pool);
         executor.add_upkeep(upkeep);

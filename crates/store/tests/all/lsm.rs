@@ -28,7 +28,7 @@ fn value(key: u64, round: u64) -> Vec<u8> {
 }
 
 /// Stats once merges that are under way have ended.
-fn at_rest(db: &Db, tree: &Tree) -> LsmStats {
+pub fn at_rest(db: &Db, tree: &Tree) -> LsmStats {
     loop {
         let before = tree.lsm_stats().unwrap();
         db.sleep_until(db.now() + Duration::from_millis(50)).unwrap();

@@ -22,6 +22,7 @@ mod limits;
 mod load_failures;
 mod lsm;
 mod lsm_loads;
+mod lsm_metadata;
 mod many_keys;
 mod merges;
 mod model;

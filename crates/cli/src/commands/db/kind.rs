@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use flashgrain::{
-    BeTreeOptions, IndexKind, LsmCompression, LsmLayout, LsmOptions, LsmWorkload, NodeBlocks, TreeOptions,
+    BeTreeOptions, IndexKind, LsmCompression, LsmLayout, LsmMetadata, LsmOptions, LsmWorkload, NodeBlocks,
+    TreeOptions,
 };
 
 use crate::exit::Usage;
@@ -69,6 +70,10 @@ pub struct KindOptions {
     /// Bits of an LSM-tree's filters for each key; 0 for none.
     #[arg(long, value_name = "BITS")]
     filter_bits: Option<f64>,
+    /// Keeps filters and fence pointers of an LSM-tree in memory once they were read, up to three eighths of
+    /// the cache.
+    #[arg(long)]
+    pin_metadata: bool,
     /// How the data blocks of an LSM-tree are compressed.
     #[arg(long, value_enum)]
     compression: Option<Compression>,
@@ -138,6 +143,7 @@ impl KindOptions {
     fn is_of_lsm(&self) -> bool {
         self.layout.is_some()
             || self.filter_bits.is_some()
+            || self.pin_metadata
             || self.compression.is_some()
             || self.workload.is_some()
             || self.table_size.is_some()
@@ -151,7 +157,7 @@ impl KindOptions {
     /// What is asked for is of the kind that is asked for.
     fn check_kind(&self) -> Result<(), Usage> {
         if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
-            let why = "`--layout`, `--filter-bits`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";
+            let why = "`--layout`, `--filter-bits`, `--pin-metadata`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";
             return Err(Usage(why.into()));
         }
         if self.fanout.is_some() && !matches!(self.kind, Some(Kind::Lsm | Kind::BeTree)) {
@@ -212,6 +218,9 @@ impl KindOptions {
                 return Err(Usage(format!("{bits} bits of a filter for each key: give 0 to 30")));
             }
             lsm = lsm.filter_bits_per_key(bits);
+        }
+        if self.pin_metadata {
+            lsm = lsm.metadata(LsmMetadata::Pinned);
         }
         if let Some(compression) = self.compression {
             lsm = lsm.compression(match compression {
