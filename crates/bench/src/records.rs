@@ -24,3 +24,13 @@ impl Records {
         self.count * self.record_bytes()
     }
 }
+
+impl From<Records> for flashgrain_cost::dictionary::Records {
+    fn from(records: Records) -> Self {
+        Self {
+            count: records.count as f64,
+            key_bytes: records.key_bytes as f64,
+            value_bytes: records.value_bytes as f64,
+        }
+    }
+}

@@ -39,6 +39,13 @@ fn the_study_of_the_mqssd_paper_asks_every_layout_and_repeats_exactly() {
         }
         let fills = found["compactions"].as_array().unwrap().len();
         assert_eq!(fills, if found["layout"] == "flash" { 1 } else { 2 }, "{found}");
+        // The times of queries are predicted, not only their order.
+        for run in found["queries"].as_array().unwrap() {
+            let predicted = found["predicted"]["query_s"].as_array().unwrap();
+            let own = predicted.iter().find(|one| one[0] == run["clients"]).unwrap();
+            let ratio = own[1].as_f64().unwrap() * run["per_s"].as_f64().unwrap();
+            assert!((0.5..2.0).contains(&ratio), "{ratio}: {found}");
+        }
     }
 }
 
@@ -52,7 +59,7 @@ fn the_study_of_the_mqssd_paper_shows_tables_and_charts() {
         assert!(shown.contains(text), "no {text:?} in\n{shown}");
     }
     let html = std::fs::read_to_string(&page).unwrap();
-    assert_eq!(html.matches("<svg viewBox").count(), 6);
+    assert_eq!(html.matches("<svg viewBox").count(), 9);
     assert_eq!(contents(folder.path()).len(), 1);
 }
 

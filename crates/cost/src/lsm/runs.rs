@@ -52,6 +52,23 @@ impl LsmTree {
         levels
     }
 
+    /// The same tree with a full last level: each level above it is smaller by the fanout, down to one that is
+    /// no larger than T·C, as with RocksDB's `level_compaction_dynamic_level_bytes`. Levels of less than
+    /// `files_min` files are left out, so that level 0 is merged into the one below them.
+    #[must_use]
+    pub fn with_full_last_level(self, files_min: f64, situation: &Situation) -> Self {
+        let below: f64 = self.level_bytes(situation).iter().sum();
+        let (mut level_one, mut levels) = (below, 1.0);
+        while level_one > self.level_one_bytes() {
+            let sum: f64 = (0..=levels as i32).map(|level| self.fanout.powi(level)).sum();
+            if below / sum < files_min * self.file_bytes {
+                break;
+            }
+            (level_one, levels) = (below / sum, levels + 1.0);
+        }
+        Self { level_one_files: level_one * ROUNDING / self.file_bytes, ..self }
+    }
+
     /// The files of level 0: none of a tree at rest.
     pub(super) fn level_zero(&self, situation: &Situation) -> Runs {
         let files_max = situation.records.total_bytes() / self.file_bytes;
@@ -94,6 +111,9 @@ impl LsmTree {
 pub(super) fn runs_mean(fanout: f64) -> f64 {
     (fanout - 1.0) / 2.0
 }
+
+/// Sizes of levels that are products of fanouts: this much is their rounding.
+const ROUNDING: f64 = 1.0 + 1e-9;
 
 /// A smaller fanout makes no levels.
 pub(super) const FANOUT_MIN: f64 = 1.1;
@@ -139,6 +159,18 @@ mod tests {
         let flat = LsmTree { fanout: 2.0, ..tree };
         assert_eq!(flat.level_bytes(&situation()).len(), 6);
         assert_eq!(LsmTree { levels_max: 20, ..flat }.level_bytes(&situation()).len(), 9);
+    }
+
+    #[test]
+    fn a_full_last_level_is_larger_than_each_above_it_by_the_fanout() {
+        let tree = LsmTree { fanout: 8.0, level_zero_files: 0.0, ..LsmTree::new(Layout::Leveled) };
+        let levels = |files_min| tree.with_full_last_level(files_min, &situation()).level_bytes(&situation());
+        let full = levels(0.0);
+        assert!(full.windows(2).all(|pair| (pair[1] / pair[0] / 8.0 - 1.0).abs() < 1e-6), "{full:?}");
+        assert!(full.len() == 4 && full[0] < tree.level_one_bytes());
+        // Its first level has 3.4 files.
+        let fewer = levels(3.5);
+        assert!(fewer.len() == 3 && (fewer[2] / fewer[1] / 8.0 - 1.0).abs() < 1e-6, "{fewer:?}");
     }
 
     #[test]

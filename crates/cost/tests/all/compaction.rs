@@ -1,7 +1,8 @@
 //! Compactions by formulas beside simulated ones.
 
+use flashgrain_cost::AffineCosts;
 use flashgrain_cost::dictionary::{Operation, Records, Situation};
-use flashgrain_cost::lsm::{Layout, LsmTree, TouchedLine};
+use flashgrain_cost::lsm::{Layout, LsmTree, TouchedLine, load_seconds};
 
 use crate::lsm_simulation::{ConcurrentRun, FewestOverlap, TreeShape, files_touched, run_concurrently};
 
@@ -62,6 +63,31 @@ fn over_a_load(tree: &LsmTree, whole: &Situation, threads: f64) -> (f64, f64) {
         time += work.read() / work.effective_threads(threads);
     }
     (bytes / f64::from(PARTS), bytes / time)
+}
+
+/// A drive that takes a second for each byte that is moved, read or written.
+const SECOND_PER_BYTE: AffineCosts = AffineCosts { setup_seconds: 0.0, transfer_seconds_per_byte: 1.0 };
+
+/// The time of a load beside that of a simulated one, whose drive is shared by all threads.
+#[test]
+fn a_load_takes_as_long_as_a_simulated_one() {
+    let situation = situation(8e6);
+    let file_bytes = LsmTree::new(Layout::Leveled).file_bytes;
+    let files = (situation.records.total_bytes() / file_bytes) as usize;
+    for (layout, fanout) in
+        [(Layout::Leveled, 2.0), (Layout::Leveled, 8.0), (Layout::SingleLevel, f64::INFINITY)]
+    {
+        let tree = LsmTree { fanout, ..LsmTree::new(layout) };
+        let level_one_files = if layout == Layout::SingleLevel { 1 } else { 4 };
+        let shape = TreeShape { fanout, level_one_files, levels_max: 6, keys_per_file: 16, seed: 1 };
+        let run = ConcurrentRun { shape, files, threads: 1, level_zero_files_max: 4 };
+        let simulated = run_concurrently(&run, &mut FewestOverlap, |_| 1.0);
+        // Compactions read and write each of the bytes that the simulation moves; flushes write each once.
+        let simulated = (2.0 * (simulated.write_amplification - 1.0) + 1.0) * situation.records.total_bytes();
+        let seconds = load_seconds(&tree, &SECOND_PER_BYTE, &situation).unwrap();
+        println!("{layout} F {fanout}: {:+.0} %", 100.0 * (seconds / simulated - 1.0));
+        assert!((seconds / simulated - 1.0).abs() < 0.2, "{layout} F {fanout}: {seconds} {simulated}");
+    }
 }
 
 #[test]

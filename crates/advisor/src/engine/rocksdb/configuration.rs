@@ -56,8 +56,6 @@ pub(super) const MEMTABLES: f64 = 2.0;
 const MEMTABLES_FILLED: f64 = 0.5;
 /// Filters and indexes that take more of the memory are in the cache, those in use alone.
 const METADATA_FRACTION: f64 = 0.5;
-/// Sizes of levels that are products of fanouts: this much is their rounding.
-const ROUNDING: f64 = 1.0 + 1e-9;
 
 impl RocksDb {
     /// The tree, with filters and indexes in memory.
@@ -77,20 +75,10 @@ impl RocksDb {
             subcompactions: self.subcompactions,
             ..LsmTree::new(Layout::Leveled)
         };
-        if self.version.has_dynamic_levels() { self.with_dynamic_levels(tree, workload) } else { tree }
-    }
-
-    /// The same, whose last level is full: each level above it is smaller by the fanout, down to one that is
-    /// no larger than `max_bytes_for_level_base`.
-    fn with_dynamic_levels(&self, tree: LsmTree, workload: &Workload) -> LsmTree {
-        let below: f64 = tree.level_bytes(&self.situation(workload)).iter().sum();
-        let largest = self.memtable_bytes * self.level_zero_files;
-        let (mut level_one, mut levels) = (below, 1.0);
-        while level_one > largest {
-            let sum: f64 = (0..=levels as i32).map(|level| self.fanout.powi(level)).sum();
-            (level_one, levels) = (below / sum, levels + 1.0);
+        match self.version.has_dynamic_levels() {
+            true => tree.with_full_last_level(0.0, &self.situation(workload)),
+            false => tree,
         }
-        LsmTree { level_one_files: level_one * ROUNDING / self.memtable_bytes, ..tree }
     }
 
     /// The tree, whose filters and indexes are read block by block where memory has no room for all of them:

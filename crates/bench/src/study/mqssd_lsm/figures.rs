@@ -3,15 +3,25 @@
 use flashgrain_report::page::{Figure, Growth, Unit};
 
 use super::question::Question;
-use super::{Layout, MqssdResult, paper};
+use super::{Found, Layout, MqssdResult, paper};
 use crate::study::chart::{Curve, Quantity, legend, panel};
 
 const SECONDS: Quantity = Quantity { title: "", unit: Unit::Seconds, growth: Growth::Log };
 const DASHED: &str = "Dashed: the paper's RocksDB.";
+const PREDICTED: &str = "Dashed: predicted with the drive's own costs.";
 
-/// Over concurrency and over fanout.
-pub(super) fn both(result: &MqssdResult, question: Question, id: &str) -> Vec<Figure> {
-    vec![over_concurrency(result, question, id), over_fanout(result, question, id)]
+/// Over concurrency, and over fanout beside the paper's and beside the model's times.
+pub(super) fn all(result: &MqssdResult, question: Question, id: &str) -> Vec<Figure> {
+    let papers = |found: &Found| {
+        let column = (question.papers)(found.layout);
+        paper::CONCURRENCY.iter().filter_map(|k| Some((*k, paper::at(column.as_ref()?, *k)?))).collect()
+    };
+    let predicted = |found: &Found| (question.predicted)(result, found);
+    vec![
+        over_concurrency(result, question, id),
+        over_fanout(result, question, &format!("{id}-by-fanout"), (DASHED, &papers)),
+        over_fanout(result, question, &format!("{id}-predicted"), (PREDICTED, &predicted)),
+    ]
 }
 
 /// Seconds by concurrency, a curve for each layout.
@@ -43,8 +53,16 @@ fn over_concurrency(result: &MqssdResult, question: Question, id: &str) -> Figur
     }
 }
 
-/// Seconds by fanout, a curve for each concurrency: Figure 5.
-fn over_fanout(result: &MqssdResult, question: Question, id: &str) -> Figure {
+/// Seconds by concurrency of a layout.
+type Times<'a> = &'a dyn Fn(&Found) -> Vec<(u32, f64)>;
+
+/// Seconds by fanout, a curve for each concurrency, with others dashed: Figure 5.
+fn over_fanout(
+    result: &MqssdResult,
+    question: Question,
+    id: &str,
+    (caption, dashed): (&'static str, Times<'_>),
+) -> Figure {
     let leveled = || {
         result.layouts.iter().filter_map(|found| match found.layout {
             Layout::Leveled { fanout } => Some((f64::from(fanout), found)),
@@ -63,23 +81,15 @@ fn over_fanout(result: &MqssdResult, question: Question, id: &str) -> Figure {
             is_paper,
             points,
         };
-        let papers = leveled()
-            .filter_map(|(fanout, found)| Some((fanout, paper::at(&(question.papers)(found.layout)?, k)?)));
-        curves.push(curve(true, papers.collect()));
-        let ours = leveled().filter_map(|(fanout, found)| {
-            let all = (question.ours)(result, found);
-            all.iter().find(|(own, _)| *own == k).map(|(_, seconds)| (fanout, *seconds))
-        });
-        curves.push(curve(false, ours.collect()));
+        let of = |times: Times<'_>| -> Vec<(f64, f64)> {
+            let at = |all: Vec<(u32, f64)>| all.into_iter().find(|(own, _)| *own == k);
+            leveled().filter_map(|(fanout, found)| Some((fanout, at(times(found))?.1))).collect()
+        };
+        curves.push(curve(true, of(dashed)));
+        curves.push(curve(false, of(&|found| (question.ours)(result, found))));
     }
     let fanout = Quantity { title: "fanout", unit: Unit::Count, growth: Growth::Log2 };
     let title = format!("Time of {} by fanout", question.name);
     let panels = vec![panel(&title, "Seconds", fanout, SECONDS, &curves)];
-    Figure {
-        id: format!("{id}-by-fanout").into(),
-        title,
-        caption: DASHED.into(),
-        legend: legend(&curves),
-        panels,
-    }
+    Figure { id: id.to_owned().into(), title, caption: caption.into(), legend: legend(&curves), panels }
 }

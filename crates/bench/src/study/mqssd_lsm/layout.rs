@@ -1,6 +1,8 @@
 //! The layouts that are compared.
 
 use flashgrain::{LsmLayout, LsmOptions};
+use flashgrain_cost::dictionary::Situation;
+use flashgrain_cost::lsm::LsmTree;
 use serde::Serialize;
 
 use crate::fill::Order;
@@ -14,6 +16,9 @@ const FLASH_JOBS: u32 = 4;
 /// Runs of level 0 from which on writers are slowed down, and at which they are stopped: RocksDB's defaults.
 const SLOWDOWN_RUNS: u32 = 20;
 const STOP_RUNS: u32 = 36;
+
+/// The store leaves out levels of less than this part of level 0.
+const BASE_SHARE: f64 = 0.5;
 
 /// The store takes no more jobs at a time than this.
 const JOBS_MAX: u32 = 64;
@@ -75,14 +80,38 @@ impl Layout {
             .parts(self.parts(k))
             .slowdown_runs(SLOWDOWN_RUNS)
             .stop_runs(STOP_RUNS);
+        let (layout, fanout, level_zero_runs) = self.shape();
+        let options = options.layout(layout).level_zero_runs(level_zero_runs);
+        fanout.into_iter().fold(options, LsmOptions::fanout)
+    }
+
+    /// The arrangement of runs, F where there is one, and C.
+    fn shape(self) -> (LsmLayout, Option<u32>, u32) {
         match self {
-            Self::Leveled { fanout } => {
-                options.layout(LsmLayout::Leveled).fanout(fanout).level_zero_runs(LEVEL_ZERO_RUNS)
-            }
-            Self::SingleLevel => options.layout(LsmLayout::SingleLevel).level_zero_runs(1),
-            Self::Flash => {
-                options.layout(LsmLayout::Leveled).fanout(FLASH_FANOUT).level_zero_runs(FLASH_LEVEL_ZERO_RUNS)
-            }
+            Self::Leveled { fanout } => (LsmLayout::Leveled, Some(fanout), LEVEL_ZERO_RUNS),
+            Self::SingleLevel => (LsmLayout::SingleLevel, None, 1),
+            Self::Flash => (LsmLayout::Leveled, Some(FLASH_FANOUT), FLASH_LEVEL_ZERO_RUNS),
         }
+    }
+
+    /// The same tree as the model has it, while it is filled by a client that is faster than `k` jobs.
+    pub(super) fn filled_tree(self, table_bytes: u64, k: u32) -> LsmTree {
+        let (layout, fanout, level_zero_runs) = self.shape();
+        let tree = LsmTree::new(layout);
+        LsmTree {
+            fanout: fanout.map_or(tree.fanout, f64::from),
+            file_bytes: table_bytes as f64,
+            level_one_files: level_zero_runs.into(),
+            level_zero_batch_files: SLOWDOWN_RUNS.into(),
+            compaction_threads: self.jobs(k).into(),
+            subcompactions: self.parts(k).into(),
+            ..tree
+        }
+    }
+
+    /// The same once no merge is due, with its memtables empty: level 0 is, and the last level is full.
+    pub(super) fn settled_tree(self, table_bytes: u64, situation: &Situation) -> LsmTree {
+        let tree = LsmTree { level_zero_files: 0.0, memtables: 0.0, ..self.filled_tree(table_bytes, 1) };
+        tree.with_full_last_level(BASE_SHARE * tree.level_one_files, situation)
     }
 }

@@ -4,23 +4,29 @@
 //! For each [`Layout`] a store is filled by one client in random order, as by db_bench's `filluniquerandom`,
 //! until no merge is due; then k clients look up random keys and scan 128 records. As in the paper's RocksDB
 //! there are no filters, unless they are asked for, so that a query reads a block of each run above the one
-//! with its key.
+//! with its key. Beside each time is the one that the model predicts, with costs that reads and writes of the
+//! drive itself had.
 
+mod drive_costs;
 mod figures;
 mod layout;
 mod numbers;
 mod paper;
+mod prediction;
 mod question;
 mod sheet;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use flashgrain::{Durability, LsmLevelStats};
+use flashgrain::{Durability, LsmLevelStats, LsmMetadata};
+use flashgrain_model::Mqssd;
 use serde::Serialize;
 
 pub use layout::Layout;
 pub use numbers::ABOUT;
+
+use prediction::{Predicted, Prediction};
 
 use super::comparison::Comparison;
 use super::subject::{Measured, Subject, Task};
@@ -73,6 +79,8 @@ pub struct Options {
     pub concurrency: Vec<u32>,
     /// Bits of filters for each key.
     pub filter_bits: f64,
+    /// Whether fence pointers and filters stay in memory, as the paper's do.
+    pub metadata: LsmMetadata,
     /// Queries of each measurement, and four times as many as scans.
     pub queries: u64,
     /// Processor time of simulated workers.
@@ -91,6 +99,7 @@ struct Found {
     levels: Vec<LsmLevelStats>,
     queries: Vec<Measured>,
     scans: Vec<Measured>,
+    predicted: Predicted,
 }
 
 /// How a store was filled.
@@ -117,8 +126,11 @@ pub struct MqssdResult {
     block_bytes: u32,
     cache_bytes: u64,
     filter_bits: f64,
+    metadata: LsmMetadata,
     costs: ProcessorCosts,
     seed: u64,
+    /// The drive's own costs, with which times are predicted.
+    drive: Mqssd,
     layouts: Vec<Found>,
 }
 
@@ -141,16 +153,24 @@ impl Options {
         wanted.max(MEMTABLES_MIN * self.table_bytes).max(CACHE_BYTES_MIN)
     }
 
+    /// Bytes of a simulated drive for such records.
+    fn drive_bytes(&self, records: Records) -> u64 {
+        (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN)
+    }
+
     fn setup(&self, records: Records, layout: Layout, jobs: u32) -> Setup {
         Setup {
             target: self.target.clone(),
-            drive_bytes: (DRIVE_FACTOR * records.bytes()).max(DRIVE_BYTES_MIN),
+            drive_bytes: self.drive_bytes(records),
             drives: None,
             backend: None,
             polled: false,
             records,
             tree: lsm_tree(
-                layout.options(self.table_bytes, jobs).filter_bits_per_key(self.filter_bits),
+                layout
+                    .options(self.table_bytes, jobs)
+                    .filter_bits_per_key(self.filter_bits)
+                    .metadata(self.metadata),
                 BLOCK_BYTES,
             ),
             segment_bytes: self.table_bytes,
@@ -183,6 +203,11 @@ pub fn mqssd_lsm(
     for layout in Layout::all(&options.fanouts) {
         layouts.push(measure(options, layout, listener, interrupt)?);
     }
+    let drive = drive_costs::measure(options, listener, interrupt)?;
+    let prediction = Prediction { options, drive: &drive };
+    for found in &mut layouts {
+        found.predicted = prediction.of(found);
+    }
     Ok(MqssdResult {
         flashgrain_version: env!("CARGO_PKG_VERSION"),
         target: options.target.display().to_string(),
@@ -192,8 +217,10 @@ pub fn mqssd_lsm(
         block_bytes: BLOCK_BYTES,
         cache_bytes: options.cache_bytes(options.records()),
         filter_bits: options.filter_bits,
+        metadata: options.metadata,
         costs: options.costs,
         seed: options.seed,
+        drive,
         layouts,
     })
 }
@@ -221,7 +248,7 @@ fn measure(
         subject.settle(interrupt)?;
         let levels = subject.lsm_stats()?.levels;
         let (queries, scans) = read(options, subject, interrupt)?;
-        Ok(Found { layout, compactions, levels, queries, scans })
+        Ok(Found { layout, compactions, levels, queries, scans, predicted: Predicted::default() })
     })
 }
 

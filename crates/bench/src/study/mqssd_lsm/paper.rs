@@ -8,6 +8,18 @@ pub(super) const RECORDS: f64 = 6.4e7;
 /// Queries, and scans, of which its tables have the total times.
 pub(super) const QUERIES: f64 = 3.2e6;
 
+/// T, and the bytes of the pages that a block of 4 KiB, which is not aligned, lies in.
+pub(super) const TABLE_BYTES: u64 = 64 << 20;
+pub(super) const BLOCK_READ_BYTES: f64 = 8192.0;
+
+/// Hardware threads of its AMD Ryzen 5 7600X.
+pub(super) const PROCESSORS: u32 = 12;
+
+/// Seconds that a query takes besides its reads: the constant of a line through Table 3 at k = 1 over the
+/// levels, whose slope is 48 µs. Nothing in equations 10 and 12 accounts for it; the paper "reintroduces
+/// constants" in Figure 5.
+pub(super) const QUERY_BESIDES_READS_S: f64 = 166e-6;
+
 /// k.
 pub(super) const CONCURRENCY: [u32; 6] = [1, 2, 4, 8, 16, 32];
 

@@ -3,10 +3,11 @@
 use super::{Found, Layout, MqssdResult, paper};
 use crate::study::subject::Measured;
 
-/// Seconds of something by concurrency: ours, as much as the paper did, and the paper's.
+/// Seconds of something by concurrency: ours, as much as the paper did, the model's, and the paper's.
 #[derive(Clone, Copy)]
 pub(super) struct Question {
     pub ours: fn(&MqssdResult, &Found) -> Vec<(u32, f64)>,
+    pub predicted: fn(&MqssdResult, &Found) -> Vec<(u32, f64)>,
     pub papers: fn(Layout) -> Option<paper::Column>,
     /// What takes the time.
     pub name: &'static str,
@@ -16,6 +17,7 @@ pub(super) struct Question {
 
 pub(super) const QUERIES: Question = Question {
     ours: |_, found| found.queries.iter().map(total_s).collect(),
+    predicted: |_, found| times(&found.predicted.query_s, paper::QUERIES),
     papers: paper::queries,
     name: "3.2 M queries",
     concurrent: "clients",
@@ -23,6 +25,7 @@ pub(super) const QUERIES: Question = Question {
 
 pub(super) const SCANS: Question = Question {
     ours: |_, found| found.scans.iter().map(total_s).collect(),
+    predicted: |_, found| times(&found.predicted.scan_s, paper::QUERIES),
     papers: paper::scans,
     name: "3.2 M scans",
     concurrent: "clients",
@@ -30,13 +33,23 @@ pub(super) const SCANS: Question = Question {
 
 pub(super) const COMPACTION: Question = Question {
     ours: |result, found| {
-        let factor = paper::RECORDS / result.fill_records.count as f64;
-        found.compactions.iter().map(|fill| (fill.jobs, fill.seconds * factor)).collect()
+        let fills = found.compactions.iter().map(|fill| (fill.jobs, fill.seconds));
+        times(&fills.collect::<Vec<_>>(), stores(result))
     },
+    predicted: |result, found| times(&found.predicted.fill_s, stores(result)),
     papers: paper::compactions,
     name: "filling until no merge is due",
     concurrent: "jobs",
 };
+
+/// The paper's records over those of a store that is filled.
+fn stores(result: &MqssdResult) -> f64 {
+    paper::RECORDS / result.fill_records.count as f64
+}
+
+pub(super) fn times(all: &[(u32, f64)], factor: f64) -> Vec<(u32, f64)> {
+    all.iter().map(|(k, seconds)| (*k, seconds * factor)).collect()
+}
 
 fn total_s(measured: &Measured) -> (u32, f64) {
     (measured.clients, paper::QUERIES / measured.per_s)

@@ -3,7 +3,7 @@
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
 
-use super::question::{COMPACTION, QUERIES, Question, SCANS, at, found, speedup};
+use super::question::{COMPACTION, QUERIES, Question, SCANS, at, found, speedup, times};
 use super::{Found, Layout, MqssdResult, figures, numbers, paper};
 use crate::study::sheet::{Part, Sheet};
 use crate::study::subject::Measured;
@@ -31,9 +31,10 @@ fn conditions(result: &MqssdResult) -> Vec<String> {
             unit::count((records.bytes() / result.table_bytes) as f64),
         ),
         format!(
-            "Blocks of {}, filters of {} bits for each key, {} of memory for blocks, memtables and pages; seed {}.",
+            "Blocks of {}, filters of {} bits for each key, fence pointers and filters {}, {} of memory for blocks, memtables and pages; seed {}.",
             unit::bytes(f64::from(result.block_bytes)),
             result.filter_bits,
+            result.metadata.name(),
             unit::bytes(result.cache_bytes as f64),
             result.seed
         ),
@@ -41,22 +42,24 @@ fn conditions(result: &MqssdResult) -> Vec<String> {
     ]
 }
 
-const OF_QUERIES: &str = "Without filters a query reads a block of each run down to the one that has its key, unless that block is in memory, and a block of fence pointers that is not.";
+const OF_QUERIES: &str = "Without filters a query reads a block of each run down to the one that has its key, unless that block is in memory, and a partition of fence pointers that is not: none where these are pinned.";
 
 fn queries(result: &MqssdResult) -> Part {
     Part {
         id: "queries",
         title: "Point queries over fanout and concurrency (Tables 3 and 5, Figures 5A and 6)".into(),
-        text: vec![in_short(result, QUERIES), OF_QUERIES.into()],
+        text: vec![in_short(result, QUERIES), OF_QUERIES.into(), errors(result, QUERIES)],
         tables: vec![
             (caption(QUERIES), seconds(result, QUERIES)),
             (SPEEDUPS.into(), speedups(result, QUERIES)),
+            (PREDICTED.into(), predicted(result, QUERIES)),
+            (PAPERS_PREDICTED.into(), papers_predicted(result)),
             (
                 "Requests to read that the drive got for each query".into(),
                 requests(result, |found| &found.queries),
             ),
         ],
-        figures: figures::both(result, QUERIES, "queries"),
+        figures: figures::all(result, QUERIES, "queries"),
     }
 }
 
@@ -64,16 +67,17 @@ fn scans(result: &MqssdResult) -> Part {
     Part {
         id: "scans",
         title: "Scans of 128 records over fanout and concurrency (Tables 3 and 5, Figures 5B and 6)".into(),
-        text: vec![in_short(result, SCANS)],
+        text: vec![in_short(result, SCANS), errors(result, SCANS)],
         tables: vec![
             (caption(SCANS), seconds(result, SCANS)),
             (SPEEDUPS.into(), speedups(result, SCANS)),
+            (PREDICTED.into(), predicted(result, SCANS)),
             (
                 "Requests to read that the drive got for each scan".into(),
                 requests(result, |found| &found.scans),
             ),
         ],
-        figures: figures::both(result, SCANS, "scans"),
+        figures: figures::all(result, SCANS, "scans"),
     }
 }
 
@@ -87,15 +91,16 @@ fn compaction(result: &MqssdResult) -> Part {
     Part {
         id: "compaction",
         title: "Compaction over fanout and concurrency (Tables 4 and 5, Figure 5C)".into(),
-        text: overtaken(result).into_iter().chain([filled]).collect(),
+        text: overtaken(result).into_iter().chain([filled, errors(result, COMPACTION)]).collect(),
         tables: vec![
             (
                 "Seconds from the first insert until no merge is due (the paper's)".into(),
                 seconds(result, COMPACTION),
             ),
+            (PREDICTED.into(), predicted(result, COMPACTION)),
             ("Bytes written for each byte that was flushed".into(), amplification(result)),
         ],
-        figures: figures::both(result, COMPACTION, "compaction"),
+        figures: figures::all(result, COMPACTION, "compaction"),
     }
 }
 
@@ -104,6 +109,34 @@ fn caption(question: Question) -> String {
 }
 
 const SPEEDUPS: &str = "Times as fast on the single level (the paper's)";
+
+const PREDICTED: &str = "Seconds that the model predicts with the drive's own costs (over those measured)";
+
+const PAPERS_PREDICTED: &str = "Seconds of the paper's queries that it predicts for the paper's store with these costs, and 166 µs of each query besides its reads (over the paper's)";
+
+/// Predicted times over those measured, of all layouts and concurrencies.
+fn ratios(result: &MqssdResult, question: Question) -> Vec<f64> {
+    let of_layout = |found: &Found| {
+        let ours = (question.ours)(result, found);
+        let ratio = |(k, predicted): (u32, f64)| Some(predicted / at(&ours, k)?);
+        (question.predicted)(result, found).into_iter().filter_map(ratio).collect::<Vec<f64>>()
+    };
+    let mut all: Vec<f64> = result.layouts.iter().flat_map(of_layout).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+/// How near the predictions are.
+fn errors(result: &MqssdResult, question: Question) -> String {
+    let ratios = ratios(result, question);
+    let (Some(low), Some(middle), Some(high)) = (ratios.first(), ratios.get(ratios.len() / 2), ratios.last())
+    else {
+        return "The drive has no costs to predict this with.".into();
+    };
+    format!(
+        "Equations 9 to 12 with the drive's own costs predict {low:.2} to {high:.2} times what was measured, {middle:.2} in the median."
+    )
+}
 
 /// The single level beside the configuration for flash.
 fn in_short(result: &MqssdResult, question: Question) -> String {
@@ -177,6 +210,23 @@ fn speedups(result: &MqssdResult, question: Question) -> Table {
     by_layout(result, question, |found, k| {
         let (ours, papers) = speedup(result, question, found.layout, k);
         beside(ours, papers, |ratio| format!("{ratio:.2}"))
+    })
+}
+
+fn predicted(result: &MqssdResult, question: Question) -> Table {
+    by_layout(result, question, |found, k| {
+        let predicted = at(&(question.predicted)(result, found), k)?;
+        let ratio = predicted / at(&(question.ours)(result, found), k)?;
+        Some(format!("{} ({ratio:.2})", unit::count(predicted)))
+    })
+}
+
+/// The paper's own queries.
+fn papers_predicted(result: &MqssdResult) -> Table {
+    by_layout(result, QUERIES, |found, k| {
+        let predicted = at(&times(&found.predicted.papers_query_s, paper::QUERIES), k)?;
+        let ratio = predicted / paper::at(&paper::queries(found.layout)?, k)?;
+        Some(format!("{} ({ratio:.2})", unit::count(predicted)))
     })
 }
 

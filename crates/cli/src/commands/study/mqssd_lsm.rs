@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use flashgrain::LsmMetadata;
 use flashgrain_bench::processor::ProcessorCosts;
 use flashgrain_bench::study::mqssd_lsm::{MqssdResult, Options, mqssd_lsm};
 
@@ -49,6 +50,9 @@ pub struct MqssdLsmArguments {
     /// Bits of filters for each key; the paper's RocksDB has no filters.
     #[arg(long, default_value_t = 0.0)]
     filter_bits: f64,
+    /// Where fence pointers and filters are: in memory, as the paper's, or cached as other blocks.
+    #[arg(long, value_enum, default_value = "pinned")]
+    metadata: Metadata,
     /// Queries of each measurement; a quarter as many scans.
     #[arg(long, value_parser = count_within::<u64>(1..), default_value_t = 4096)]
     queries: u64,
@@ -61,6 +65,13 @@ pub struct MqssdLsmArguments {
     seed: u64,
     #[command(flatten)]
     output: OutputOptions,
+}
+
+/// The place of fence pointers and filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Metadata {
+    Pinned,
+    Cached,
 }
 
 /// Smallest table: a segment of four write units.
@@ -89,6 +100,10 @@ pub fn measure(arguments: &MqssdLsmArguments, context: &Context) -> anyhow::Resu
         fanouts: arguments.fanouts.clone(),
         concurrency: arguments.concurrency.clone(),
         filter_bits: arguments.filter_bits,
+        metadata: match arguments.metadata {
+            Metadata::Pinned => LsmMetadata::Pinned,
+            Metadata::Cached => LsmMetadata::Cached,
+        },
         queries: arguments.queries,
         costs: arguments.cpu_costs,
         seed: arguments.seed,
