@@ -29,6 +29,9 @@ pub struct OutOfPlaceBTree {
     pub cleaners: f64,
     /// Leaves that a range query asks for ahead at most.
     pub read_ahead: f64,
+    /// Share of a range query's steps to a next leaf that are random accesses: 1 in a tree whose leaves were
+    /// written in any order, 0 in one that was loaded in order and not changed since.
+    pub leaf_step_random_share: f64,
     /// Images begin at multiples of this.
     pub align_bytes: f64,
     /// Bytes of a node, or of a block of one with several: longer values than a quarter of it are elsewhere.
@@ -51,6 +54,7 @@ impl OutOfPlaceBTree {
             write_concurrency: 4.0,
             cleaners: 8.0,
             read_ahead: READ_AHEAD_BYTES / node_bytes,
+            leaf_step_random_share: 1.0,
             align_bytes: GRAIN_BYTES,
             block_bytes: node_bytes,
         }
@@ -137,7 +141,8 @@ impl Design for OutOfPlaceBTree {
         if let Operation::Range { bytes } = stored.operation() {
             let useful = self.records_per_leaf(inline) * inline.records.record_bytes();
             let (further, at_once) = further_reads(bytes / useful, self.read_ahead);
-            demand.add(self.reads(further * leaves.miss_share, at_once, situation));
+            let reads = self.reads(further * leaves.miss_share, at_once, situation);
+            demand.add(Transfer { random_share: self.leaf_step_random_share, ..reads });
         }
         stored.add_reads(&mut demand, left_bytes, READ_AHEAD_BYTES / stored.value_bytes);
         if operation.is_change() {

@@ -100,6 +100,8 @@ fn measure_in(
         layout: Vec::new(),
         check: None,
         be_tree: None,
+        loaded_scans: None,
+        grown_scans: None,
         loaded: Some(Operations {
             measured: loaded,
             predicted: prediction.b_plus_look_up(page_bytes, State::Loaded),

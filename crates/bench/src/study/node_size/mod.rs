@@ -84,6 +84,12 @@ const WARMUP_DIVISOR: u64 = 2;
 
 const INSERT: Mix = Mix { insert: 1.0, ..Mix::NOTHING };
 const LOOK_UP: Mix = Mix { read: 1.0, ..Mix::NOTHING };
+const SCAN: Mix = Mix { scan: 1.0, scan_records: (SCAN_RECORDS, SCAN_RECORDS), ..Mix::NOTHING };
+
+/// Records of a scan, in leaves of 4 KiB some thirty of them.
+const SCAN_RECORDS: u32 = 1000;
+/// One scan for this number of look-ups, which each take a read or less.
+const SCAN_DIVISOR: u64 = 64;
 
 pub use numbers::ABOUT;
 
@@ -182,6 +188,9 @@ struct Point {
     be_tree: Option<BeTreeStats>,
     /// Look-ups before the first insert, of B+-trees only: the buffers of a Bε-tree have no messages then.
     loaded: Option<Operations>,
+    /// Scans of B+-trees, before the first insert and behind all of them.
+    loaded_scans: Option<Operations>,
+    grown_scans: Option<Operations>,
     inserts: Operations,
     /// Look-ups behind all inserts.
     grown: Operations,
@@ -360,6 +369,9 @@ fn on_drive(
     })
 }
 
+/// Runs operations of a kind, with some before them that are not counted.
+type Run<'a> = dyn FnMut(&mut Subject, &str, Mix, u64) -> anyhow::Result<Measured> + 'a;
+
 /// One tree, from empty to removed.
 fn measure(
     prediction: &Prediction<'_>,
@@ -385,20 +397,32 @@ fn measure(
         subject.fill(Order::Scattered, interrupt)?;
         subject.checkpoint()
     };
+    let scan = |subject: &mut Subject, run: &mut Run<'_>, state: State| {
+        anyhow::Ok(Operations {
+            measured: run(subject, "scans", SCAN, options.look_ups.div_ceil(SCAN_DIVISOR))?,
+            predicted: prediction.b_plus_scan(node_bytes, state, SCAN_RECORDS),
+        })
+    };
     let loaded = match tree {
         Tree::BPlus => Some(Subject::with(&options.setup(target, make.clone(), State::Loaded), |subject| {
             load(subject)?;
-            Ok(Operations {
+            let look_ups = Operations {
                 measured: run(subject, "look-ups", LOOK_UP, options.look_ups)?,
                 predicted: prediction.b_plus_look_up(node_bytes, State::Loaded),
-            })
+            };
+            Ok((look_ups, scan(subject, &mut run, State::Loaded)?))
         })?),
         Tree::BEpsilon | Tree::BerkeleyDb => None,
     };
+    let (loaded, loaded_scans) = loaded.unzip();
     Subject::with(&options.setup(target, make, State::Grown), |subject| {
         load(subject)?;
         let inserts = run(subject, "inserts", INSERT, options.inserts)?;
         let look_ups = run(subject, "look-ups behind inserts", LOOK_UP, options.look_ups)?;
+        let grown_scans = match tree {
+            Tree::BPlus => Some(scan(subject, &mut run, State::Grown)?),
+            Tree::BEpsilon | Tree::BerkeleyDb => None,
+        };
         let layout = subject.layout()?;
         Ok(Point {
             tree,
@@ -406,6 +430,8 @@ fn measure(
             check: Some(subject.check()?),
             be_tree: subject.be_tree_stats()?,
             loaded,
+            loaded_scans,
+            grown_scans,
             inserts: Operations {
                 measured: inserts,
                 predicted: prediction.of_insert(tree, node_bytes, &layout),

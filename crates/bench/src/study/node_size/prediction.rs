@@ -2,7 +2,7 @@
 
 use flashgrain::{Bytes, Decision, Setting};
 use flashgrain_cost::dictionary::{
-    Demand, Design, Operation, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, Processor, Records, Situation, price,
+    Demand, Design, Operation, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, Processor, Situation, price,
 };
 use flashgrain_model::Access;
 use serde::Serialize;
@@ -35,6 +35,21 @@ impl Prediction<'_> {
     /// Random look-ups in a B+-tree.
     pub fn b_plus_look_up(&self, node_bytes: u64, state: State) -> Predicted {
         self.look_up(&self.b_plus(node_bytes, state), state)
+    }
+
+    /// Scans of this number of records in a B+-tree. A loaded tree has its leaves in order, a grown one has
+    /// them anywhere.
+    pub fn b_plus_scan(&self, node_bytes: u64, state: State, records: u32) -> Predicted {
+        let tree = OutOfPlaceBTree {
+            leaf_step_random_share: match state {
+                State::Loaded => 0.0,
+                State::Grown => 1.0,
+            },
+            ..self.b_plus(node_bytes, state)
+        };
+        let situation = self.situation(state);
+        let bytes = f64::from(records) * situation.records.record_bytes();
+        self.predicted(&tree.demand(Operation::Range { bytes }, &situation), &situation)
     }
 
     /// Random look-ups in a tree that the store has decided on so.
@@ -117,15 +132,9 @@ impl Prediction<'_> {
     }
 
     fn situation(&self, state: State) -> Situation {
-        let records = self.records(state);
-        let records = Records {
-            count: records.count as f64,
-            key_bytes: records.key_bytes as f64,
-            value_bytes: records.value_bytes as f64,
-        };
         Situation {
             processor: self.processor(self.options.costs.look_up_ns),
-            ..Situation::new(records, self.options.cache_bytes() as f64, 1.0)
+            ..Situation::new(self.records(state).into(), self.options.cache_bytes() as f64, 1.0)
         }
     }
 

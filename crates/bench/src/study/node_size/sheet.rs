@@ -98,6 +98,7 @@ fn on_drive(number: usize, drive: &OnDrive, fanout: u32) -> Part {
                 "Requests to read and bytes written for each operation; predicted in brackets".into(),
                 accesses(drive),
             ),
+            ("Scans of 1,000 records; predicted in brackets".into(), scans(drive)),
             (
                 "Bytes of a part of the Bε-tree, of which a look-up reads one on each level".into(),
                 parts(drive, fanout),
@@ -221,6 +222,37 @@ fn accesses(drive: &OnDrive) -> Table {
         let written = |bytes: f64| unit::bytes(bytes.round());
         format!("{reads}, {} ({})", written(measured.written_bytes_each), written(predicted.written_bytes))
     })
+}
+
+/// Scans of loaded trees, whose leaves lie in order, and of grown ones, whose leaves lie anywhere. The random
+/// share of a loaded tree's steps is the one between both predictions, where each step of the grown tree is a
+/// random access.
+fn scans(drive: &OnDrive) -> Table {
+    let titles = ["loaded", "grown", "grown over loaded", "random share of leaf steps, loaded"];
+    let mut columns = vec![("nodes", Kind::Label)];
+    columns.extend(titles.map(|title| (title, Kind::Number)));
+    let mut table = Table::new(&columns);
+    for point in of_tree(drive, Tree::BPlus) {
+        let (Some(loaded), Some(grown)) = (&point.loaded_scans, &point.grown_scans) else { continue };
+        let shown = |us: Option<f64>| us.map_or("–".into(), unit::micros);
+        let ratio = |ratio: Option<f64>| ratio.map_or("–".into(), |ratio| format!("{ratio:.2}"));
+        let (loaded_us, grown_us) = (loaded.measured.mean_us(), grown.measured.mean_us());
+        let (in_order, anywhere) = (loaded.predicted.us, grown.predicted.us);
+        let share = in_order.map(|in_order| (loaded_us - in_order) / (grown_us - in_order));
+        let cells = [
+            size(point.node_bytes),
+            format!("{} ({})", unit::micros(loaded_us), shown(in_order)),
+            format!("{} ({})", unit::micros(grown_us), shown(anywhere)),
+            format!(
+                "{:.2} ({})",
+                grown_us / loaded_us,
+                ratio(anywhere.zip(in_order).map(|(anywhere, in_order)| anywhere / in_order))
+            ),
+            format!("{} (0)", ratio(share)),
+        ];
+        table.push(cells.map(Cell::from));
+    }
+    table
 }
 
 /// Parts as they are behind all inserts, in the mean over all levels of them.
