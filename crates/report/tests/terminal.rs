@@ -195,12 +195,12 @@ fn two_profiles_side_by_side() {
 fn a_comparison_alone_has_every_model_and_the_noise_floor() {
     let profile = common::full();
     let comparison = profile.comparison.expect("the made-up profile has one");
-    let text = terminal_comparison(&comparison, None, 100);
+    let text = terminal_comparison(&comparison, &[], None, 100);
     for word in ["DAM", "PDAM", "affine", "MQSSD", "noise floor", "reads", "writes", "mixed"] {
         assert!(text.contains(word), "{word} is missing in:\n{text}");
     }
     assert!(!text.contains("95 % interval"), "{text}");
-    let with_constants = terminal_comparison(&comparison, profile.models.as_ref(), 100);
+    let with_constants = terminal_comparison(&comparison, &[], profile.models.as_ref(), 100);
     assert!(with_constants.starts_with(&text), "{with_constants}");
     for word in [
         "t(k)",

@@ -19,7 +19,11 @@ pub const ABOUT: About = About {
         ),
         ("tables and memtables", "64 MiB, 2,000 of them", "256 KiB, 1,000 of them"),
         ("drive", "Samsung 990 PRO 1TB", "sim:990pro, four times as large as the records"),
-        ("memory", "fence pointers, and 32 MiB for blocks", "5 % of the records, pinned fence pointers included"),
+        (
+            "memory",
+            "fence pointers, and 32 MiB for blocks",
+            "5 % of the records, pinned fence pointers included",
+        ),
     ],
 };
 
