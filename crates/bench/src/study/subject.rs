@@ -188,6 +188,10 @@ pub struct Watched {
     pub level_zero_runs: f64,
     /// Writes that were written to the log together, on average.
     pub writes_together: f64,
+    /// Writes that waited for the log to be written by another one, on average over time.
+    pub waiting: f64,
+    /// Most of them at the same time, also before the time that counts.
+    pub waiting_max: u64,
     /// Over time.
     pub slices: Vec<Slice>,
 }
@@ -220,6 +224,7 @@ impl Subject {
     pub fn watch(&mut self, watch: &Watch<'_>, interrupt: &AtomicBool) -> anyhow::Result<Watched> {
         let (mut tally, mut slices, mut counted_s) = (Tally::default(), Vec::new(), 0.0);
         let (mut device_reads, mut log_records, mut log_groups) = (0, 0, 0);
+        let (mut queued_s, mut waiting_max) = (0.0, 0);
         for number in 0..watch.warmup + watch.slices {
             let driven = self.slice(watch, number, interrupt)?;
             if number < watch.warmup {
@@ -229,6 +234,8 @@ impl Subject {
             device_reads += after.device.reads - before.device.reads;
             log_records += after.log.records - before.log.records;
             log_groups += after.log.groups - before.log.groups;
+            queued_s += after.log.queued_s - before.log.queued_s;
+            waiting_max = after.log.queue_longest;
             counted_s += driven.elapsed.as_secs_f64();
             slices.push(Slice {
                 end_s: counted_s,
@@ -251,6 +258,8 @@ impl Subject {
             writes: times(Operation::Update.name()),
             level_zero_runs: runs as f64 / slices.len().max(1) as f64,
             writes_together: log_records as f64 / log_groups.max(1) as f64,
+            waiting: queued_s / counted_s,
+            waiting_max,
             slices,
         })
     }

@@ -201,13 +201,14 @@ fn the_study_of_the_3d_xpoint_paper_asks_all_its_questions() {
         ("file-size", 6),
         ("values", 2),
         ("parallelism", 12),
+        ("waiting", 12),
         ("log", 12),
         ("bursts", 3),
         ("reads", 10),
     ];
     assert_eq!(points, expected);
     let html = std::fs::read_to_string(&page).unwrap();
-    assert_eq!(html.matches("<svg viewBox").count(), 7 * 3 + 5);
+    assert_eq!(html.matches("<svg viewBox").count(), 8 * 3 + 6);
 }
 
 #[test]

@@ -135,6 +135,11 @@ pub struct LogStats {
     pub written_bytes: u64,
     /// Times that they were made durable.
     pub syncs: u64,
+    /// Seconds that all commits together waited for the write of another one: divided by the time that has
+    /// passed, the number of commits that wait on average.
+    pub queued_s: f64,
+    /// Most commits that waited at the same time.
+    pub queue_longest: u64,
     /// Share of the ring that is in use, 0 to 1.
     pub fill: f64,
 }
@@ -284,6 +289,8 @@ impl Stats {
                 groups: stats.log.groups,
                 written_bytes: stats.log.bytes,
                 syncs: stats.log.flushes,
+                queued_s: stats.log.queued.seconds(),
+                queue_longest: stats.log.queue_longest,
                 fill: stats.log_fill,
             },
             throttle: engine.transactions().throttle_stats().into(),

@@ -49,6 +49,9 @@ pub(super) struct Counters {
     pub records: AtomicU64,
     pub bytes: AtomicU64,
     pub flushes: AtomicU64,
+    /// Time that callers were parked in the queue, in nanoseconds.
+    pub queued_ns: AtomicU64,
+    pub queue_longest: AtomicU64,
 }
 
 /// Statistics of the log since it was opened.
@@ -62,6 +65,10 @@ pub(crate) struct LogStats {
     pub bytes: u64,
     /// Flushes, and writes that were durable by themselves.
     pub flushes: u64,
+    /// Time that all callers together waited for another one to write.
+    pub queued: Nanos,
+    /// Most callers that waited at the same time.
+    pub queue_longest: u64,
 }
 
 impl Leader {
@@ -93,6 +100,8 @@ impl Log {
             records: get(&counters.records),
             bytes: get(&counters.bytes),
             flushes: get(&counters.flushes),
+            queued: Nanos(get(&counters.queued_ns)),
+            queue_longest: get(&counters.queue_longest),
         }
     }
 

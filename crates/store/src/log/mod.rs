@@ -48,7 +48,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::Error;
-use crate::io_context::{Devices, Role};
+use crate::io_context::{Devices, Role, now};
 use crate::layout::{Layout, LogExtent, SyncMethod};
 use crate::poison::Poison;
 use crate::task::{Executor, Waker, park, waker};
@@ -440,8 +440,13 @@ impl Log {
                 }
                 None => {
                     state.waiting.push(Waiting { end, sync, waker: waker() });
+                    let waiting = state.waiting.len() as u64;
                     drop(state);
+                    shared.counters.queue_longest.fetch_max(waiting, Ordering::Relaxed);
+                    let began = now(&shared.devices);
                     park();
+                    let queued = now(&shared.devices).since(began);
+                    shared.counters.queued_ns.fetch_add(queued.0, Ordering::Relaxed);
                 }
             }
         }

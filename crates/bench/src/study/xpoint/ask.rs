@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use flashgrain::{Durability, LsmThrottling};
 
 use super::{
-    CLIENTS, LEVEL_ZERO_RUNS, MEMTABLE_BYTES, Options, Point, Question, SCALE, SLOWDOWN_RUNS, STOP_RUNS,
-    tree_of, usual_tree,
+    CLIENTS, CLIENTS_MAX, LEVEL_ZERO_RUNS, MEMTABLE_BYTES, Options, Point, Question, SCALE, SLOWDOWN_RUNS,
+    STOP_RUNS, tree_of, usual_tree,
 };
 use crate::fill::Order;
 use crate::listener::Listener;
@@ -104,6 +104,14 @@ fn trials(question: Question, options: &Options, target: &Path) -> Vec<Trial> {
                 trial
             };
             PARALLELISM.iter().map(trial).collect()
+        }
+        Question::Waiting => {
+            let trial = |share: &f64| {
+                let mut trial = Trial { x: *share, writes: |share, _| share, ..usual() };
+                (trial.clients, trial.setup.durability) = (CLIENTS_MAX, Durability::Buffered);
+                trial
+            };
+            WRITE_SHARES.iter().filter(|share| **share > 0.0).map(trial).collect()
         }
         Question::Log => log(&usual),
         Question::Bursts => bursts(&usual),

@@ -33,6 +33,10 @@ const PANELS: [(&str, Quantity, Number, Papers); 3] = [
     ),
 ];
 
+/// Drawn below them where writes wait one for another.
+const QUEUE: (&str, Quantity, Number, Papers) =
+    ("Writes that wait, on average", RATE, |point| Some(point.watched.waiting), |_| None);
+
 pub(super) fn all(answer: &Answer, id: &str) -> Vec<Figure> {
     match answer.question {
         Question::Bursts => vec![over_time(answer, id, &[0.0])],
@@ -63,7 +67,8 @@ fn varying(answer: &Answer, id: &str) -> Figure {
     let x = Quantity { title: question.varied(), unit, growth };
     let title = format!("Over {}", question.varied());
     let (mut panels, mut keys) = (Vec::new(), Vec::new());
-    for (name, y, ours, papers) in PANELS {
+    let queue = (question == Question::Waiting).then_some(QUEUE);
+    for (name, y, ours, papers) in PANELS.into_iter().chain(queue) {
         let mut drawn = Vec::new();
         for (number, (label, points)) in curves(answer).into_iter().enumerate() {
             let curve = |is_paper, points| Curve { number, label: label.clone(), is_paper, points };

@@ -70,8 +70,10 @@ pub enum Question {
     FileSize,
     /// Half of writes by eight clients, values of 4 KiB: Figure 1.
     Values,
-    /// One client to 32: Figures 13 to 16.
+    /// One client to 32: Figures 13 to 15.
     Parallelism,
+    /// Writes of 32 clients that wait for the log: Figure 16.
+    Waiting,
     /// The log on the drive, in memory, and nobody waiting for it: Figures 17 and 20.
     Log,
     /// How writers are slowed down under bursts: Figure 18.
@@ -84,7 +86,7 @@ impl Question {
     /// What it varies over.
     fn varied(self) -> &'static str {
         match self {
-            Self::Writes | Self::Log => "writes",
+            Self::Writes | Self::Waiting | Self::Log => "writes",
             Self::LevelZero => "runs of level 0 meant",
             Self::FileSize => "MiB of a run, the paper's",
             Self::Values => "bytes of a value",
@@ -95,7 +97,12 @@ impl Question {
     }
 
     fn is_share(self) -> bool {
-        matches!(self, Self::Writes | Self::Log | Self::Reads)
+        matches!(self, Self::Writes | Self::Waiting | Self::Log | Self::Reads)
+    }
+
+    /// Whether writes wait for the log, one for another.
+    fn has_queue(self) -> bool {
+        matches!(self, Self::Parallelism | Self::Waiting | Self::Log)
     }
 }
 

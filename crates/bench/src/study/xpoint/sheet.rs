@@ -34,7 +34,7 @@ fn conditions(result: &XpointResult) -> Vec<String> {
             result.seed
         ),
         format!("On simulated drives times are virtual: {}.", result.costs.describe()),
-        "Writes do not wait for the log, as RocksDB's hand it to the kernel only; but in the questions by clients and by the place of the log each waits until the log's device has it."
+        "Writes do not wait for the log, as RocksDB's hand it to the kernel only; but in the questions by clients, of waiting writes and by the place of the log each waits until the log's device has it."
             .into(),
     ]
 }
@@ -56,7 +56,8 @@ fn title(question: Question) -> (&'static str, &'static str) {
         Question::LevelZero => ("level-zero", "By the runs of level 0 (Figures 8 to 10 and 12)"),
         Question::FileSize => ("file-size", "Runs of level 0 by their size (Figure 8)"),
         Question::Values => ("values", "Values of 4 KiB, eight clients, half of writes (Figure 1)"),
-        Question::Parallelism => ("parallelism", "By clients (Figures 13 to 16)"),
+        Question::Parallelism => ("parallelism", "By clients (Figures 13 to 15)"),
+        Question::Waiting => ("waiting", "Writes of 32 clients that wait for the log (Figure 16)"),
         Question::Log => ("log", "By the place of the log (Figures 17 and 20)"),
         Question::Bursts => ("bursts", "Under bursts of writes (Figure 18)"),
         Question::Reads => ("reads", "Level 0 by the share of reads (Figure 19)"),
@@ -65,7 +66,7 @@ fn title(question: Question) -> (&'static str, &'static str) {
 
 fn table(answer: &Answer) -> Table {
     let question = answer.question;
-    let mut table = Table::new(&[
+    let mut columns = vec![
         ("drive", Kind::Label),
         (question.varied(), Kind::Number),
         ("operations/s", Kind::Number),
@@ -76,8 +77,11 @@ fn table(answer: &Answer) -> Table {
         ("p90", Kind::Number),
         ("reads each", Kind::Number),
         ("runs of level 0", Kind::Number),
-        ("writes together", Kind::Number),
-    ]);
+    ];
+    if question.has_queue() {
+        columns.extend(["writes together", "waiting", "at most"].map(|title| (title, Kind::Number)));
+    }
+    let mut table = Table::new(&columns);
     for point in &answer.points {
         let known = paper::of(question, point);
         let watched = &point.watched;
@@ -85,22 +89,23 @@ fn table(answer: &Answer) -> Table {
             let ours = times.as_ref().map(|times| unit::micros(of(times)));
             ours.map_or_else(|| "–".into(), |ours| beside(ours, papers.map(unit::micros)))
         };
-        table.push(
-            [
-                point.name(),
-                if question.is_share() { unit::share(point.x) } else { unit::count(point.x) },
-                beside(unit::count(watched.per_s.round()), known.per_s.map(unit::count)),
-                unit::count(slowest(&watched.slices).round()),
-                time(&watched.reads, |times| times.p50_us, None),
-                time(&watched.reads, |times| times.p90_us, known.read_p90_us),
-                time(&watched.writes, |times| times.p50_us, None),
-                time(&watched.writes, |times| times.p90_us, known.write_p90_us),
-                watched.reads_each.map_or_else(|| "–".into(), |reads| format!("{reads:.2}")),
-                format!("{:.1}", watched.level_zero_runs),
-                format!("{:.1}", watched.writes_together),
-            ]
-            .map(Cell::from),
-        );
+        let mut cells = vec![
+            point.name(),
+            if question.is_share() { unit::share(point.x) } else { unit::count(point.x) },
+            beside(unit::count(watched.per_s.round()), known.per_s.map(unit::count)),
+            unit::count(slowest(&watched.slices).round()),
+            time(&watched.reads, |times| times.p50_us, None),
+            time(&watched.reads, |times| times.p90_us, known.read_p90_us),
+            time(&watched.writes, |times| times.p50_us, None),
+            time(&watched.writes, |times| times.p90_us, known.write_p90_us),
+            watched.reads_each.map_or_else(|| "–".into(), |reads| format!("{reads:.2}")),
+            format!("{:.1}", watched.level_zero_runs),
+        ];
+        if question.has_queue() {
+            cells.extend([watched.writes_together, watched.waiting].map(|number| format!("{number:.1}")));
+            cells.push(unit::count(watched.waiting_max as f64));
+        }
+        table.push(cells.into_iter().map(Cell::from));
     }
     table
 }
@@ -166,6 +171,16 @@ fn in_short(answer: &Answer) -> Option<String> {
             let ratio = write_p90(at("", 32.0)?)? / write_p90(find(answer, Some(&slow.target), "", 32.0)?)?;
             format!(
                 "With 32 clients the p90 of writes on {last} is {ratio:.2} times that on {}; in the paper 9.4 times, 440 and 47 µs, as RocksDB's writers queue up behind each other.",
+                slow.target
+            )
+        }
+        Question::Waiting => {
+            let slow = answer.points.first()?;
+            let waiting = |target: Option<&str>| Some(find(answer, target, "", 0.9)?.watched.waiting);
+            format!(
+                "With 90 % of writes {:.1} of the 32 wait on average on {last} for another one that writes the log, and {:.1} on {}; in the paper evidently more on 3D XPoint than on flash.",
+                waiting(None)?,
+                waiting(Some(&slow.target))?,
                 slow.target
             )
         }
