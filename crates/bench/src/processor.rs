@@ -20,54 +20,71 @@ pub struct ProcessorCosts {
     pub search_ns: u64,
     /// A KiB that a flush or a merge of an LSM-tree reads, as [`CpuCosts::merged_kib_ns`].
     pub merged_kib_ns: u64,
+    /// A node of a memtable that a write is compared with, as [`CpuCosts::compared_ns`].
+    pub compared_ns: u64,
 }
 
 impl std::str::FromStr for ProcessorCosts {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const HELP: &str = "expected times in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST or LOOKUP,WRITE,WAIT,REQUEST,SEARCH,KIB";
+        const HELP: &str = "expected times in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST, or with SEARCH,KIB or SEARCH,KIB,NODE behind these";
         let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
-        let (of_all, of_lsm) = match numbers.as_deref() {
-            Ok([of_all @ .., search, merged_kib]) if of_all.len() == 4 => (of_all, [*search, *merged_kib]),
-            Ok(of_all) => (of_all, [0, 0]),
-            Err(_) => return Err(HELP.into()),
+        let Ok([look_up_ns, write_ns, wait_ns, request_ns, of_lsm @ ..]) = numbers.as_deref() else {
+            return Err(HELP.into());
         };
-        let &[look_up_ns, write_ns, wait_ns, request_ns] = of_all else { return Err(HELP.into()) };
-        let [search_ns, merged_kib_ns] = of_lsm;
-        Ok(Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns })
+        let [search_ns, merged_kib_ns, compared_ns] = match *of_lsm {
+            [] => [0; 3],
+            [search, merged_kib] => [search, merged_kib, 0],
+            [search, merged_kib, compared] => [search, merged_kib, compared],
+            _ => return Err(HELP.into()),
+        };
+        let (look_up_ns, write_ns, wait_ns, request_ns) = (*look_up_ns, *write_ns, *wait_ns, *request_ns);
+        Ok(Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns, compared_ns })
     }
 }
 
 impl std::fmt::Display for ProcessorCosts {
     /// Writes it as it is typed.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns } = self;
+        let Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns, compared_ns } = self;
         write!(formatter, "{look_up_ns},{write_ns},{wait_ns},{request_ns}")?;
-        match (search_ns, merged_kib_ns) {
-            (0, 0) => Ok(()),
-            _ => write!(formatter, ",{search_ns},{merged_kib_ns}"),
+        match (search_ns, merged_kib_ns, compared_ns) {
+            (0, 0, 0) => Ok(()),
+            (_, _, 0) => write!(formatter, ",{search_ns},{merged_kib_ns}"),
+            _ => write!(formatter, ",{search_ns},{merged_kib_ns},{compared_ns}"),
         }
     }
 }
 
 impl ProcessorCosts {
     /// Processors that take no time for anything.
-    pub const NONE: Self =
-        Self { look_up_ns: 0, write_ns: 0, wait_ns: 0, request_ns: 0, search_ns: 0, merged_kib_ns: 0 };
+    pub const NONE: Self = Self {
+        look_up_ns: 0,
+        write_ns: 0,
+        wait_ns: 0,
+        request_ns: 0,
+        search_ns: 0,
+        merged_kib_ns: 0,
+        compared_ns: 0,
+    };
 
     /// The costs in words.
     pub fn describe(&self) -> String {
-        let Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns } = self;
-        let of_lsm = match (search_ns, merged_kib_ns) {
+        let Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns, compared_ns } = self;
+        let of_tables = match (search_ns, merged_kib_ns) {
             (0, 0) => String::new(),
             _ => format!(
                 ", each table that a look-up searches {search_ns} ns, each KiB merged {merged_kib_ns} ns"
             ),
         };
+        let of_memtables = match compared_ns {
+            0 => String::new(),
+            _ => format!(", each node of a memtable that a write is compared with {compared_ns} ns"),
+        };
         format!(
             "a look-up in memory takes {look_up_ns} ns of a processor, a write {write_ns} ns, each wait {wait_ns} ns \
-             more, each request {request_ns} ns{of_lsm} (again: --cpu-costs {self})"
+             more, each request {request_ns} ns{of_tables}{of_memtables} (again: --cpu-costs {self})"
         )
     }
 
@@ -78,6 +95,7 @@ impl ProcessorCosts {
             request_ns: self.request_ns,
             search_ns: self.search_ns,
             merged_kib_ns: self.merged_kib_ns,
+            compared_ns: self.compared_ns,
         }
     }
 
@@ -98,11 +116,16 @@ mod tests {
 
     #[test]
     fn costs_are_typed_as_they_are_shown() {
-        for typed in ["600,2000,500,1600", "600,2000,500,1600,4000,0", "600,2000,500,1600,0,900"] {
+        for typed in [
+            "600,2000,500,1600",
+            "600,2000,500,1600,4000,0",
+            "600,2000,500,1600,0,900",
+            "600,2000,500,1600,0,0,150",
+        ] {
             let costs: ProcessorCosts = typed.parse().unwrap();
             assert_eq!((costs.wait_ns, costs.to_string().as_str()), (500, typed));
         }
-        for nonsense in ["", "1,2,3", "1,2,3,4,5", "1,2,3,4,5,6,7", "1,2,3,x", "-1,2,3,4"] {
+        for nonsense in ["", "1,2,3", "1,2,3,4,5", "1,2,3,4,5,6,7,8", "1,2,3,x", "-1,2,3,4"] {
             assert!(nonsense.parse::<ProcessorCosts>().is_err(), "{nonsense}");
         }
     }

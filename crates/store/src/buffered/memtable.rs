@@ -34,6 +34,7 @@ use crate::log::{LogRecord, Lsn, Timestamp};
 use crate::page::{Page, padded};
 use crate::pool::{Lent, Pool, Unlent};
 use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use crate::worker::charge_compared;
 
 /// Flags beside the number of levels: the node has a sum; one was tried, and the operator has none.
 const SUMMED: u16 = 1 << 15;
@@ -290,11 +291,19 @@ impl Memtable {
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok().map(place)
     }
 
-    /// The last node of a level before a place, from `before` on, and the one behind it.
-    fn before(&self, mut before: u32, level: usize, key: &[u8], at: Timestamp) -> (u32, u32) {
+    /// The last node of a level before a place, from `before` on, and the one behind it. Adds the nodes that
+    /// were compared with the place to `compared`.
+    fn before(
+        &self,
+        mut before: u32,
+        level: usize,
+        (key, at): (&[u8], Timestamp),
+        compared: &mut u64,
+    ) -> (u32, u32) {
         let mut node = self.node(before);
         loop {
             let link = self.link(node, level).load(Ordering::Acquire);
+            *compared += u64::from(link != 0);
             match self.node(link) {
                 Some(next) if next.compare(key, at) == Compared::Less => (before, node) = (link, Some(next)),
                 _ => return (before, link),
@@ -306,7 +315,7 @@ impl Memtable {
     fn around(&self, key: &[u8], at: Timestamp) -> (u32, u32) {
         let (mut before, mut link) = (0, 0);
         for level in (0..LEVELS).rev() {
-            (before, link) = self.before(before, level, key, at);
+            (before, link) = self.before(before, level, (key, at), &mut 0);
         }
         (before, link)
     }
@@ -355,6 +364,18 @@ impl Memtable {
         record: LogRecord,
         join: Option<Join<'_>>,
     ) -> Result<(), Full> {
+        self.insert(key, version, value, record, join).map(charge_compared)
+    }
+
+    /// As [`Memtable::put`]. It returns the number of nodes that were compared with the key.
+    fn insert(
+        &self,
+        key: &[u8],
+        version: Version,
+        value: &[u8],
+        record: LogRecord,
+        join: Option<Join<'_>>,
+    ) -> Result<u64, Full> {
         #[cfg(any(test, feature = "testing"))]
         crate::testing::count_step();
         let at = version.timestamp();
@@ -386,9 +407,9 @@ impl Memtable {
             page.copy_from(offset + SUM_HEADER_BYTES, &sum.list);
         }
         let mut befores = [0; LEVELS];
-        let mut before = 0;
+        let (mut before, mut compared) = (0, 0);
         for level in (0..LEVELS).rev() {
-            (before, _) = self.before(before, level, key, at);
+            (before, _) = self.before(before, level, (key, at), &mut compared);
             befores[level] = before;
         }
         for (level, before) in befores.into_iter().enumerate().take(levels) {
@@ -396,7 +417,7 @@ impl Memtable {
             loop {
                 // Others may have come in between meanwhile.
                 let behind;
-                (before, behind) = self.before(before, level, key, at);
+                (before, behind) = self.before(before, level, (key, at), &mut compared);
                 if let Some(own) = node.link(level) {
                     own.store(behind, Ordering::Relaxed);
                 }
@@ -411,7 +432,7 @@ impl Memtable {
                 }
             }
         }
-        Ok(())
+        Ok(compared)
     }
 
     /// All its versions, which no reader has seen, become those of a commit.
@@ -817,6 +838,47 @@ mod tests {
         assert!(taken > 100 && table.bytes() <= 16 << 10, "{taken}");
         assert_eq!(range(&table, Bound::Unbounded, Direction::Forward).len(), taken);
         assert_eq!(table.put(&[0; 5000], Version::put(Timestamp(1)), &[], record(1), None), Err(Full));
+    }
+
+    /// Nodes that a write is compared with on average, of the last tenth of as many records.
+    fn compared(table: &Memtable, records: u64) -> f64 {
+        let insert = |number: u64| {
+            let (key, version) = (mix(number).to_be_bytes(), Version::put(Timestamp(1 + number)));
+            table.insert(&key, version, &[7; 8], record(1 + number), None).unwrap()
+        };
+        let last = records / 10;
+        (0..records - last).for_each(|number| drop(insert(number)));
+        (records - last..records).map(insert).sum::<u64>() as f64 / last as f64
+    }
+
+    #[test]
+    fn a_write_is_compared_with_as_many_nodes_more_in_each_memtable_four_times_as_large() {
+        let of = [1_000, 4_000, 16_000].map(|records| compared(&empty(4 << 20), records));
+        // Each level that is added has four nodes for one of the next, of which half come before a place.
+        let more = [of[1] - of[0], of[2] - of[1]];
+        assert!(more.iter().all(|more| (1.0..5.0).contains(more)) && of[0] > 10.0, "{of:?}");
+    }
+
+    /// `cargo test --release -p flashgrain --lib time_of_a_compared_node -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "prints figures"]
+    fn time_of_a_compared_node() {
+        for mib in [16_u64, 64, 256] {
+            let records = (mib << 20) / 1100;
+            let pool = pool_over(&Arc::default(), 4 << 20);
+            let table = Memtable::new(&pool, mib << 20, 1100);
+            let (mut compared, last) = (0, records / 10);
+            let mut insert = |number: u64| {
+                let (key, version) =
+                    (u128::from(mix(number)).to_le_bytes(), Version::put(Timestamp(1 + number)));
+                compared += table.insert(&key, version, &[7; 1000], record(1 + number), None).unwrap();
+            };
+            (0..records - last).for_each(&mut insert);
+            let began = std::time::Instant::now();
+            (records - last..records).for_each(&mut insert);
+            let ns = began.elapsed().as_nanos() as f64 / last as f64;
+            println!("{mib} MiB: an insert takes {ns:.0} ns, {:.1} nodes", compared as f64 / records as f64);
+        }
     }
 
     #[test]

@@ -80,6 +80,16 @@ pub(crate) fn spend_merged(bytes: u64) {
     spend_some(|costs| costs.merged_kib_ns * bytes / 1024);
 }
 
+/// Charges the present step for the nodes of a memtable that an insert has compared its key with:
+/// [`CpuCosts::compared_ns`]. Unlike [`spend`] it does not yield, as an insert must not wait: the processor is
+/// busy for longer from the task's next wait on.
+pub(crate) fn charge_compared(nodes: u64) {
+    if let Some(spending) = SPENDING.get() {
+        let cpu = spending.cpu + Nanos(spending.costs.compared_ns * nodes);
+        SPENDING.set(Some(Spending { cpu, ..spending }));
+    }
+}
+
 /// As [`spend`], unless the costs have nothing for it.
 fn spend_some(ns: impl FnOnce(CpuCosts) -> u64) {
     let cpu = SPENDING.get().map_or(0, |spending| ns(spending.costs));
@@ -100,11 +110,14 @@ pub struct CpuCosts {
     pub search_ns: u64,
     /// The time for each KiB of the records that a flush or a merge reads.
     pub merged_kib_ns: u64,
+    /// For each node of a memtable that a write compares its key with: some more with each doubling of the
+    /// memtable.
+    pub compared_ns: u64,
 }
 
 impl CpuCosts {
     /// Infinitely fast processors.
-    pub const NONE: Self = Self { task_ns: 0, request_ns: 0, search_ns: 0, merged_kib_ns: 0 };
+    pub const NONE: Self = Self { task_ns: 0, request_ns: 0, search_ns: 0, merged_kib_ns: 0, compared_ns: 0 };
 }
 
 /// Interval at which an idle processor with costs looks for work. Stepping every worker at every single event

@@ -20,6 +20,6 @@ mod steps;
 mod threads;
 
 pub use harness::CpuCosts;
-pub(crate) use harness::{Harness, spend, spend_merged, spend_search};
+pub(crate) use harness::{Harness, charge_compared, spend, spend_merged, spend_search};
 pub(crate) use steps::Bounds;
 pub(crate) use threads::Workers;

@@ -140,6 +140,36 @@ fn each_run_that_is_searched_and_each_byte_that_is_merged_takes_a_simulated_proc
     assert!((80..200).contains(&more.as_millis()), "{more:?}");
 }
 
+/// Virtual time of a write, in nanoseconds, on average over the last tenth of so many records.
+fn time_of_a_write(costs: CpuCosts, records: u64) -> u64 {
+    let store = Db::builder().device(drive()).workers(1).cache_bytes(16 << 20).durability(Durability::None);
+    let mut simulated = Simulated::create(store, costs).unwrap();
+    simulated.run(move |db| {
+        let tree = db.tree_with("t", &options(LsmOptions::new().memtable_bytes(4 << 20))).unwrap();
+        let write = |number: u64| {
+            let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            tree.insert(key.to_be_bytes(), [7; 20]).unwrap();
+            Simulated::spend(Duration::from_nanos(1000));
+        };
+        let last = records / 10;
+        (0..records - last).for_each(write);
+        let begun = db.now();
+        (0..last).for_each(|number| write(records + number));
+        (db.now() - begun).as_nanos() as u64 / last
+    })
+}
+
+#[test]
+fn a_write_takes_a_simulated_processor_longer_the_larger_its_memtable_is() {
+    let costs = CpuCosts { compared_ns: 100, ..CpuCosts::NONE };
+    let [small, medium, large] = [500, 2_000, 8_000].map(|records| time_of_a_write(costs, records));
+    // Some more nodes of 100 ns for each four times as many records.
+    let more = [medium - small, large - medium];
+    assert!(more.iter().all(|more| (50..600).contains(more)), "{small}, {medium}, {large} ns");
+    // Without that cost they are alike.
+    assert_eq!(time_of_a_write(CpuCosts { task_ns: 1, ..CpuCosts::NONE }, 500) / 100, 10);
+}
+
 /// Names of the trees of a store that crashed when a tree was renamed and dropped, and another one has its
 /// last name. The log is replayed from before all that, as a memtable is only there.
 fn names_after_a_crash() -> Vec<String> {

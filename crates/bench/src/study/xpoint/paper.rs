@@ -51,7 +51,7 @@ use Number::{PerS, ReadP90, WriteP90};
 /// Figure, question, drive, setting, what is varied, and the number.
 type Row = (&'static str, Question, &'static str, &'static str, f64, Number);
 
-const NUMBERS: [Row; 28] = [
+const NUMBERS: [Row; 30] = [
     ("Figure 1", Question::Values, SATA, "", 4096.0, PerS(13e3)),
     ("Figure 1", Question::Values, XPOINT, "", 4096.0, PerS(23e3)),
     ("Figure 3", Question::Writes, PCIE, "", 0.0, PerS(32e3)),
@@ -62,6 +62,8 @@ const NUMBERS: [Row; 28] = [
     ("Figure 7", Question::Writes, SATA, "", 0.9, WriteP90(28.0)),
     ("Figure 6", Question::Writes, XPOINT, "", 0.9, ReadP90(251.0)),
     ("Figure 7", Question::Writes, XPOINT, "", 0.9, WriteP90(26.0)),
+    ("Figure 12", Question::LevelZero, SATA, "", 8.0, WriteP90(25.0)),
+    ("Figure 12", Question::LevelZero, SATA, "", 2.0, WriteP90(31.0)),
     ("Figure 9", Question::LevelZero, PCIE, "", 2.0, PerS(41.5e3)),
     ("Figure 9", Question::LevelZero, PCIE, "", 8.0, PerS(36.4e3)),
     ("Figure 9", Question::LevelZero, XPOINT, "", 2.0, PerS(86.4e3)),

@@ -30,8 +30,9 @@ pub struct XpointArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "150")]
     seconds: f64,
     /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST, and if they are
-    /// given SEARCH for each table that a look-up searches and KIB for each KiB that is merged.
-    // The last two are RocksDB 7.8's on the machine on which this was written: look-ups over ten files of
+    /// given SEARCH for each table that a look-up searches, KIB for each KiB that is merged and NODE for each
+    /// node of a memtable that a write is compared with.
+    // The first two of these are RocksDB 7.8's on the machine on which this was written: look-ups over ten files of
     // level 0 against two, and a compaction of the ten; 16 + 1,000 bytes, Snappy, files in the page cache.
     #[arg(long, value_name = "TIMES", default_value = "4000,8000,500,3000,4650,2100")]
     cpu_costs: ProcessorCosts,
