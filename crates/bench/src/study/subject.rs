@@ -169,6 +169,19 @@ pub struct Slice {
     pub per_s: f64,
     /// Runs of level 0 at its end.
     pub level_zero_runs: u64,
+    /// Share of its writes that the store has slowed down, 0 to 1.
+    pub slowed: f64,
+}
+
+/// Slices in which no write was slowed down.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Unslowed {
+    /// Slices.
+    pub slices: u32,
+    /// Operations a second of all clients in them.
+    pub per_s: f64,
+    /// Median time of a write in them, in microseconds.
+    pub write_p50_us: f64,
 }
 
 /// A run that was watched over time.
@@ -192,6 +205,8 @@ pub struct Watched {
     pub waiting: f64,
     /// Most of them at the same time, also before the time that counts.
     pub waiting_max: u64,
+    /// The slices in which no write was slowed down, if there are some with writes.
+    pub unslowed: Option<Unslowed>,
     /// Over time.
     pub slices: Vec<Slice>,
 }
@@ -225,6 +240,7 @@ impl Subject {
         let (mut tally, mut slices, mut counted_s) = (Tally::default(), Vec::new(), 0.0);
         let (mut device_reads, mut log_records, mut log_groups) = (0, 0, 0);
         let (mut queued_s, mut waiting_max) = (0.0, 0);
+        let (mut unslowed, mut unslowed_slices, mut unslowed_s) = (Tally::default(), 0, 0.0);
         for number in 0..watch.warmup + watch.slices {
             let driven = self.slice(watch, number, interrupt)?;
             if number < watch.warmup {
@@ -237,17 +253,33 @@ impl Subject {
             queued_s += after.log.queued_s - before.log.queued_s;
             waiting_max = after.log.queue_longest;
             counted_s += driven.elapsed.as_secs_f64();
+            let writes = driven.tally.kinds().iter().find(|kind| kind.name == Operation::Update.name());
+            let writes = writes.map_or(0, |kind| kind.latency_ns.len());
+            let slowed = after.throttle.delayed - before.throttle.delayed;
+            if slowed == 0 && writes > 0 {
+                unslowed.add(&driven.tally);
+                unslowed_slices += 1;
+                unslowed_s += driven.elapsed.as_secs_f64();
+            }
             slices.push(Slice {
                 end_s: counted_s,
                 per_s: driven.tally.operations() as f64 / driven.elapsed.as_secs_f64(),
                 level_zero_runs: self.lsm_stats()?.levels.first().map_or(0, |level| level.runs),
+                // A write may be slowed down twice, by its tree and by the store.
+                slowed: (slowed as f64 / writes.max(1) as f64).min(1.0),
             });
             tally.add(&driven.tally);
         }
-        let times = |name: &str| {
+        let times_of = |tally: &Tally, name: &str| {
             let kind = tally.kinds().iter().find(|kind| kind.name == name);
             kind.filter(|kind| !kind.latency_ns.is_empty()).map(|kind| Times::of(&kind.latency_ns))
         };
+        let times = |name: &str| times_of(&tally, name);
+        let unslowed = times_of(&unslowed, Operation::Update.name()).map(|writes| Unslowed {
+            slices: unslowed_slices,
+            per_s: unslowed.operations() as f64 / unslowed_s,
+            write_p50_us: writes.p50_us,
+        });
         let reads = times(Operation::Read.name());
         let runs: u64 = slices.iter().map(|slice| slice.level_zero_runs).sum();
         Ok(Watched {
@@ -260,6 +292,7 @@ impl Subject {
             writes_together: log_records as f64 / log_groups.max(1) as f64,
             waiting: queued_s / counted_s,
             waiting_max,
+            unslowed,
             slices,
         })
     }

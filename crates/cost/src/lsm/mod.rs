@@ -32,6 +32,7 @@ mod load;
 mod out_of_place;
 mod runs;
 mod scan;
+mod throttling;
 mod touched;
 mod tree;
 
@@ -41,5 +42,6 @@ pub use layout::Layout;
 pub use load::load_seconds;
 pub use out_of_place::OutOfPlaceLsmTree;
 pub use runs::Runs;
+pub use throttling::SlowedWrites;
 pub use touched::TouchedLine;
 pub use tree::{LsmTree, Metadata};

@@ -1,5 +1,6 @@
 //! Tables, and what is to be said of them.
 
+use flashgrain_cost::lsm::SlowedWrites;
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
 
@@ -41,11 +42,15 @@ fn conditions(result: &XpointResult) -> Vec<String> {
 
 fn part(answer: &Answer) -> Part {
     let (id, title) = title(answer.question);
+    let mut tables = vec![("The paper's figures in brackets, where its text has them".into(), table(answer))];
+    if answer.question == Question::Bursts {
+        tables.push(("Operations a second of slowed writers, by Eq. 2 and measured".into(), slowed(answer)));
+    }
     Part {
         id,
         title: title.into(),
         text: in_short(answer).into_iter().collect(),
-        tables: vec![("The paper's figures in brackets, where its text has them".into(), table(answer))],
+        tables,
         figures: figures::all(answer, id),
     }
 }
@@ -110,6 +115,57 @@ fn table(answer: &Answer) -> Table {
     table
 }
 
+/// Eq. 2 of λs and t measured in the slices that are not slowed down, and the rate in those that are.
+fn slowed(answer: &Answer) -> Table {
+    let mut table = Table::new(&[
+        ("throttling", Kind::Label),
+        ("slices not slowed", Kind::Number),
+        ("λs", Kind::Number),
+        ("t", Kind::Number),
+        ("Eq. 2", Kind::Number),
+        ("slices slowed", Kind::Number),
+        ("operations/s in them", Kind::Number),
+        ("in the slowest", Kind::Number),
+    ]);
+    for point in &answer.points {
+        let watched = &point.watched;
+        let slowed: Vec<f64> = watched
+            .slices
+            .iter()
+            .filter(|slice| slice.slowed > SLOWED_FROM)
+            .map(|slice| slice.per_s)
+            .collect();
+        let rate = |per_s: Option<f64>| per_s.map_or_else(|| "–".into(), |rate| unit::count(rate.round()));
+        let mean = slowed.iter().sum::<f64>() / slowed.len() as f64;
+        let unslowed = watched.unslowed;
+        table.push(
+            [
+                point.setting.to_owned(),
+                unit::count(unslowed.map_or(0.0, |unslowed| f64::from(unslowed.slices))),
+                rate(unslowed.map(|unslowed| unslowed.per_s)),
+                unslowed.map_or_else(|| "–".into(), |unslowed| unit::micros(unslowed.write_p50_us)),
+                rate(predicted(point)),
+                unit::count(slowed.len() as f64),
+                rate((!slowed.is_empty()).then_some(mean)),
+                rate(slowed.iter().copied().reduce(f64::min)),
+            ]
+            .map(Cell::from),
+        );
+    }
+    table
+}
+
+/// Operations a second of slowed writers by Eq. 2.
+fn predicted(point: &Point) -> Option<f64> {
+    let unslowed = point.watched.unslowed?;
+    let writes = SlowedWrites {
+        interval_seconds: SlowedWrites::INTERVAL_SECONDS,
+        write_seconds: unslowed.write_p50_us * 1e-6,
+        system_per_second: unslowed.per_s,
+    };
+    Some(writes.per_second())
+}
+
 fn beside(ours: String, papers: Option<String>) -> String {
     papers.map_or_else(|| ours.clone(), |papers| format!("{ours} ({papers})"))
 }
@@ -117,6 +173,9 @@ fn beside(ours: String, papers: Option<String>) -> String {
 fn slowest(slices: &[Slice]) -> f64 {
     slices.iter().map(|slice| slice.per_s).fold(f64::INFINITY, f64::min)
 }
+
+/// A slice counts as slowed down if more than this share of its writes is.
+const SLOWED_FROM: f64 = 0.5;
 
 /// Rates that differ by less than this share of them say nothing of how writers are slowed down.
 const NO_DIFFERENCE: f64 = 0.02;
