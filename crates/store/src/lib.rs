@@ -11,6 +11,7 @@ mod catalog;
 mod checkpoint;
 mod checksum;
 mod class;
+mod compression;
 mod db;
 mod engine;
 mod epoch;
@@ -42,6 +43,7 @@ mod worker;
 
 pub use betree::BeTreeOptions;
 pub use btree::overflow::VALUE_BYTES_MAX;
+pub use compression::LsmCompression;
 pub use db::{
     Backup, Batch, Builder, CacheStats, Check, CheckpointStats, Compacted, CompareAndSwapError,
     ConflictStats, Cursor, DATA_FILE, Db, HistoryStats, Iter, LOG_FILE, LoadError, LogStats, Readable,
@@ -59,7 +61,7 @@ pub use index::{
 pub use io_context::Traffic;
 pub use layout::NodeBlocks;
 pub use log::Durability;
-pub use lsm::{LsmCompression, LsmLayout, LsmOptions, LsmThrottling, LsmWorkload};
+pub use lsm::{LsmLayout, LsmOptions, LsmThrottling, LsmWorkload};
 pub use task::JoinHandle;
 pub use txn::ThrottleReason;
 pub use worker::CpuCosts;

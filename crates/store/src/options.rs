@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use crate::compression::LsmCompression;
 use crate::index::{OPERATOR_NAME_BYTES_MAX, Operators, own_operators};
 use crate::worker::Bounds;
 use crate::{Durability, Error};
@@ -19,6 +20,8 @@ pub(crate) struct Options {
     pub tasks_per_worker: usize,
     /// How durable a commit is that does not say.
     pub durability: Durability,
+    /// How commits in the log are compressed.
+    pub log_compression: LsmCompression,
     /// The most log that is replayed after a crash: a checkpoint begins when half of it is there.
     pub recovery_log_bytes: u64,
     /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; three quarters
@@ -79,6 +82,9 @@ impl Options {
         if self.workers == 0 || self.workers > 1024 {
             return refuse(format!("{} workers: use 1 to 1024, one per core", self.workers));
         }
+        if !self.log_compression.is_there() {
+            return refuse("this build has no Zstandard for the log: build it with the feature zstd".into());
+        }
         if self.tasks_per_worker == 0 {
             return refuse("a worker without tasks does nothing: give at least one".into());
         }
@@ -101,6 +107,7 @@ impl Default for Options {
             pinned: false,
             tasks_per_worker: 512,
             durability: Durability::Sync,
+            log_compression: LsmCompression::None,
             recovery_log_bytes: 128 << 20,
             dirty_bytes_max: None,
             size_bytes_max: None,

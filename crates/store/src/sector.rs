@@ -16,7 +16,7 @@ use crate::checksum::crc32c;
 pub(crate) const SECTOR_BYTES: usize = 512;
 
 /// The version of the store's format, all of it: superblocks, labels, map, pages and log.
-pub(crate) const FORMAT_VERSION: u32 = 12;
+pub(crate) const FORMAT_VERSION: u32 = 13;
 
 /// The earliest format version that can be read. Sectors are always written in [`FORMAT_VERSION`].
 const EARLIEST_VERSION: u32 = 3;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flashgrain::{Builder, Durability, IndexKind, LsmOptions, TreeOptions};
+use flashgrain::{Builder, Durability, IndexKind, LsmCompression, LsmOptions, TreeOptions};
 use flashgrain_device::{BackendKind, Device, MemoryDevice};
 use flashgrain_profile::Error;
 use flashgrain_ssdsim::{SimConfig, SimDevice};
@@ -62,6 +62,8 @@ pub struct Setup {
     pub durability: Durability,
     /// Where the log is.
     pub log: LogPlace,
+    /// How commits in the log are compressed.
+    pub log_compression: LsmCompression,
     /// Processor time of simulated workers.
     pub costs: ProcessorCosts,
     /// Seed of everything random.
@@ -112,7 +114,8 @@ impl Setup {
         let builder = place
             .builder(&options)
             .segment_bytes(self.segment_bytes)
-            .write_unit_bytes(unit_bytes(self.segment_bytes));
+            .write_unit_bytes(unit_bytes(self.segment_bytes))
+            .log_compression(self.log_compression);
         Ok(match self.log {
             LogPlace::WithTree => builder,
             LogPlace::Memory => builder.log_device(self.memory(place)?),

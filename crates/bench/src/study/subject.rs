@@ -201,6 +201,8 @@ pub struct Watched {
     pub level_zero_runs: f64,
     /// Writes that were written to the log together, on average.
     pub writes_together: f64,
+    /// Bytes written to the log for each update.
+    pub log_bytes_each: f64,
     /// Writes that waited for the log to be written by another one, on average over time.
     pub waiting: f64,
     /// Most of them at the same time, also before the time that counts.
@@ -238,7 +240,7 @@ impl Subject {
     /// Those of the store; [`Error::Interrupted`].
     pub fn watch(&mut self, watch: &Watch<'_>, interrupt: &AtomicBool) -> anyhow::Result<Watched> {
         let (mut tally, mut slices, mut counted_s) = (Tally::default(), Vec::new(), 0.0);
-        let (mut device_reads, mut log_records, mut log_groups) = (0, 0, 0);
+        let (mut device_reads, mut log_records, mut log_groups, mut log_bytes) = (0, 0, 0, 0);
         let (mut queued_s, mut waiting_max) = (0.0, 0);
         let (mut unslowed, mut unslowed_slices, mut unslowed_s) = (Tally::default(), 0, 0.0);
         for number in 0..watch.warmup + watch.slices {
@@ -250,6 +252,7 @@ impl Subject {
             device_reads += after.device.reads - before.device.reads;
             log_records += after.log.records - before.log.records;
             log_groups += after.log.groups - before.log.groups;
+            log_bytes += after.log.written_bytes - before.log.written_bytes;
             queued_s += after.log.queued_s - before.log.queued_s;
             waiting_max = after.log.queue_longest;
             counted_s += driven.elapsed.as_secs_f64();
@@ -280,6 +283,7 @@ impl Subject {
             per_s: unslowed.operations() as f64 / unslowed_s,
             write_p50_us: writes.p50_us,
         });
+        let writes = times(Operation::Update.name());
         let reads = times(Operation::Read.name());
         let runs: u64 = slices.iter().map(|slice| slice.level_zero_runs).sum();
         Ok(Watched {
@@ -287,7 +291,8 @@ impl Subject {
             per_s: tally.operations() as f64 / counted_s,
             reads_each: reads.map(|reads| device_reads as f64 / reads.count.max(1) as f64),
             reads,
-            writes: times(Operation::Update.name()),
+            log_bytes_each: log_bytes as f64 / writes.map_or(1, |writes| writes.count.max(1)) as f64,
+            writes,
             level_zero_runs: runs as f64 / slices.len().max(1) as f64,
             writes_together: log_records as f64 / log_groups.max(1) as f64,
             waiting: queued_s / counted_s,

@@ -110,6 +110,10 @@ impl<'s> Client<'s> {
     fn put(&mut self, record: u64) -> anyhow::Result<u64> {
         self.version += 1;
         keys::value(record, self.version, &mut self.value);
+        if self.mix.half_zeros {
+            let half = self.value.len() / 2;
+            self.value[half..].fill(0);
+        }
         self.set_key(record);
         loop {
             match self.session.put(RECORDS, &self.key, &self.value) {

@@ -54,6 +54,9 @@ pub struct Mix {
     pub batch: u32,
     /// Keys are in the order of their records; otherwise they are scattered.
     pub in_order: bool,
+    /// The second half of values that are written is zeros, so that they compress to a half, as those of
+    /// RocksDB's `db_bench` do; otherwise values are incompressible.
+    pub half_zeros: bool,
 }
 
 impl Default for Mix {
@@ -74,6 +77,7 @@ impl Mix {
         scan_records: (0, 0),
         batch: 1,
         in_order: false,
+        half_zeros: false,
     };
 
     /// The key of a record.

@@ -202,7 +202,7 @@ fn the_study_of_the_3d_xpoint_paper_asks_all_its_questions() {
         ("values", 2),
         ("parallelism", 12),
         ("waiting", 12),
-        ("log", 12),
+        ("log", 20),
         ("bursts", 3),
         ("reads", 10),
     ];

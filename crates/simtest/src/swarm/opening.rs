@@ -1,6 +1,6 @@
 //! The options of one opening of a store.
 
-use flashgrain::{Builder, Durability};
+use flashgrain::{Builder, Durability, LsmCompression};
 use rand_pcg::Pcg64;
 
 use super::draw::{log_uniform, one_of};
@@ -24,6 +24,7 @@ pub struct Opening {
     dirty_bytes: Option<u64>,
     /// How durable commits are that do not say.
     pub durability: Durability,
+    log_compression: LsmCompression,
 }
 
 impl Opening {
@@ -42,7 +43,10 @@ impl Opening {
             true => one_of(random, &[Durability::None, Durability::Buffered, Durability::Sync]),
             false => Durability::Sync,
         };
-        Self { cache_bytes, workers: workers as usize, tasks, dirty_bytes, durability }
+        // Not drawn, so that seeds from before it was there still draw the same.
+        let log_compression =
+            if cache_bytes.is_multiple_of(2) { LsmCompression::Lz4 } else { LsmCompression::None };
+        Self { cache_bytes, workers: workers as usize, tasks, dirty_bytes, durability, log_compression }
     }
 
     /// A builder that opens so.
@@ -51,6 +55,7 @@ impl Opening {
             .cache_bytes(self.cache_bytes)
             .workers(self.workers)
             .durability(self.durability)
+            .log_compression(self.log_compression)
             .merge_operator(operator.clone());
         let builder = self.tasks.into_iter().fold(builder, Builder::tasks_per_worker);
         self.dirty_bytes.into_iter().fold(builder, Builder::checkpoint_dirty_bytes)

@@ -10,6 +10,7 @@ use super::Db;
 use super::core::Core;
 use super::prepared::{Prepared, Wanted};
 use super::site::{DeviceSource, Site};
+use crate::compression::LsmCompression;
 use crate::index::MergeOperator;
 use crate::layout::{Overrides, Placement, SyncMethod};
 use crate::options::Options;
@@ -150,6 +151,13 @@ impl Builder {
     /// How durable a commit is that does not say; [`Durability::Sync`] unless given.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.options.durability = durability;
+        self
+    }
+
+    /// How commits in the log are compressed; not at all unless given. A commit is so only where it becomes
+    /// shorter by an eighth. Each opening may say another codec: a log may have commits of all kinds.
+    pub fn log_compression(mut self, compression: LsmCompression) -> Self {
+        self.options.log_compression = compression;
         self
     }
 

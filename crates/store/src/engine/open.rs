@@ -118,7 +118,8 @@ impl Given {
     fn transactions(&self, log: &Log, poison: &Poison, factory: &Arc<Factory>) -> Arc<Transactions> {
         factory.opened(log.last());
         let (log, poison, executor) = (log.clone(), poison.clone(), self.executor.clone());
-        let transactions = Arc::new(Transactions::new(log, poison, executor, factory.all()));
+        let transactions =
+            Arc::new(Transactions::new(log, poison, executor, factory.all(), self.options.log_compression));
         factory.set_horizon(Arc::<Transactions>::downgrade(&transactions) as _);
         transactions
     }

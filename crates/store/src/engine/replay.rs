@@ -16,7 +16,7 @@ use crate::index::{LoadId, TreeId};
 use crate::log::{LogRecord, Timestamp};
 use crate::segment::Segments;
 use crate::task::Executor;
-use crate::txn::{Operation, Operations, Replayer};
+use crate::txn::{Operation, Operations, Replayer, unpack};
 
 /// How many operations of a record a planted bug replays: about what a block of the log holds.
 const OPERATIONS_OF_A_BLOCK: usize = 10;
@@ -41,8 +41,8 @@ pub(super) struct Replay {
 /// [`Error::Corrupt`] for pages that no store ever had.
 pub(super) fn foresee(record: &[u8], segments: &Segments, limit: PageId) -> Result<(PageId, Epoch), Error> {
     let mut highest = (PageId(0), Epoch(0));
-    for operation in Operations::of(record) {
-        // A record that cannot be decoded is reported when it is replayed.
+    // A record that cannot be decoded is reported when it is replayed.
+    for operation in Operations::of(&unpack(record).unwrap_or_default()) {
         let Ok(Operation::PutOverflow { reference, .. }) = operation else { continue };
         let (pages, epoch) = written_pages(reference)?;
         let last = pages.iter().map(|(page, _)| *page).max().unwrap_or(PageId(0));
@@ -92,13 +92,14 @@ impl Replay {
     pub fn record(&mut self, logged: LogRecord, record: &[u8]) -> Result<(), Error> {
         let most = if planted!(BatchReplayedInPart) { OPERATIONS_OF_A_BLOCK } else { usize::MAX };
         let mut changes_catalog = false;
-        for operation in Operations::of(record).take(most) {
-            let operation = operation.map_err(|_| Error::Corrupt {
-                what: format!("commit {} in the log", logged.timestamp.0),
-                offset_bytes: 0,
-                expected: "operations that this version knows".into(),
-                got: "something else, under a right checksum".into(),
-            })?;
+        let unknown = |_| Error::Corrupt {
+            what: format!("commit {} in the log", logged.timestamp.0),
+            offset_bytes: 0,
+            expected: "operations that this version knows".into(),
+            got: "something else, under a right checksum".into(),
+        };
+        for operation in Operations::of(&unpack(record).map_err(unknown)?).take(most) {
+            let operation = operation.map_err(unknown)?;
             let is_of_catalog = operation.is_of_catalog();
             if is_of_catalog && logged.timestamp <= self.catalog_until && !planted!(CatalogReplayedOverNewer)
             {

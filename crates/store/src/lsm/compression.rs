@@ -9,29 +9,7 @@
 //! memory blocks are as they were before, so only what comes from the device is decompressed.
 
 use super::block::Content;
-
-/// How the data blocks of a level are compressed. A block is so only where it becomes smaller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LsmCompression {
-    /// Blocks are not compressed.
-    #[default]
-    None,
-    /// LZ4: fast.
-    Lz4,
-    /// Zstandard: smaller, for some five times the processor time. It needs the feature `zstd`, also to read
-    /// what was written so.
-    Zstd,
-}
-
-impl LsmCompression {
-    pub(super) const ALL: [Self; 3] = [Self::None, Self::Lz4, Self::Zstd];
-
-    /// Whether this build has it.
-    pub(super) fn is_there(self) -> bool {
-        self != Self::Zstd || cfg!(feature = "zstd")
-    }
-}
+use crate::compression::LsmCompression;
 
 /// A compressed block has at most this part of its bytes before.
 const GAIN: f64 = 7.0 / 8.0;
@@ -45,9 +23,6 @@ const RATIO_MAX: f64 = 4.0;
 
 /// The newest block's share in the ratio that the next one is expected to have.
 const RATIO_WEIGHT: f64 = 0.25;
-
-/// No block has as many bytes: what says so is damaged.
-const BYTES_MAX: usize = 64 << 20;
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
@@ -73,7 +48,7 @@ impl Compressor {
     /// A block as it is written.
     pub fn pack(&mut self, mut records: Vec<u8>) -> Vec<u8> {
         let is_tried = self.vain < VAIN_MAX || self.vain.is_multiple_of(TRIED_EVERY);
-        let compressed = if is_tried { compress(self.compression, &records) } else { None };
+        let compressed = if is_tried { self.compression.compress(&records) } else { None };
         // The length behind it counts, too.
         let written = |packed: &Vec<u8>| (packed.len() + LENGTH_BYTES) as f64;
         let gains = |packed: &Vec<u8>| written(packed) <= GAIN * records.len() as f64;
@@ -82,35 +57,20 @@ impl Compressor {
             self.ratio += RATIO_WEIGHT * (newest - self.ratio);
             self.vain = 0;
             packed.extend_from_slice(&(records.len() as u32).to_le_bytes());
-            packed.push(code(self.compression));
+            packed.push(self.compression.code());
             return packed;
         }
         self.ratio += RATIO_WEIGHT * (1.0 - self.ratio);
         self.vain = self.vain.wrapping_add(1);
-        records.push(code(LsmCompression::None));
+        records.push(LsmCompression::None.code());
         records
-    }
-}
-
-fn code(compression: LsmCompression) -> u8 {
-    LsmCompression::ALL.iter().position(|other| *other == compression).unwrap_or_default() as u8
-}
-
-fn compress(compression: LsmCompression, records: &[u8]) -> Option<Vec<u8>> {
-    match compression {
-        LsmCompression::None => None,
-        LsmCompression::Lz4 => Some(lz4_flex::block::compress(records)),
-        #[cfg(feature = "zstd")]
-        LsmCompression::Zstd => zstd::bulk::compress(records, zstd::DEFAULT_COMPRESSION_LEVEL).ok(),
-        #[cfg(not(feature = "zstd"))]
-        LsmCompression::Zstd => None,
     }
 }
 
 /// The records of a block that was written; `None` if it is damaged, or compressed in a way that this build
 /// does not know.
 pub(super) fn unpack(mut packed: Vec<u8>) -> Option<Vec<u8>> {
-    let compression = *LsmCompression::ALL.get(usize::from(packed.pop()?))?;
+    let compression = LsmCompression::of_code(packed.pop()?)?;
     if compression == LsmCompression::None {
         return Some(packed);
     }
@@ -120,27 +80,15 @@ pub(super) fn unpack(mut packed: Vec<u8>) -> Option<Vec<u8>> {
 /// The same of a block among others.
 pub(super) fn unpack_shared(packed: &Content) -> Option<Content> {
     let (code, rest) = packed.split_last()?;
-    match LsmCompression::ALL.get(usize::from(*code))? {
+    match LsmCompression::of_code(*code)? {
         LsmCompression::None => packed.part(0..rest.len()),
-        compression => decompress(*compression, rest).map(Content::from),
+        compression => decompress(compression, rest).map(Content::from),
     }
 }
 
 fn decompress(compression: LsmCompression, packed: &[u8]) -> Option<Vec<u8>> {
     let (compressed, length) = packed.split_last_chunk::<LENGTH_BYTES>()?;
-    let length = u32::from_le_bytes(*length) as usize;
-    if length > BYTES_MAX {
-        return None;
-    }
-    let records = match compression {
-        LsmCompression::None => None,
-        LsmCompression::Lz4 => lz4_flex::block::decompress(compressed, length).ok(),
-        #[cfg(feature = "zstd")]
-        LsmCompression::Zstd => zstd::bulk::decompress(compressed, length).ok(),
-        #[cfg(not(feature = "zstd"))]
-        LsmCompression::Zstd => None,
-    };
-    records.filter(|records| records.len() == length)
+    compression.decompress(compressed, u32::from_le_bytes(*length) as usize)
 }
 
 #[cfg(test)]

@@ -45,7 +45,6 @@ mod tree;
 mod walk;
 mod withdrawal;
 
-pub use compression::LsmCompression;
 pub use flashgrain_settings::LsmWorkload;
 pub(crate) use options::Decided;
 pub use options::LsmOptions;

@@ -4,11 +4,11 @@ use flashgrain_settings::layout::{Decision, Setting};
 use flashgrain_settings::lsm_usual::{self, REQUESTS_PER_JOB, REQUESTS_PER_PART};
 use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmMetadata, LsmWorkload};
 
-use super::compression::LsmCompression;
 use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
 use super::table::{KEY_DIVISOR, TableOptions, VALUE_DIVISOR};
 use super::throttling::{Controller, LsmThrottling};
 use crate::buffered::{Memtable, Room};
+use crate::compression::LsmCompression;
 use crate::{Error, varint};
 
 /// A memtable has at most this part of the memory and of the log, which keep several of them.
@@ -390,9 +390,7 @@ impl Decided {
     pub fn encode(self) -> Vec<u8> {
         let mut bytes = self.policy.encode();
         let throttling = LsmThrottling::ALL.iter().position(|other| *other == self.throttling);
-        let code = |compression: LsmCompression| {
-            LsmCompression::ALL.iter().position(|other| *other == compression).unwrap_or_default() as u64
-        };
+        let code = |compression: LsmCompression| u64::from(compression.code());
         for number in [
             self.filter_tenths.into(),
             self.jobs.into(),
@@ -429,8 +427,8 @@ impl Decided {
             parts: small(number()?)?,
             throttling: *LsmThrottling::ALL.get(usize::try_from(number()?).ok()?)?,
             delayed_bytes_per_s: number()?,
-            compression: *LsmCompression::ALL.get(usize::try_from(number()?).ok()?)?,
-            last_level_compression: *LsmCompression::ALL.get(usize::try_from(number()?).ok()?)?,
+            compression: LsmCompression::of_code(u8::try_from(number()?).ok()?)?,
+            last_level_compression: LsmCompression::of_code(u8::try_from(number()?).ok()?)?,
             given_bits: number()?,
             workload: match number()? {
                 0 => None,

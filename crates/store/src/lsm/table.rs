@@ -24,11 +24,12 @@ use std::sync::OnceLock;
 use flashgrain_settings::LsmMetadata;
 
 use super::block::{Block, BlockBuilder, Content, Record};
-use super::compression::{Compressor, LsmCompression, unpack, unpack_shared};
+use super::compression::{Compressor, unpack, unpack_shared};
 use super::filter;
 use super::stats::Counters;
 use crate::Error;
 use crate::buffered::{RangeTombstones, order};
+use crate::compression::LsmCompression;
 use crate::hash::hash;
 use crate::header::PageId;
 use crate::index::Version;

@@ -125,17 +125,16 @@ impl Transactions {
         written.check()?;
         let admitted = self.throttle.admit(1, dirtied_bytes(&[written]), written.grows(), &self.poison)?;
         self.keep_pace(&[written])?;
-        let logged = {
+        let logged = with_memory(|record| {
+            written.encode(record);
+            self.compressor.pack(record);
             let _held = self.locks.lock(Stripe::of(KeyHash::of(written.tree.id, written.key)));
             preempt!();
             let mut prior = Prior::default();
             let _it_waits = written.tree.index.prepare(written.key, May::Wait, None, &mut prior, None)?;
             preempt!();
-            with_memory(|record| {
-                written.encode(record);
-                self.log_and_apply(record, &[written], (&[prior], &[]), Vec::new(), &admitted)
-            })?
-        };
+            self.log_and_apply(record, &[written], (&[prior], &[]), Vec::new(), &admitted)
+        })?;
         self.finish(logged, durability)
     }
 
@@ -171,6 +170,7 @@ impl Transactions {
         self.keep_pace(writes)?;
         let logged = with_memory(|record| {
             writes.iter().for_each(|written| written.encode(record));
+            self.compressor.pack(record);
             with_memory(|values| {
                 let mut priors = vec![Prior::default(); writes.len()];
                 if reads.len() + writes.len() <= EARLY_KEYS_MAX {

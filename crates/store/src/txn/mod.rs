@@ -24,6 +24,7 @@
 
 mod commit;
 mod commit_table;
+mod compressed;
 mod locks;
 mod read;
 mod record;
@@ -37,6 +38,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, OnceLock};
 
 use crate::Error;
+use crate::compression::LsmCompression;
 use crate::index::{Horizon, Indexes, May, OldVersions, Snapshots, TreeId};
 use crate::io_context::Devices;
 use crate::log::{Log, Lsn, Timestamp};
@@ -46,6 +48,8 @@ use crate::task::Executor;
 use commit::Read;
 use commit_table::CommitTable;
 pub(crate) use commit_table::ConflictStats;
+use compressed::RecordCompressor;
+pub(crate) use compressed::unpack;
 use locks::{Locks, Stripe};
 pub(crate) use read::Snapshot;
 pub(crate) use record::{Operation, Operations};
@@ -95,6 +99,7 @@ pub(crate) struct Transactions {
     table: CommitTable,
     indexes: Arc<dyn Indexes>,
     throttle: Throttle,
+    compressor: RecordCompressor,
     /// Gives the pages of overflow values back.
     overflow: OnceLock<FreeOverflow>,
     read_overflow: OnceLock<ReadOverflow>,
@@ -104,7 +109,13 @@ pub(crate) struct Transactions {
 
 impl Transactions {
     /// After recovery: everything in the log is applied.
-    pub fn new(log: Log, poison: Poison, executor: Executor, indexes: Arc<dyn Indexes>) -> Self {
+    pub fn new(
+        log: Log,
+        poison: Poison,
+        executor: Executor,
+        indexes: Arc<dyn Indexes>,
+        log_compression: LsmCompression,
+    ) -> Self {
         let visible = Arc::new(Visible::new(log.last()));
         let waiting = Arc::downgrade(&visible);
         poison.when_failed(move || {
@@ -122,6 +133,7 @@ impl Transactions {
             table: CommitTable::new(),
             indexes,
             throttle: Throttle::default(),
+            compressor: RecordCompressor::new(log_compression),
             overflow: OnceLock::new(),
             read_overflow: OnceLock::new(),
             collecting: AtomicBool::new(false),

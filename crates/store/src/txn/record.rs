@@ -12,6 +12,8 @@
 //! load          9, tree, length of its number, number
 //! ```
 //!
+//! A record that begins with 10 is [compressed](super::compressed).
+//!
 //! The first number is a byte; trees and lengths are [varints](crate::varint). References to overflow pages
 //! and catalog entries have formats of their own.
 

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 
-use flashgrain::{DATA_FILE, Db, NodeBlocks, TreeOptions};
+use flashgrain::{DATA_FILE, Db, LsmCompression, NodeBlocks, TreeOptions};
 
 use super::bad_input::{crc32c, folder};
 
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
@@ -232,7 +232,14 @@ fn log(file: &[u8], superblock: &[u8]) -> Vec<(u8, u64, Vec<u8>)> {
     let mut operations = Vec::new();
     while !stream.is_empty() {
         let rest = stream.split_off(4 + word(&stream, 0) as usize);
-        let mut record = &stream[4..];
+        let mut unpacked = stream[4..].to_vec();
+        if unpacked[0] == 10 {
+            let mut packed = &unpacked[2..];
+            let bytes = varint(&mut packed) as usize;
+            assert_eq!(unpacked[1], 1);
+            unpacked = lz4_flex::block::decompress(packed, bytes).unwrap();
+        }
+        let mut record = unpacked.as_slice();
         while !record.is_empty() {
             let kind = record[0];
             record = &record[1..];
@@ -254,6 +261,7 @@ fn log(file: &[u8], superblock: &[u8]) -> Vec<(u8, u64, Vec<u8>)> {
 fn a_reader_that_knows_the_document_finds_everything() {
     let folder = folder();
     let store = Db::builder().path(folder.path()).cache_bytes(4 << 20).workers(1);
+    let store = store.log_compression(LsmCompression::Lz4);
     let db = store.log_bytes(1 << 20).recovery_log_bytes(1 << 20).create().unwrap();
     let large: Vec<u8> = (0..20_000_u32).map(|number| (number % 251) as u8).collect();
     let fruit = db.tree("fruit").unwrap();
@@ -262,6 +270,8 @@ fn a_reader_that_knows_the_document_finds_everything() {
     fruit.insert("apple", "green").unwrap();
     fruit.insert("pear", "").unwrap();
     fruit.remove("pear").unwrap();
+    // This one is compressed in the log.
+    fruit.insert("yam", [b'y'; 500]).unwrap();
     // When nothing has been committed for a moment, the durable mark says so.
     let path = folder.path().join(DATA_FILE);
     let is_settled = || {
@@ -323,6 +333,7 @@ fn a_reader_that_knows_the_document_finds_everything() {
             (1, tree, key("apple")),
             (1, tree, key("pear")),
             (2, tree, key("pear")),
+            (1, tree, key("yam")),
         ]
     );
 }

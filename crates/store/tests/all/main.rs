@@ -20,6 +20,7 @@ mod full;
 mod handles;
 mod limits;
 mod load_failures;
+mod log_compression;
 mod lsm;
 mod lsm_loads;
 mod lsm_metadata;

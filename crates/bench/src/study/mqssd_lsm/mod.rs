@@ -19,7 +19,7 @@ mod sheet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use flashgrain::{Durability, LsmLevelStats, LsmMetadata};
+use flashgrain::{Durability, LsmCompression, LsmLevelStats, LsmMetadata};
 use flashgrain_model::Mqssd;
 use serde::Serialize;
 
@@ -179,6 +179,7 @@ impl Options {
             clients_max: self.concurrency_max().max(WORKERS),
             durability: Durability::None,
             log: LogPlace::WithTree,
+            log_compression: LsmCompression::None,
             costs: self.costs,
             seed: self.seed,
         }

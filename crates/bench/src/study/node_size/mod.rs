@@ -27,7 +27,9 @@ mod state;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use flashgrain::{BeTreeOptions, BeTreeStats, Check, Decision, Durability, IndexKind, TreeOptions};
+use flashgrain::{
+    BeTreeOptions, BeTreeStats, Check, Decision, Durability, IndexKind, LsmCompression, TreeOptions,
+};
 use flashgrain_report::unit;
 use serde::Serialize;
 
@@ -267,6 +269,7 @@ impl Options {
             clients_max: WORKERS,
             durability: Durability::None,
             log: LogPlace::Memory,
+            log_compression: LsmCompression::None,
             costs: self.costs,
             seed: self.seed,
         }

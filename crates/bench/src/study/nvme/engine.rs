@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use flashgrain::{Durability, TreeOptions};
+use flashgrain::{Durability, LsmCompression, TreeOptions};
 use serde::Serialize;
 
 use super::interface::Interface;
@@ -112,6 +112,7 @@ impl Engine {
             clients_max: self.clients.max(self.workers),
             durability: Durability::None,
             log: LogPlace::WithTree,
+            log_compression: LsmCompression::None,
             costs: self.costs(options),
             seed: options.seed,
         }

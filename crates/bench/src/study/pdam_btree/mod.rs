@@ -14,7 +14,7 @@ mod sheet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use flashgrain::{Check, Decision, Durability, NodeBlocks, TreeOptions};
+use flashgrain::{Check, Decision, Durability, LsmCompression, NodeBlocks, TreeOptions};
 use serde::Serialize;
 
 use super::comparison::Comparison;
@@ -180,6 +180,7 @@ impl Options {
             clients_max: self.clients_max().max(WORKERS),
             durability: Durability::None,
             log: LogPlace::WithTree,
+            log_compression: LsmCompression::None,
             costs: self.costs,
             seed: self.seed,
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use flashgrain::{Durability, LsmThrottling};
+use flashgrain::{Durability, LsmCompression, LsmThrottling};
 
 use super::{
     CLIENTS, CLIENTS_MAX, LEVEL_ZERO_RUNS, MEMTABLE_BYTES, Options, Point, Question, SCALE, SLOWDOWN_RUNS,
@@ -51,6 +51,8 @@ struct Trial {
     clients: u32,
     /// Share of writes in a slice.
     writes: fn(f64, u32) -> f64,
+    /// Whether values compress to a half.
+    half_zeros: bool,
     seconds: f64,
 }
 
@@ -87,6 +89,7 @@ fn trials(question: Question, options: &Options, target: &Path) -> Vec<Trial> {
         x: 0.0,
         clients: CLIENTS,
         writes: |_, _| 0.5,
+        half_zeros: false,
         seconds: options.seconds,
     };
     match question {
@@ -150,17 +153,26 @@ fn values(mut trial: Trial) -> Trial {
     trial
 }
 
-/// 90 % and half of writes with each place of the log.
+/// A way to keep the log: what it is called, how durable writes are, its place and its compression.
+type LogKept = (&'static str, Durability, LogPlace, LsmCompression);
+
+/// 90 % and half of writes with each way to keep the log.
 fn log(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
-    let places = [
-        ("on the drive", Durability::Buffered, LogPlace::WithTree),
-        ("in memory", Durability::Buffered, LogPlace::Memory),
-        ("not waited for", Durability::None, LogPlace::WithTree),
+    const PLAIN: LsmCompression = LsmCompression::None;
+    const WAYS: [LogKept; 5] = [
+        ("on the drive", Durability::Buffered, LogPlace::WithTree, PLAIN),
+        ("compressed", Durability::Buffered, LogPlace::WithTree, LsmCompression::Lz4),
+        ("in memory", Durability::Buffered, LogPlace::Memory, PLAIN),
+        ("not waited for", Durability::None, LogPlace::WithTree, PLAIN),
+        // The drive does what it would do without a log.
+        ("none on the drive", Durability::None, LogPlace::Memory, PLAIN),
     ];
     let of_share = |share: f64| {
-        places.map(|(setting, durability, place)| {
+        WAYS.map(|(setting, durability, place, compression)| {
             let mut trial = Trial { setting, x: share, writes: |share, _| share, ..usual() };
+            trial.half_zeros = compression != PLAIN;
             (trial.setup.durability, trial.setup.log) = (durability, place);
+            trial.setup.log_compression = compression;
             trial
         })
     };
@@ -205,14 +217,14 @@ fn reads(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
 }
 
 fn measure(trial: Trial, interrupt: &AtomicBool) -> anyhow::Result<Point> {
-    let Trial { setup, setting, x, clients, writes, seconds } = trial;
+    let Trial { setup, setting, x, clients, writes, half_zeros, seconds } = trial;
     let target = setup.target.display().to_string();
     let watched = Subject::with(&setup, |subject| {
         subject.fill(Order::Stretches, interrupt)?;
         subject.settle(interrupt)?;
         let mix = |slice| {
             let update = writes(x, slice);
-            Mix { read: 1.0 - update, update, in_order: true, ..Mix::default() }
+            Mix { read: 1.0 - update, update, in_order: true, half_zeros, ..Mix::default() }
         };
         let slice = std::time::Duration::from_secs_f64(seconds / SCALE as f64 / f64::from(SLICES));
         let watch = Watch { clients, mix: &mix, slices: SLICES, slice, warmup: SLICES / WARMUP_DIVISOR };

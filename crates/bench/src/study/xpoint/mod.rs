@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::ValueEnum;
-use flashgrain::{Durability, LsmLayout, LsmOptions, LsmThrottling, TreeOptions};
+use flashgrain::{Durability, LsmCompression, LsmLayout, LsmOptions, LsmThrottling, TreeOptions};
 use serde::Serialize;
 
 use super::comparison::Comparison;
@@ -74,9 +74,9 @@ pub enum Question {
     Parallelism,
     /// Writes of 32 clients that wait for the log: Figure 16.
     Waiting,
-    /// The log on the drive, in memory, and nobody waiting for it: Figures 17 and 20.
+    /// The log on the drive, compressed, in memory, not waited for, and not on the drive: Figures 17 and 20.
     Log,
-    /// How writers are slowed down under bursts: Figure 18.
+    /// How writers are slowed down under bursts, and Eq. 2: Figure 18.
     Bursts,
     /// Level 0 by the share of reads: Figure 19.
     Reads,
@@ -193,6 +193,7 @@ impl Options {
             clients_max: CLIENTS_MAX,
             durability: Durability::None,
             log: LogPlace::WithTree,
+            log_compression: LsmCompression::None,
             costs: self.costs,
             seed: self.seed,
         }

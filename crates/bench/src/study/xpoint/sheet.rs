@@ -84,7 +84,9 @@ fn table(answer: &Answer) -> Table {
         ("runs of level 0", Kind::Number),
     ];
     if question.has_queue() {
-        columns.extend(["writes together", "waiting", "at most"].map(|title| (title, Kind::Number)));
+        columns.extend(
+            ["log bytes each", "writes together", "waiting", "at most"].map(|title| (title, Kind::Number)),
+        );
     }
     let mut table = Table::new(&columns);
     for point in &answer.points {
@@ -107,6 +109,7 @@ fn table(answer: &Answer) -> Table {
             format!("{:.1}", watched.level_zero_runs),
         ];
         if question.has_queue() {
+            cells.push(unit::bytes(watched.log_bytes_each));
             cells.extend([watched.writes_together, watched.waiting].map(|number| format!("{number:.1}")));
             cells.push(unit::count(watched.waiting_max as f64));
         }
@@ -243,11 +246,7 @@ fn in_short(answer: &Answer) -> Option<String> {
                 slow.target
             )
         }
-        Question::Log => format!(
-            "On {last} with half of writes the log in memory takes their p90 down by {}; in the paper by 18.8 %. With 90 % of writes, not waiting for the log takes it down by {}; in the paper, where there is no log then, by 59 %.",
-            less(write_p90(at("on the drive", 0.5)?), write_p90(at("in memory", 0.5)?))?,
-            less(write_p90(at("on the drive", 0.9)?), write_p90(at("not waited for", 0.9)?))?
-        ),
+        Question::Log => by_log(answer)?,
         Question::Bursts => in_bursts(answer)?,
         Question::Reads => {
             let ratio = at("by reads", 0.9)?.watched.per_s / at("small runs", 0.9)?.watched.per_s;
@@ -257,6 +256,27 @@ fn in_short(answer: &Answer) -> Option<String> {
             )
         }
     })
+}
+
+/// Ways to keep the log.
+fn by_log(answer: &Answer) -> Option<String> {
+    let last = &answer.points.last()?.target;
+    let at = |setting: &str, x: f64| find(answer, None, setting, x);
+    let p90 = |setting: &str, x: f64| write_p90(at(setting, x)?);
+    let more = |setting: &str, than: &str| {
+        let ratio = at(setting, 0.9)?.watched.per_s / at(than, 0.9)?.watched.per_s;
+        Some(format!("{:+.1} %", 100.0 * (ratio - 1.0)))
+    };
+    let bytes = |setting: &str| Some(unit::bytes(at(setting, 0.9)?.watched.log_bytes_each));
+    Some(format!(
+        "On {last} with half of writes the log in memory takes their p90 down by {}; in the paper by 18.8 %. With 90 % of writes, not waiting for the log takes it down by {}; in the paper, where there is no log then, by 59 %. A drive that writes no log for them makes {} operations: that is all that a store without a log can gain on one whose writes do not wait. Compression, of values that compress to a half and without processor time for it, writes {} instead of {} to the log for each, and makes {} operations.",
+        less(p90("on the drive", 0.5), p90("in memory", 0.5))?,
+        less(p90("on the drive", 0.9), p90("not waited for", 0.9))?,
+        more("none on the drive", "not waited for")?,
+        bytes("compressed")?,
+        bytes("on the drive")?,
+        more("compressed", "on the drive")?,
+    ))
 }
 
 /// Runs of level 0 by their size.

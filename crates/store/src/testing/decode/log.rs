@@ -5,7 +5,7 @@ use crate::catalog::Entry;
 use crate::log::block::{self, HEADER_BYTES, Header, PREFIX_BYTES};
 use crate::log::recover::records_of;
 use crate::log::{LogCheckpoint, Lsn, Timestamp};
-use crate::txn::{Operation, Operations};
+use crate::txn::{Operation, Operations, unpack};
 
 const BLOCK_BYTES: usize = 512;
 
@@ -64,7 +64,9 @@ fn long(bytes: &[u8], at: std::ops::Range<usize>) -> u64 {
 
 /// A record of the log: a commit.
 pub fn log_record(bytes: &[u8]) {
-    operations(bytes);
+    if let Ok(record) = unpack(bytes) {
+        operations(&record);
+    }
 }
 
 fn operations(record: &[u8]) {

@@ -52,7 +52,8 @@ impl std::ops::Deref for Store {
 impl Store {
     fn new(log: Log, poison: Poison, executor: Executor, recent_bytes: u64) -> Self {
         let indexes = Arc::new(AllIndexes::new(history(&poison, recent_bytes)));
-        let transactions = Transactions::new(log, poison, executor, Arc::clone(&indexes) as _);
+        let transactions =
+            Transactions::new(log, poison, executor, Arc::clone(&indexes) as _, LsmCompression::None);
         Self { transactions: Arc::new(transactions), indexes }
     }
 
