@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flashgrain::{Db, IndexKind, LsmLayout, LsmMetadata, LsmOptions, Setting, Tree, TreeOptions};
+use flashgrain::{Db, IndexKind, LsmLayout, LsmMetadata, LsmOptions, Tree, TreeOptions};
 use flashgrain_device::MemoryDevice;
 
 use crate::lsm::at_rest;

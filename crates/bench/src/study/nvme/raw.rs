@@ -21,7 +21,7 @@ pub(super) const WARMUP_FRACTION: f64 = 0.5;
 /// Drives that requests are made to.
 pub(super) enum Drives {
     /// Simulated ones, in virtual time.
-    Simulated(SimDevice),
+    Simulated(Box<SimDevice>),
     /// A file on a real one.
     File(Rc<RawFile>),
 }
@@ -49,7 +49,7 @@ impl Drives {
             Some(config) => {
                 let name = options.target.display().to_string();
                 let config = SimConfig { drives, state, ..config };
-                Ok(Self::Simulated(SimDevice::new(&config, &name, options.seed)?))
+                Ok(Self::Simulated(Box::new(SimDevice::new(&config, &name, options.seed)?)))
             }
             None => Ok(Self::File(study.file()?)),
         }
@@ -57,7 +57,7 @@ impl Drives {
 
     pub fn device(&self) -> &dyn Device {
         match self {
-            Self::Simulated(device) => device,
+            Self::Simulated(device) => &**device,
             Self::File(file) => file.device(),
         }
     }

@@ -142,13 +142,17 @@ fn the_model_asks_for_as_much_as_the_server() {
     let never = AtomicBool::new(false);
     let mut model = Model::new();
     model.client.selects(1500, &never).unwrap();
-    let selects = model.counts(3000.0, |client| drop(client.selects(3000, &never).unwrap()));
+    let selects = model.counts(3000.0, |client| {
+        client.selects(3000, &never).unwrap();
+    });
     let recorded = counts_of_recording("# 1000 selects", 1000.0);
     assert_near(|counts| counts.table_reads, &selects, &recorded, 0.06, "reads of the table by a select");
     assert_eq!((selects.table_writes, selects.log_writes), (0.0, 0.0));
 
     model.client.updates(600, &never).unwrap();
-    let updates = model.counts(2000.0, |client| drop(client.updates(2000, &never).unwrap()));
+    let updates = model.counts(2000.0, |client| {
+        client.updates(2000, &never).unwrap();
+    });
     let recorded = counts_of_recording("# 300 updates", 300.0);
     let near = |of: fn(&Counts) -> f64, within, name| assert_near(of, &updates, &recorded, within, name);
     near(|counts| counts.table_reads, 0.06, "reads of the table");
