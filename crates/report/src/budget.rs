@@ -81,7 +81,7 @@ mod tests {
         let table = table(&budget, &[paper]);
         let row = |row: usize| table.rows[row].iter().map(|cell| cell.text.clone()).collect::<Vec<_>>();
         assert_eq!(row(0), ["with memory", "15000", "2.512 TB", "–", "–", "–"]);
-        assert_eq!(row(1), ["with drives", "13900", "0.512 TB", "32.000 TB", "56.0 GB/s", "12.0 M"]);
+        assert_eq!(row(1), ["with drives", "13900", "0.512 TB", "32.000 TB", "56.0 GB/s", "12 M"]);
         assert_eq!(row(2), ["another", "13900", "0.512 TB", "–", "–", "–"]);
         let text = terminal(&budget, 80);
         assert!(text.contains("18.8 times") && text.contains("with drives"), "{text}");

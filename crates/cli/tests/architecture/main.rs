@@ -77,6 +77,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "flashgrain_cli",
         &[
             "flashgrain_advisor",
+            "flashgrain_cost",
             "flashgrain_device",
             "flashgrain_ssdsim",
             "flashgrain_layout",

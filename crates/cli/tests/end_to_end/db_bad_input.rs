@@ -107,7 +107,7 @@ fn a_store_of_another_format_version_is_not_touched() {
         }
     }
     let texts =
-        ["format version 2000000", "this program knows 12", "the version of Flashgrain that wrote it"];
+        ["format version 2000000", "this program knows 13", "the version of Flashgrain that wrote it"];
     fails(&mut command(&folder, "get store key"), 1, &texts);
     fails(&mut command(&folder, "put store key value"), 1, &texts);
     let mut now = vec![0; 256 << 10];

@@ -78,7 +78,7 @@ fn a_store_of_another_format_version() {
         }
     }
     let error = small().path(folder.path()).open().unwrap_err();
-    assert!(matches!(error, Error::FormatVersion { got: 99, supported: 12 }), "{error}");
+    assert!(matches!(error, Error::FormatVersion { got: 99, supported: 13 }), "{error}");
 }
 
 #[test]

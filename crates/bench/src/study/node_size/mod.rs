@@ -375,6 +375,12 @@ fn on_drive(
 /// Runs operations of a kind, with some before them that are not counted.
 type Run<'a> = dyn FnMut(&mut Subject, &str, Mix, u64) -> anyhow::Result<Measured> + 'a;
 
+fn load(subject: &mut Subject, note: &dyn Fn(&str), interrupt: &AtomicBool) -> anyhow::Result<()> {
+    note("loading");
+    subject.fill(Order::Scattered, interrupt)?;
+    subject.checkpoint()
+}
+
 /// One tree, from empty to removed.
 fn measure(
     prediction: &Prediction<'_>,
@@ -395,11 +401,6 @@ fn measure(
         part(operations / WARMUP_DIVISOR)?;
         part(operations)
     };
-    let load = |subject: &mut Subject| {
-        note("loading");
-        subject.fill(Order::Scattered, interrupt)?;
-        subject.checkpoint()
-    };
     let scan = |subject: &mut Subject, run: &mut Run<'_>, state: State| {
         anyhow::Ok(Operations {
             measured: run(subject, "scans", SCAN, options.look_ups.div_ceil(SCAN_DIVISOR))?,
@@ -408,7 +409,7 @@ fn measure(
     };
     let loaded = match tree {
         Tree::BPlus => Some(Subject::with(&options.setup(target, make.clone(), State::Loaded), |subject| {
-            load(subject)?;
+            load(subject, note, interrupt)?;
             let look_ups = Operations {
                 measured: run(subject, "look-ups", LOOK_UP, options.look_ups)?,
                 predicted: prediction.b_plus_look_up(node_bytes, State::Loaded),
@@ -419,7 +420,7 @@ fn measure(
     };
     let (loaded, loaded_scans) = loaded.unzip();
     Subject::with(&options.setup(target, make, State::Grown), |subject| {
-        load(subject)?;
+        load(subject, note, interrupt)?;
         let inserts = run(subject, "inserts", INSERT, options.inserts)?;
         let look_ups = run(subject, "look-ups behind inserts", LOOK_UP, options.look_ups)?;
         let grown_scans = match tree {
