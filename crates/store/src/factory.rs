@@ -6,8 +6,8 @@
 //! | LSM-tree | the same, of its blocks and the root page of its manifest, and its [numbers](Decided) |
 //! | Bε-tree | the same, of its basement nodes and the part for its root, and its [numbers](betree::Decided) |
 
+use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Arc, Weak};
 
 use crate::betree::{self, BeTree, BeTreeOptions};
 use crate::btree::{BTree, NodeForm};
@@ -152,7 +152,7 @@ impl Factory {
     }
 
     /// Transactions are known, which say what is still seen.
-    pub fn set_horizon(&self, horizon: Weak<dyn Horizon>) {
+    pub fn set_horizon(&self, horizon: &Arc<dyn Horizon>) {
         self.shared.set_horizon(horizon);
     }
 

@@ -23,7 +23,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 pub(super) struct Merging<'a> {
     tree: &'a BeTree,
     horizon: Option<Arc<dyn Horizon>>,
-    /// `None` while the log is replayed: everything stays.
+    /// `None` when the store is gone: everything stays.
     retention: Option<Retention>,
     /// Overflow values that were left out.
     gone: Vec<Gone>,
@@ -70,7 +70,7 @@ impl Flushed {
 
 impl<'a> Merging<'a> {
     pub fn new(tree: &'a BeTree) -> Self {
-        let horizon = tree.shared.horizon();
+        let horizon = tree.shared.horizon_of_replay_too();
         let retention = horizon.as_deref().map(Retention::new);
         Self { tree, horizon, retention, gone: Vec::new() }
     }

@@ -2,7 +2,7 @@
 
 use super::flush_room::FlushRoom;
 use super::{Room, Turns};
-use crate::index::Horizon;
+use crate::index::{Horizon, ReplayHorizon};
 use crate::pool::Pool;
 use crate::segment::Segments;
 use crate::sync::{Arc, OnceLock, Weak};
@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) flush_room: FlushRoom,
     /// Known when transactions are.
     horizon: OnceLock<Weak<dyn Horizon>>,
+    /// The horizon until then.
+    replay: Arc<ReplayHorizon>,
 }
 
 impl Shared {
@@ -30,16 +32,29 @@ impl Shared {
         let (pool, segments, executor) = (Arc::clone(pool), Arc::clone(segments), executor.clone());
         let flush_memory = Turns::of(pool.pages.budget_bytes() / FLUSH_MEMORY_DIVISOR);
         let flush_room = FlushRoom::new(segments.owned.claim());
-        Arc::new(Self { pool, segments, executor, room, flush_memory, flush_room, horizon: OnceLock::new() })
+        let (horizon, replay) = (OnceLock::new(), Arc::default());
+        Arc::new(Self { pool, segments, executor, room, flush_memory, flush_room, horizon, replay })
     }
 
-    /// From now on merges leave out what nobody will see. Only the first call of this has an effect.
-    pub fn set_horizon(&self, horizon: Weak<dyn Horizon>) {
-        let _first_stays = self.horizon.set(horizon);
+    /// The log was replayed: from now on merges leave out what no snapshot sees. Only the first call of this
+    /// has an effect.
+    pub fn set_horizon(&self, horizon: &Arc<dyn Horizon>) {
+        if self.horizon.set(Arc::downgrade(horizon)).is_ok() {
+            self.replay.end(horizon);
+        }
     }
 
     /// `None` while the log is replayed.
     pub(crate) fn horizon(&self) -> Option<Arc<dyn Horizon>> {
         self.horizon.get().and_then(Weak::upgrade)
+    }
+
+    /// That of trees whose nodes have no room for all that a log has of a key: while the log is replayed,
+    /// they leave out what the replay has replaced. `None` when the store is gone.
+    pub(crate) fn horizon_of_replay_too(&self) -> Option<Arc<dyn Horizon>> {
+        match self.horizon.get() {
+            Some(horizon) => horizon.upgrade(),
+            None => Some(Arc::<ReplayHorizon>::clone(&self.replay)),
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::Error;
 use crate::btree::{BTree, Change, Scan};
 use crate::factory::{Factory, Plan};
 use crate::header::PageId;
-use crate::index::{Clearing, Direction, Operators, Parameters, Piece, Tree, TreeId, TreeOperator};
+use crate::index::{Clearing, Direction, Horizon, Operators, Parameters, Piece, Tree, TreeId, TreeOperator};
 use crate::log::Timestamp;
 
 const OWN_KEYS: u8 = 0xff;
@@ -98,6 +98,11 @@ impl Trees {
     /// The merge operators that are registered.
     pub fn operators(&self) -> &Operators {
         self.factory.operators()
+    }
+
+    /// As [`Factory::set_horizon`].
+    pub fn set_horizon(&self, horizon: &Arc<dyn Horizon>) {
+        self.factory.set_horizon(horizon);
     }
 
     /// The page by which the catalog is found again.

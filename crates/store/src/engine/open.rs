@@ -118,10 +118,7 @@ impl Given {
     fn transactions(&self, log: &Log, poison: &Poison, factory: &Arc<Factory>) -> Arc<Transactions> {
         factory.opened(log.last());
         let (log, poison, executor) = (log.clone(), poison.clone(), self.executor.clone());
-        let transactions =
-            Arc::new(Transactions::new(log, poison, executor, factory.all(), self.options.log_compression));
-        factory.set_horizon(Arc::<Transactions>::downgrade(&transactions) as _);
-        transactions
+        Arc::new(Transactions::new(log, poison, executor, factory.all(), self.options.log_compression))
     }
 
     fn log_shape(&self) -> Option<Shape> {
@@ -374,6 +371,8 @@ impl Engine {
         let Parts { devices, segments, pool, poison, transactions, .. } = &parts;
         let overflow_values = Arc::new(OverflowValues::new(devices, segments, pool, poison, &given.executor));
         overflow_values.attend(transactions);
+        // Merges leave overflow values out from now on: they can be freed.
+        trees.set_horizon(&(Arc::<Transactions>::clone(transactions) as _));
         let (sweeping, is_closing) = (Arc::default(), Arc::default());
         Arc::new(Self {
             parts,

@@ -56,7 +56,7 @@ pub(crate) use eager::{is_eager, is_full_early, staged_from};
 pub(crate) use hint::{KeySlot, LeafHint};
 #[cfg(test)]
 pub(crate) use horizon::FixedHorizon;
-pub(crate) use horizon::Horizon;
+pub(crate) use horizon::{Horizon, ReplayHorizon};
 pub use kind::IndexKind;
 pub(crate) use kind::Parameters;
 pub(crate) use load::{Load, LoadId, Loads};

@@ -94,14 +94,40 @@ fn regression_a_tree_that_the_log_alone_has_keeps_its_parts_in_a_smaller_cache()
     tree.insert(&longest, "first").unwrap();
     // What a crash would leave: the files as they are now.
     let crashed = tempfile::tempdir().unwrap();
-    std::fs::copy(folder.path().join(flashgrain::DATA_FILE), crashed.path().join(flashgrain::DATA_FILE))
-        .unwrap();
+    super::crashed::copy(folder.path(), crashed.path());
     let db = on(&crashed, 1 << 20).open().unwrap();
     let tree = db.existing_tree("t").unwrap();
     assert_eq!((part_bytes(&tree), tree.key_bytes_max()), (bytes, longest.len()));
     assert_eq!(tree.get(&longest).unwrap().unwrap(), b"first");
     tree.insert(&longest, "again").unwrap();
     db.check().unwrap();
+}
+
+/// The log has more versions of a key than a node has room for. None is needed but the last one.
+#[test]
+fn regression_a_key_that_the_log_has_very_often_is_replayed_into_one_node() {
+    const ROUNDS: u32 = 400;
+    let folder = folder();
+    let builder = on(&folder, 1 << 20).log_bytes(16 << 20).recovery_log_bytes(16 << 20);
+    let db = builder.create().unwrap();
+    let tree = db.tree_with("t", &options(16 << 10, 4)).unwrap();
+    let hot = vec![7; tree.key_bytes_max()];
+    let value = |round: u32| [&round.to_be_bytes()[..], &vec![1; 20_000]].concat();
+    for round in 0..ROUNDS {
+        tree.insert(&hot, value(round)).unwrap();
+        tree.insert(round.to_be_bytes(), vec![2; 400]).unwrap();
+    }
+    let crashed = tempfile::tempdir().unwrap();
+    super::crashed::copy(folder.path(), crashed.path());
+    let db = on(&crashed, 1 << 20).open().unwrap();
+    let tree = db.existing_tree("t").unwrap();
+    tree.insert("after", "the replay").unwrap();
+    assert_eq!(tree.get(&hot).unwrap().unwrap(), value(ROUNDS - 1));
+    assert_eq!(tree.iter().unwrap().count(), ROUNDS as usize + 2);
+    db.check().unwrap();
+    // Values that the replay left out are given back, after a moment.
+    let pages = db.reclaim().unwrap();
+    assert!(pages.is_none_or(|pages| pages == 0), "{pages:?} pages of values are left");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod clearing;
 mod compact;
 mod contention;
 mod costs;
+mod crashed;
 mod dropped;
 mod earlier_versions;
 mod format;
