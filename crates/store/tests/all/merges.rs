@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashgrain::{
-    AddOperator, AppendOperator, Builder, DATA_FILE, Db, Error, ErrorKind, IndexKind, MergeOperator,
-    OperatorError, Readable, Tree, TreeOptions, Value,
+    AddOperator, AppendOperator, Builder, Db, Error, ErrorKind, IndexKind, MergeOperator, OperatorError,
+    Readable, Tree, TreeOptions, Value,
 };
 
 use super::bad_input::folder;
@@ -388,7 +388,7 @@ fn a_record_stays_away(kind: IndexKind) {
     assert_eq!(text(&tree, "a"), None);
     assert_eq!(tree.iter().unwrap().count(), MANY);
     // The log still has the merge, as the other tree needs it from before that on.
-    std::fs::copy(folder.path().join(DATA_FILE), crashed.path().join(DATA_FILE)).unwrap();
+    super::crashed::copy(folder.path(), crashed.path());
     let after = builder(crashed.path()).merge_operator(mood()).open().unwrap();
     assert!(!after.stats().recovery.was_closed);
     let tree = after.existing_tree("moods").unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use flashgrain::{BeTreeOptions, Builder, DATA_FILE, Db, IndexKind, LsmOptions, LsmWorkload, TreeOptions};
+use flashgrain::{BeTreeOptions, Builder, Db, IndexKind, LsmOptions, LsmWorkload, TreeOptions};
 
 const CACHES_MIB: [u64; 3] = [1, 16, 64];
 
@@ -54,7 +54,7 @@ fn trees_in_the_log_alone_are_opened_with_any_cache() {
         for opened_mib in CACHES_MIB {
             let crashed = at(&format!("crashed-{opened_mib}"));
             fs::create_dir(&crashed).unwrap();
-            fs::copy(at("made").join(DATA_FILE), crashed.join(DATA_FILE)).unwrap();
+            super::crashed::copy(&at("made"), &crashed);
             let db = on(&crashed, opened_mib).open_read_only().unwrap();
             check(&db, &names);
             db.close().unwrap();

@@ -18,7 +18,7 @@ fn closed_and_crashed(folder: &Path) -> [std::path::PathBuf; 2] {
     (0..2000u32).for_each(|key| tree.insert(key.to_be_bytes(), [7; 100]).unwrap());
     tree.insert("large", vec![8; 300_000]).unwrap();
     fs::create_dir(&crashed).unwrap();
-    fs::copy(path.join(DATA_FILE), crashed.join(DATA_FILE)).unwrap();
+    super::crashed::copy(&path, &crashed);
     drop(tree);
     db.close().unwrap();
     [path, crashed]

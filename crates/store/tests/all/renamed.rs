@@ -25,7 +25,7 @@ fn a_new_name_survives_a_crash_and_old_handles_are_refused() {
     // What a crash would leave: the files as they are now.
     let crashed = folder.path().join("crashed");
     fs::create_dir(&crashed).unwrap();
-    fs::copy(path.join(flashgrain::DATA_FILE), crashed.join(flashgrain::DATA_FILE)).unwrap();
+    super::crashed::copy(&path, &crashed);
     drop((old, new));
     db.close().unwrap();
     for path in [path, crashed] {
@@ -59,7 +59,7 @@ fn a_tree_that_takes_the_place_of_another_does_so_as_one() {
     // What a crash would leave: the files as they are now.
     let crashed = folder.path().join("crashed");
     fs::create_dir(&crashed).unwrap();
-    fs::copy(path.join(flashgrain::DATA_FILE), crashed.join(flashgrain::DATA_FILE)).unwrap();
+    super::crashed::copy(&path, &crashed);
     drop((fruit, new));
     db.close().unwrap();
     for path in [path, crashed] {

@@ -18,7 +18,7 @@ fn bytes_of(store: &Path) -> u64 {
 /// process.
 fn open_copy(store: &Path) -> (TempDir, Db) {
     let copy = folder();
-    fs::copy(store.join(DATA_FILE), copy.path().join(DATA_FILE)).unwrap();
+    super::crashed::copy(store, copy.path());
     let db = Db::builder().path(copy.path()).open().unwrap();
     (copy, db)
 }

@@ -123,7 +123,7 @@ fn a_store_opens_whose_log_cannot_be_replayed_into_one_tree() {
         drop(bad);
         // As after the end of the process.
         let copy = self::folder();
-        std::fs::copy(folder.path().join(DATA_FILE), copy.path().join(DATA_FILE)).unwrap();
+        super::crashed::copy(folder.path(), copy.path());
         drop(db);
         let db = on(&copy).open().unwrap();
         let bad = db.existing_tree("bad").unwrap();
