@@ -1,7 +1,7 @@
 //! Codecs of what the store compresses: the data blocks of LSM-trees, and the log's records.
 
-/// How data blocks of an LSM-tree, or records of the log, are compressed. A block or a record is so only where
-/// it becomes smaller.
+/// How data blocks of an LSM-tree, or records of the log, are compressed. A block or a record is so only
+/// where it becomes smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LsmCompression {

@@ -5,8 +5,9 @@ use flashgrain_settings::Bytes;
 
 use crate::drive::{Drive, HotLocations};
 
-/// Place where the partition should begin for pages of `page_bytes`, of an engine whose `setting` has the size
-/// of its pages and whose largest are of `page_bytes_max`; `None` where the drive has no known hot locations.
+/// Place where the partition should begin for pages of `page_bytes`, of an engine whose `setting` has the
+/// size of its pages and whose largest are of `page_bytes_max`; `None` where the drive has no known hot
+/// locations.
 pub(super) fn note(drive: &Drive, setting: &str, page_bytes: u64, page_bytes_max: u64) -> Option<String> {
     let hot = drive.hot_locations()?;
     let HotLocations { chunk_bytes, offset_bytes, latency_drop } = *hot;

@@ -23,8 +23,8 @@ pub struct CompareArguments {
     /// A folder of results, a `profile.json`, or samples as CSV.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Also give DAM, PDAM and affine the costs of one thread, as in Figure 2 of the MQSSD paper, and show how
-    /// much they err at each concurrency next to the models that are fitted to all.
+    /// Also give DAM, PDAM and affine the costs of one thread, as in Figure 2 of the MQSSD paper, and show
+    /// how much they err at each concurrency next to the models that are fitted to all.
     #[arg(long)]
     one_thread: bool,
     /// Print the comparison as JSON.

@@ -52,8 +52,8 @@ impl LsmTree {
         levels
     }
 
-    /// The same tree with a full last level: each level above it is smaller by the fanout, down to one that is
-    /// no larger than T·C, as with RocksDB's `level_compaction_dynamic_level_bytes`. Levels of less than
+    /// The same tree with a full last level: each level above it is smaller by the fanout, down to one that
+    /// is no larger than T·C, as with RocksDB's `level_compaction_dynamic_level_bytes`. Levels of less than
     /// `files_min` files are left out, so that level 0 is merged into the one below them.
     #[must_use]
     pub fn with_full_last_level(self, files_min: f64, situation: &Situation) -> Self {

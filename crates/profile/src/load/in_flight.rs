@@ -58,8 +58,8 @@ impl InFlight {
         Ok(())
     }
 
-    /// Waits for a completion, or until `until`; the tags of all requests that are complete then, in the order
-    /// of their completions.
+    /// Waits for a completion, or until `until`; the tags of all requests that are complete then, in the
+    /// order of their completions.
     ///
     /// # Errors
     /// If a request has failed.

@@ -124,8 +124,8 @@ impl LsmOptions {
     }
 
     /// Whether filters and fence pointers that were read stay in memory as long as their table is used, for
-    /// which they take up to three eighths of the cache; they are cached as other blocks unless given. Without
-    /// filters a look-up then reads a block of each run (MQSSD paper §5.1.2).
+    /// which they take up to three eighths of the cache; they are cached as other blocks unless given.
+    /// Without filters a look-up then reads a block of each run (MQSSD paper §5.1.2).
     pub fn metadata(mut self, metadata: LsmMetadata) -> Self {
         self.metadata = Some(metadata);
         self

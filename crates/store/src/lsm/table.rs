@@ -13,8 +13,8 @@
 //!   and last key include.
 //! - The *top* has the same of each partition. It stays in memory while the table is used.
 //!
-//! Partitions that were read stay in memory, too, if metadata is *pinned*, as long as the table is used and the
-//! pool has room for them.
+//! Partitions that were read stay in memory, too, if metadata is *pinned*, as long as the table is used and
+//! the pool has room for them.
 //!
 //! A look-up reads a partition and a data block at most, and of a table without the key hardly ever more than
 //! the partition. The versions of a key never lie in two tables of a run.

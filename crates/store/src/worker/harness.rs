@@ -81,8 +81,8 @@ pub(crate) fn spend_merged(bytes: u64) {
 }
 
 /// Charges the present step for the nodes of a memtable that an insert has compared its key with:
-/// [`CpuCosts::compared_ns`]. Unlike [`spend`] it does not yield, as an insert must not wait: the processor is
-/// busy for longer from the task's next wait on.
+/// [`CpuCosts::compared_ns`]. Unlike [`spend`] it does not yield, as an insert must not wait: the processor
+/// is busy for longer from the task's next wait on.
 pub(crate) fn charge_compared(nodes: u64) {
     if let Some(spending) = SPENDING.get() {
         let cpu = spending.cpu + Nanos(spending.costs.compared_ns * nodes);

@@ -86,8 +86,8 @@ impl Check {
         }
     }
 
-    /// Offsets in files are judged as if each file began `begin_bytes` after a multiple of the drive's stripes
-    /// and chunks, as on a partition that begins there. Addresses on the drive stay as they are.
+    /// Offsets in files are judged as if each file began `begin_bytes` after a multiple of the drive's
+    /// stripes and chunks, as on a partition that begins there. Addresses on the drive stay as they are.
     pub fn with_files_at(self, begin_bytes: u64) -> Self {
         Self { begin_bytes, ..self }
     }

@@ -1,5 +1,5 @@
-//! SQLite and MariaDB with the layout techniques of "Optimizing Databases by Learning Hidden Parameters of SSDs"
-//! (§3.2.2 and 4): what they bring on a simulated drive, in virtual time.
+//! SQLite and MariaDB with the layout techniques of "Optimizing Databases by Learning Hidden Parameters of
+//! SSDs" (§3.2.2 and 4): what they bring on a simulated drive, in virtual time.
 //!
 //! A `stage` is a database on a volume on a simulated drive. The benchmark experiment fills it with pairs
 //! of 32 and 100 bytes, and then inserts and selects in turns: with *use-hot-locations* in `hot`, with

@@ -45,7 +45,8 @@ pub(super) const LOSS_MAX: f64 = 0.02;
 pub(super) const MARIADB_SELECT_GAIN: f64 = 0.266;
 pub(super) const MARIADB_INSERT_GAIN: f64 = 0.009;
 
-/// What the mixes of YCSB gain with MariaDB (Figure 13b), as far as the text has them: all others lie between.
+/// What the mixes of YCSB gain with MariaDB (Figure 13b), as far as the text has them: all others lie
+/// between.
 pub(super) fn ycsb_gain(workload: &str) -> Option<f64> {
     match workload {
         "ycsb-a" => Some(0.03),

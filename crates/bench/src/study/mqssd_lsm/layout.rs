@@ -18,7 +18,7 @@ const SLOWDOWN_RUNS: u32 = 20;
 const STOP_RUNS: u32 = 36;
 
 /// The store leaves out levels of less than this part of level 0.
-const BASE_SHARE_MIN: f64 = 0.5;
+const LEVEL_ONE_PART_MIN: f64 = 0.5;
 
 /// The store takes no more jobs at a time than this.
 const JOBS_MAX: u32 = 64;
@@ -112,6 +112,6 @@ impl Layout {
     /// The same once no merge is due, with its memtables empty: level 0 is, and the last level is full.
     pub(super) fn settled_tree(self, table_bytes: u64, situation: &Situation) -> LsmTree {
         let tree = LsmTree { level_zero_files: 0.0, memtables: 0.0, ..self.filled_tree(table_bytes, 1) };
-        tree.with_full_last_level(BASE_SHARE_MIN * tree.level_one_files, situation)
+        tree.with_full_last_level(LEVEL_ONE_PART_MIN * tree.level_one_files, situation)
     }
 }

@@ -9,8 +9,8 @@ use super::output::OutputOptions;
 use crate::output::Context;
 use crate::units::{count_within, parse_share};
 
-/// SQLite and MariaDB in layouts that follow a drive: hot locations, aligned stripes and records within flash pages, as
-/// in the paper on hidden parameters of SSDs.
+/// SQLite and MariaDB in layouts that follow a drive: hot locations, aligned stripes and records within flash
+/// pages, as in the paper on hidden parameters of SSDs.
 ///
 /// A database is made for each point of its figures, on a simulated drive in virtual time.
 #[derive(Debug, Args)]
@@ -48,8 +48,8 @@ pub struct HiddenParametersArguments {
     #[arg(long, value_name = "TIMES", default_value = "2900,2700,13900")]
     cpu_costs: SqliteCosts,
     /// Times that simulated processors take with MariaDB, in nanoseconds: SELECT,CHANGE,PAGE.
-    // MariaDB 10.11 and sysbench on the machine on which this was written, one client, a socket, pages of 64 KiB: a
-    // table in its pool, and one of three times the pool in a file system in memory.
+    // MariaDB 10.11 and sysbench on the machine on which this was written, one client, a socket, pages of 64
+    // KiB: a table in its pool, and one of three times the pool in a file system in memory.
     #[arg(long, value_name = "TIMES", default_value = "22000,50000,39000")]
     server_costs: ServerCosts,
     /// Seed of everything random.

@@ -32,8 +32,9 @@ pub struct XpointArguments {
     /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST, and if they are
     /// given SEARCH for each table that a look-up searches, KIB for each KiB that is merged and NODE for each
     /// node of a memtable that a write is compared with.
-    // The first two of these are RocksDB 7.8's on the machine on which this was written: look-ups over ten files of
-    // level 0 against two, and a compaction of the ten; 16 + 1,000 bytes, Snappy, files in the page cache.
+    // The first two of these are RocksDB 7.8's on the machine on which this was written: look-ups over ten
+    // files of level 0 against two, and a compaction of the ten; 16 + 1,000 bytes, Snappy, files in the page
+    // cache.
     #[arg(long, value_name = "TIMES", default_value = "4000,8000,500,3000,4650,2100")]
     cpu_costs: ProcessorCosts,
     /// Seed of everything random.

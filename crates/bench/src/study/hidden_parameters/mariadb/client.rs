@@ -19,7 +19,8 @@ use crate::workload::{Operation, Workload};
 /// Bytes of a record beside its columns: header, transaction, roll pointer, and lengths of columns.
 const RECORD_OVERHEAD_BYTES: u64 = 25;
 
-/// Columns of a pair of the benchmark experiment, and of a record of YCSB: a key of 24 bytes and ten fields of 100.
+/// Columns of a pair of the benchmark experiment, and of a record of YCSB: a key of 24 bytes and ten fields
+/// of 100.
 const PAIR_BYTES: u64 = 32 + 100;
 const YCSB_ROW_BYTES: u64 = 24 + 10 * 100;
 

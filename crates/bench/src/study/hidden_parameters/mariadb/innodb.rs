@@ -2,10 +2,10 @@
 //! that are not in the buffer pool, a write of the redo log and a flush for each commit, and the page
 //! cleaner's batches, which go on while the client works.
 //!
-//! Of the table, only the leaves are modelled: all pages above them stay in memory. A transaction takes the next
-//! one of the rollback segments, each of which has a page with its header and one with its undo log in the
-//! system tablespace. Purge, which looks at some of these again, is left out. `recording` holds the requests to
-//! those of a server.
+//! Of the table, only the leaves are modelled: all pages above them stay in memory. A transaction takes the
+//! next one of the rollback segments, each of which has a page with its header and one with its undo log in
+//! the system tablespace. Purge, which looks at some of these again, is left out. `recording` holds the
+//! requests to those of a server.
 
 use std::sync::Arc;
 

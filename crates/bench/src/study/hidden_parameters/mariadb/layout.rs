@@ -1,6 +1,6 @@
-//! Places of InnoDB's files on a drive: the redo log, the system tablespace with the doublewrite area and the undo
-//! log, and a table whose page `n` is at `n` times the page size. Pages have numbers: those of the system
-//! tablespace come before the table's.
+//! Places of InnoDB's files on a drive: the redo log, the system tablespace with the doublewrite area and the
+//! undo log, and a table whose page `n` is at `n` times the page size. Pages have numbers: those of the
+//! system tablespace come before the table's.
 
 use std::ops::Range;
 

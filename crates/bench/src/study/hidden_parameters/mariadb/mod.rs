@@ -1,5 +1,5 @@
-//! MariaDB with its pages at hot locations (§4.1.3, Figure 13): first by settings alone, the size of pages and
-//! the begin of the partition, then as the paper changed InnoDB, whose pages are written in two parts.
+//! MariaDB with its pages at hot locations (§4.1.3, Figure 13): first by settings alone, the size of pages
+//! and the begin of the partition, then as the paper changed InnoDB, whose pages are written in two parts.
 //!
 //! A server cannot run in virtual time. Its requests are made up by `innodb`, in the layout of `layout`, with
 //! memory as in `pool` and writes as in `cleaner`; `recording` holds all of them to the requests of a server.

@@ -1,4 +1,5 @@
-//! InnoDB's buffer pool (`buf0lru.cc` of MariaDB 10.11): which pages are in memory, and which of them leave it.
+//! InnoDB's buffer pool (`buf0lru.cc` of MariaDB 10.11): which pages are in memory, and which of them leave
+//! it.
 
 use flashgrain_device::Nanos;
 

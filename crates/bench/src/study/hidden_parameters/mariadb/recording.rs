@@ -1,4 +1,5 @@
-//! The model of InnoDB beside a recording of MariaDB: the same requests to the same files, in the same numbers.
+//! The model of InnoDB beside a recording of MariaDB: the same requests to the same files, in the same
+//! numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,7 +29,8 @@ struct Counts {
     table_reads: f64,
     table_writes: f64,
     system_reads: f64,
-    /// Bytes of the system tablespace's pages that are written in place, in pages, and of the doublewrite area.
+    /// Bytes of the system tablespace's pages that are written in place, in pages, and of the doublewrite
+    /// area.
     system_writes: f64,
     doublewritten: f64,
     log_writes: f64,
