@@ -127,7 +127,19 @@ impl<R: BufRead> Reader<R> {
                 match reader.line(trimmed, &mut self.names) {
                     Line::Request(request) => return Ok(Some(request)),
                     Line::Other => {}
-                    Line::End => return Ok(None),
+                    Line::End if self.format != Format::Own => return Ok(None),
+                    // Two recordings in one file are not one trace.
+                    Line::End => {
+                        line.clear();
+                        self.source.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', line)?;
+                        let got =
+                            printable(String::from_utf8_lossy(line).trim().chars().take(SHOWN_CHARACTERS));
+                        if got.is_empty() {
+                            return Ok(None);
+                        }
+                        let expected = "nothing after the end: check each recording on its own";
+                        return Err(Error::Line { format: self.format, line: *lines + 1, expected, got });
+                    }
                     Line::Wrong(_) if self.wrong_lines.is_some() => {
                         self.wrong_lines = self.wrong_lines.map(|lines| lines + 1);
                     }

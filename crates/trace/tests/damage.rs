@@ -94,6 +94,17 @@ fn a_recording_without_its_end_is_cut_off() {
     );
 }
 
+/// Requests of a second recording in the same file must not be left out without a word.
+#[test]
+fn a_recording_with_more_after_its_end_is_refused() {
+    let whole = "flashgrain trace 1\nname 0 f\nW 1 - 0:0 - 512 -\nend\n";
+    assert!(matches!(judge_all(format!("{whole}\n").as_bytes()), (1, None)));
+    let (requests, error) = judge_all([whole, whole].concat().as_bytes());
+    assert_eq!(requests, 1);
+    let message = error.unwrap().to_string();
+    assert!(message.contains("line 5") && message.contains("nothing after the end"), "{message}");
+}
+
 /// A recorder that was killed leaves a part of its last line.
 #[test]
 fn a_recording_may_be_cut_off_within_a_line() {

@@ -119,6 +119,14 @@ fn shown(measure: Measure, of: Interval) -> String {
     if low == high { value } else { format!("{value} ({low} to {high})") }
 }
 
+/// The median, the mean of both if two values are in the middle; the values are sorted then. `None` of none.
+pub(super) fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    Some(if values.len().is_multiple_of(2) { f64::midpoint(values[middle - 1], upper) } else { upper })
+}
+
 /// The same numbers of several repeats: the median, and the range.
 pub fn over_repeats(repeats: &[Vec<Comparison>]) -> Vec<Comparison> {
     let Some(first) = repeats.first() else { return Vec::new() };
@@ -126,12 +134,10 @@ pub fn over_repeats(repeats: &[Vec<Comparison>]) -> Vec<Comparison> {
         let same = |other: &&Comparison| (&other.source, &other.name) == (&one.source, &one.name);
         let found = repeats.iter().filter_map(|all| all.iter().find(same)?.ours);
         let mut found: Vec<f64> = found.map(|ours| ours.value).collect();
-        found.sort_by(f64::total_cmp);
-        let middle = found.get(found.len() / 2);
-        let ours = middle.map(|value| Interval {
-            low: found.first().copied().unwrap_or(*value),
-            value: *value,
-            high: found.last().copied().unwrap_or(*value),
+        let ours = median(&mut found).map(|value| Interval {
+            low: found.first().copied().unwrap_or(value),
+            value,
+            high: found.last().copied().unwrap_or(value),
         });
         Comparison { ours, ..one.clone() }
     };
@@ -205,6 +211,8 @@ mod tests {
         // Both have the same name, so the first is found for both.
         let merged = over_repeats(&repeats.map(|mut all| vec![all.remove(0)]));
         assert_eq!(merged[0].ours, Some(Interval { low: 1.0, value: 2.0, high: 3.0 }));
+        let even = [4.0, 1.0].map(|ours| vec![number(2.0, Some(ours))]);
+        assert_eq!(over_repeats(&even)[0].ours, Some(Interval { low: 1.0, value: 2.5, high: 4.0 }));
         assert!(over_repeats(&[]).is_empty());
     }
 }

@@ -401,9 +401,21 @@ fn studies_are_listed_shown_and_run_on_one_frame() {
     }
     let shown = stdout(&flashgrain().args(["study", "show", "xpoint"]).assert().success());
     assert!(shown.contains("| Figure 9 ") && shown.contains("| not run"), "{shown}");
-    fails(flashgrain().args(["study", "show", "berkeley"]), 1, &["there is no study berkeley", "pdam-btree"]);
+    fails(flashgrain().args(["study", "show", "berkeley"]), 2, &["there is no study berkeley", "pdam-btree"]);
+
+    let refused = |arguments: &[&str], why: &[&str]| {
+        fails(flashgrain().args(["study", "run"]).args(arguments), 2, why);
+    };
+    refused(&["xpoint", "--only=drives"], &["no question drives", "level-zero"]);
+    refused(&["xpoint", "--", "--only=writes"], &["give --only before --"]);
+    refused(&["pdam-btree", "--", "--report", "page.html"], &["folder of --to"]);
+    refused(&["pdam-btree", "--repeats=2", "--seed=18446744073709551615"], &["no 2 seeds"]);
 
     let folder = folder();
+    let to = folder.path().join("refused");
+    let unknown = ["study", "run", "pdam-btree", "--to"];
+    fails(flashgrain().args(unknown).arg(&to).args(["--", "--bogus"]), 2, &["arguments after --", "--bogus"]);
+
     let run = |repeats: &str| {
         let mut command = flashgrain();
         command.args(["study", "run", "pdam-btree", "--json", repeats, "--to"]).arg(folder.path());
@@ -422,5 +434,5 @@ fn studies_are_listed_shown_and_run_on_one_frame() {
     let ours = &again[0]["numbers"][0]["ours"];
     assert!(ours["low"].as_f64() <= ours["high"].as_f64(), "{again}");
     let names = contents(folder.path());
-    assert_eq!(names.len(), 5, "{names:?}");
+    assert_eq!(names.len(), 5, "{:?}", names.keys());
 }

@@ -6,6 +6,7 @@ use flashgrain_report::unit;
 use super::hot::{self, Variant};
 use super::paper::{self, Property};
 use super::{HiddenResult, PAPER_OPERATIONS, PAPER_PAIRS, figures, mariadb, numbers, records, stripes};
+use crate::study::comparison::median;
 use crate::study::sheet::{Part, Sheet};
 
 pub(super) fn of(result: &HiddenResult) -> Sheet {
@@ -76,7 +77,6 @@ fn in_short(found: &hot::Found) -> String {
         .iter()
         .filter_map(|size| found.gain(Variant::Paper, *size, |iteration| iteration.selects.per_s))
         .collect();
-    gains.sort_by(f64::total_cmp);
     let insert = |size: u64| found.gain(Variant::Paper, size, |iteration| iteration.inserts.per_s);
     let one = sizes.first().and_then(|size| insert(*size)).unwrap_or(f64::NAN);
     let worst = sizes
@@ -86,7 +86,7 @@ fn in_short(found: &hot::Found) -> String {
         .min_by(f64::total_cmp);
     format!(
         "With pages at hot locations and split writes, selects are {}, the median over sizes of transactions ({} in the paper, and {} over the iterations of a run). Inserts are {} with {} in a transaction ({} in the paper){}.",
-        gain(gains.get(gains.len() / 2).copied().unwrap_or(f64::NAN)),
+        gain(median(&mut gains).unwrap_or(f64::NAN)),
         gain(paper::SELECT_GAIN_MEDIAN),
         gain(paper::SELECT_GAIN),
         gain(one),

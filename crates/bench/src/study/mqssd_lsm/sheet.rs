@@ -5,6 +5,7 @@ use flashgrain_report::unit;
 
 use super::question::{COMPACTION, QUERIES, Question, SCANS, at, found, speedup, times};
 use super::{Found, Layout, MqssdResult, figures, numbers, paper};
+use crate::study::comparison::median;
 use crate::study::sheet::{Part, Sheet};
 use crate::study::subject::Measured;
 
@@ -128,9 +129,9 @@ fn ratios(result: &MqssdResult, question: Question) -> Vec<f64> {
 
 /// How near the predictions are.
 fn errors(result: &MqssdResult, question: Question) -> String {
-    let ratios = ratios(result, question);
-    let (Some(low), Some(middle), Some(high)) = (ratios.first(), ratios.get(ratios.len() / 2), ratios.last())
-    else {
+    let mut ratios = ratios(result, question);
+    let middle = median(&mut ratios);
+    let (Some(low), Some(middle), Some(high)) = (ratios.first(), middle, ratios.last()) else {
         return "The drive has no costs to predict this with.".into();
     };
     format!(

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{mqssd_lsm as of_mqssd_lsm, node_size as of_node_size, nvme as of_nvme};
 use super::{pdam_btree as of_pdam_btree, xpoint as of_xpoint};
+use crate::exit::Usage;
 use crate::output::Context;
 
 /// A study.
@@ -36,9 +37,9 @@ impl Entry {
     }
 }
 
-/// The arguments of a study on their own.
+/// The arguments of a study on their own. Later ones count, so that users may change those of a quick study.
 #[derive(Parser)]
-#[command(no_binary_name = true)]
+#[command(no_binary_name = true, args_override_self = true, disable_help_flag = true)]
 struct Alone<T: Args> {
     #[command(flatten)]
     arguments: T,
@@ -49,9 +50,16 @@ fn outcome<T: Args, R: Serialize>(
     measure: impl FnOnce(&T) -> anyhow::Result<R>,
     sheet: impl FnOnce(&R) -> Sheet,
 ) -> anyhow::Result<Outcome> {
-    let Alone { arguments } = Alone::<T>::try_parse_from(arguments)?;
+    let Alone { arguments } = Alone::<T>::try_parse_from(arguments).map_err(|error| refused(&error))?;
     let result = measure(&arguments)?;
     Ok(Outcome { json: serde_json::to_value(&result)?, sheet: sheet(&result) })
+}
+
+/// The error of a parser, without the usage of a command that is not the user's.
+fn refused(error: &clap::Error) -> Usage {
+    let text = error.to_string();
+    let text = text.split("\n\nUsage").next().unwrap_or_default();
+    Usage(format!("arguments after --: {}", text.trim_start_matches("error: ").trim()))
 }
 
 fn names<Q: clap::ValueEnum>() -> Vec<String> {
@@ -135,10 +143,10 @@ pub fn all() -> Vec<Entry> {
 ///
 /// # Errors
 /// Which there are.
-pub fn named(name: &str) -> anyhow::Result<Entry> {
+pub fn named(name: &str) -> Result<Entry, Usage> {
     let all = all();
     let names: Vec<&str> = all.iter().map(|entry| entry.about.name).collect();
     let known = names.join(", ");
     let found = all.into_iter().find(|entry| entry.about.name == name);
-    found.ok_or_else(|| anyhow::anyhow!("there is no study {name}; there are {known}"))
+    found.ok_or_else(|| Usage(format!("there is no study {name}; there are {known}")))
 }

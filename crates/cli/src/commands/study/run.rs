@@ -13,6 +13,7 @@ use flashgrain_profile::file;
 use serde::{Deserialize, Serialize};
 
 use super::entries::{self, Entry};
+use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::units::count_within;
 
@@ -37,13 +38,16 @@ pub struct RunArguments {
     /// Folder for results and pages.
     #[arg(long, value_name = "FOLDER", default_value = "flashgrain-out/studies")]
     to: PathBuf,
+    /// Only these questions of the studies, as `flashgrain study show NAME` lists them.
+    #[arg(long, value_name = "QUESTION", value_delimiter = ',')]
+    only: Vec<String>,
     /// Run again what the folder has.
     #[arg(long)]
     again: bool,
     /// Print the numbers as JSON.
     #[arg(long)]
     json: bool,
-    /// Further arguments of the studies.
+    /// Further arguments of the studies; they take the place of those of --quick.
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
 }
@@ -69,13 +73,18 @@ struct Ran {
 }
 
 pub fn run(arguments: &RunArguments, context: &Context) -> anyhow::Result<()> {
-    let studies = studies(&arguments.names)?;
+    let studies = asked(studies(&arguments.names)?, &arguments.only)?;
+    check_further(&arguments.arguments)?;
+    let last = arguments.seed.checked_add(arguments.repeats - 1).ok_or_else(|| {
+        Usage(format!("--seed: there are no {} seeds from {} on", arguments.repeats, arguments.seed))
+    })?;
     fs::create_dir_all(&arguments.to)
         .with_context(|| format!("make the folder {} for results", arguments.to.display()))?;
+    let folder = arguments.to.display();
+    context.interrupt.leaves(format!("{folder} has the answers so far, and the same command goes on"));
     let mut all: Vec<(&About, Vec<Comparison>)> = Vec::new();
     for entry in &studies {
-        let seeds = arguments.seed..arguments.seed.saturating_add(arguments.repeats);
-        let repeats = seeds.map(|seed| once(entry, seed, arguments, context));
+        let repeats = (arguments.seed..=last).map(|seed| once(entry, seed, arguments, context));
         all.push((entry.about, over_repeats(&repeats.collect::<anyhow::Result<Vec<_>>>()?)));
     }
     let page = Sheet::of_studies(&all);
@@ -97,6 +106,38 @@ pub fn run(arguments: &RunArguments, context: &Context) -> anyhow::Result<()> {
         path.display()
     ));
     Ok(())
+}
+
+/// Arguments that `study run` gives itself, and the place to name them in.
+const OWN: &[(&str, &str)] = &[
+    ("--only", "give --only before --"),
+    ("--seed", "give --seed before --"),
+    ("--json", "give --json before --"),
+    ("--report", "pages are in the folder of --to"),
+];
+
+/// Whether further arguments are those of studies alone.
+fn check_further(further: &[String]) -> Result<(), Usage> {
+    let name = |argument: &str| argument.split('=').next().map(str::to_owned);
+    let own = further
+        .iter()
+        .find_map(|argument| OWN.iter().find(|(own, _)| name(argument).as_deref() == Some(own)));
+    own.map_or(Ok(()), |(own, instead)| Err(Usage(format!("{own} is not for arguments after --: {instead}"))))
+}
+
+/// The studies with the questions that are asked: of all if none is named.
+fn asked(mut studies: Vec<Entry>, only: &[String]) -> Result<Vec<Entry>, Usage> {
+    if only.is_empty() {
+        return Ok(studies);
+    }
+    let all: Vec<String> = studies.iter().flat_map(|entry| entry.questions.clone()).collect();
+    if let Some(unknown) = only.iter().find(|question| !all.contains(question)) {
+        let known = if all.is_empty() { "none".into() } else { all.join(", ") };
+        return Err(Usage(format!("--only: these studies have no question {unknown}; they have {known}")));
+    }
+    studies.iter_mut().for_each(|entry| entry.questions.retain(|question| only.contains(question)));
+    studies.retain(|entry| !entry.questions.is_empty());
+    Ok(studies)
 }
 
 /// The studies of these names, each once.
@@ -160,8 +201,12 @@ fn answer(
         return Ok(kept.comparisons);
     }
     let began = clock::now();
-    let outcome = entry.run(&arguments, context).with_context(|| {
-        format!("{name}; what was answered before is in {}, and the same command goes on", asked.to.display())
+    let outcome = entry.run(&arguments, context).map_err(|error| match error.is::<Usage>() {
+        true => error,
+        false => error.context(format!(
+            "{name}; what was answered before is in {}, and the same command goes on",
+            asked.to.display()
+        )),
     })?;
     let comparisons = outcome.sheet.comparisons.clone();
     let command = format!("flashgrain study {} {}", entry.about.name, arguments.join(" "));
