@@ -173,7 +173,7 @@ impl EngineName {
         if setup.tables.is_empty() || setup.clients_max == 0 || setup.cores == 0 {
             bail!("{self} needs at least one table, one client and one core");
         }
-        if setup.settings.is_some() && !matches!(self, Self::WiredTiger | Self::BerkeleyDb) {
+        if setup.settings.is_some() && !matches!(self, Self::RocksDb | Self::WiredTiger | Self::BerkeleyDb) {
             bail!("{self} takes no settings as text");
         }
         if setup.page_bytes.is_some() && self != Self::WiredTiger {
