@@ -70,7 +70,7 @@ impl Flushed {
 
 impl<'a> Merging<'a> {
     pub fn new(tree: &'a BeTree) -> Self {
-        let horizon = tree.shared.horizon_of_replay_too();
+        let horizon = tree.shared.flush_horizon();
         let retention = horizon.as_deref().map(Retention::new);
         Self { tree, horizon, retention, gone: Vec::new() }
     }

@@ -49,9 +49,9 @@ impl Shared {
         self.horizon.get().and_then(Weak::upgrade)
     }
 
-    /// That of trees whose nodes have no room for all that a log has of a key: while the log is replayed,
-    /// they leave out what the replay has replaced. `None` when the store is gone.
-    pub(crate) fn horizon_of_replay_too(&self) -> Option<Arc<dyn Horizon>> {
+    /// The horizon of flushes into nodes, which have no room for all versions that a log has of a key: while
+    /// the log is replayed, flushes leave out replaced versions, too. `None` when the store is gone.
+    pub(crate) fn flush_horizon(&self) -> Option<Arc<dyn Horizon>> {
         match self.horizon.get() {
             Some(horizon) => horizon.upgrade(),
             None => Some(Arc::<ReplayHorizon>::clone(&self.replay)),
