@@ -1,4 +1,4 @@
-//! Compiles the peers that are written in C, those whose features are on.
+//! Compiles the peers that are written in C and C++, those whose features are on.
 
 #[cfg(feature = "c-peers")]
 mod c {
@@ -29,6 +29,10 @@ mod c {
                     libraries.push(library);
                 }
             }
+        }
+        // A build with LeanStore alone has no peer in C.
+        if build.get_files().next().is_none() {
+            return;
         }
         if let Err(error) = build.try_compile("flashgrain_bench_peers") {
             eprintln!(
@@ -65,8 +69,81 @@ mod c {
     }
 }
 
+/// LeanStore is neither a crate nor a package: the user names its sources, and the folder of its library.
+#[cfg(feature = "leanstore")]
+mod leanstore {
+    use std::path::{Path, PathBuf};
+    use std::process::exit;
+
+    const SOURCES: &str = "LEANSTORE_DIR";
+    const LIBRARIES: &str = "LEANSTORE_LIB_DIR";
+
+    /// Headers that no other branch has together.
+    const HEADERS: [&str; 3] =
+        ["concurrency/Mean.hpp", "io/impl/LiburingImpl.hpp", "storage/btree/BTreeLL.hpp"];
+
+    /// Libraries that its own is linked with, on the system.
+    const NEEDED: [&str; 8] = ["gflags", "boost_context", "uring", "aio", "nvme", "tbb", "atomic", "stdc++"];
+
+    pub fn compile() {
+        println!("cargo:rerun-if-env-changed={SOURCES}");
+        println!("cargo:rerun-if-env-changed={LIBRARIES}");
+        let (sources, library) = folders().unwrap_or_else(|error| stop(&error));
+        let mut build = cc::Build::new();
+        build.cpp(true).cpp_link_stdlib(None).std("c++17").opt_level(2).warnings(false);
+        build.include("peers").include(sources.join("shared-headers")).file("peers/leanstore.cpp");
+        build.flag("-isystem").flag(sources.join("backend"));
+        // As its own build has them: sizes of its classes depend on the second.
+        build.flag("-mcx16").define("NDEBUG", None).flag("-pthread");
+        if let Err(error) = build.try_compile("flashgrain_bench_leanstore") {
+            stop(&format!(
+                "{error}\nThe headers of {SOURCES} need those of Boost, gflags, libaio and oneTBB"
+            ));
+        }
+        println!("cargo:rustc-link-search=native={}", library.display());
+        println!("cargo:rustc-link-lib=static=leanstore");
+        NEEDED.iter().for_each(|library| println!("cargo:rustc-link-lib={library}"));
+    }
+
+    /// Its sources, and where its library is.
+    fn folders() -> Result<(PathBuf, PathBuf), String> {
+        let sources = folder_of(SOURCES).ok_or_else(|| {
+            format!("The feature leanstore needs {SOURCES}, the folder of LeanStore's sources (branch io)")
+        })?;
+        for header in HEADERS.map(|header| sources.join("backend/leanstore").join(header)) {
+            if !header.is_file() {
+                return Err(format!(
+                    "{SOURCES} is no LeanStore of branch io: there is no {}",
+                    header.display()
+                ));
+            }
+        }
+        let library = folder_of(LIBRARIES).unwrap_or_else(|| sources.join("build/backend"));
+        let file: &Path = &library.join("libleanstore.a");
+        if !file.is_file() {
+            return Err(format!(
+                "There is no {}: build LeanStore, or name its folder in {LIBRARIES}",
+                file.display()
+            ));
+        }
+        println!("cargo:rerun-if-changed={}", file.display());
+        Ok((sources, library))
+    }
+
+    fn folder_of(variable: &str) -> Option<PathBuf> {
+        std::env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    }
+
+    fn stop(error: &str) -> ! {
+        eprintln!("{error} (docs/benchmarks.md, LeanStore)");
+        exit(1)
+    }
+}
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     #[cfg(feature = "c-peers")]
     c::compile();
+    #[cfg(feature = "leanstore")]
+    leanstore::compile();
 }

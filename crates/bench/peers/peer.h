@@ -51,6 +51,9 @@ typedef void (*peer_found)(void *context, size_t place, struct peer_bytes value)
 /* Called with each record; 0 ends the scan. The bytes are valid during the call. */
 typedef int (*peer_visit)(void *context, struct peer_bytes key, struct peer_bytes value);
 
+/* Work of the client of this number. */
+typedef void (*peer_job)(void *context, size_t client);
+
 /* A `store` may be used by several threads at a time, a `session` by the thread that opened it. Callbacks use neither. */
 struct peer {
     /* Of the library. */
@@ -80,6 +83,10 @@ struct peer {
     /* The transaction has ended, whatever this returns. */
     int (*commit)(void *session, char *error);
     void (*rollback)(void *session);
+    /* Runs the jobs of `clients` clients, each in a task of the store, until all have ended. Null: clients are threads. */
+    void (*run)(void *store, size_t clients, peer_job job, void *context);
+    /* Within a job: lets other tasks run. Null if `run` is null. */
+    void (*yield)(void);
 };
 
 /* Puts a text into the error buffer. */

@@ -22,7 +22,7 @@ pub struct Arguments {
     /// File to which results are appended, a line of JSON each.
     #[arg(long, default_value = "benchmarks.jsonl")]
     results: PathBuf,
-    /// On these engines; all that are compiled in unless given.
+    /// On these engines; all that are compiled in and have transactions unless given.
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineName>,
     /// Number of rounds.
@@ -43,7 +43,10 @@ pub fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
     ensure!(arguments.directory.is_dir(), "{}: not a directory", arguments.directory.display());
     let interrupt = interrupt()?;
     let engines = match arguments.engines.is_empty() {
-        true => EngineName::all().iter().copied().filter(|engine| engine.is_compiled_in()).collect(),
+        true => {
+            let usable = |engine: &EngineName| engine.is_compiled_in() && engine.has_transactions();
+            EngineName::all().iter().copied().filter(usable).collect()
+        }
         false => arguments.engines,
     };
     let suites = Suites {

@@ -1,5 +1,5 @@
 //! Stores with a C interface, through the table of functions of `peers/peer.h`: a session per client, and a
-//! thread for each.
+//! thread or a task of the store for each.
 
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -13,8 +13,10 @@ use anyhow::{Context as _, anyhow};
 #[cfg(feature = "rocksdb-bundled")]
 use librocksdb_sys as _;
 
+use super::tasks::{RunTasks, run_tasks};
 use super::{
-    Direction, Durability, Engine, Failure, Job, Session, Settings, Setup, Table, run_threads, sleep_until,
+    Direction, Durability, Engine, Failure, Job, Session, Settings, Setup, Table, check_clients, run_threads,
+    sleep_until,
 };
 
 const OK: c_int = 0;
@@ -87,6 +89,8 @@ pub(super) struct Peer {
     begin: unsafe extern "C" fn(*mut c_void, c_int, ErrorText) -> Status,
     commit: unsafe extern "C" fn(*mut c_void, ErrorText) -> Status,
     rollback: unsafe extern "C" fn(*mut c_void),
+    run: Option<RunTasks>,
+    yield_now: Option<unsafe extern "C" fn()>,
 }
 
 macro_rules! peers {
@@ -110,6 +114,7 @@ peers! {
     "lmdb" lmdb lmdb_peer;
     "sqlite" sqlite sqlite_peer;
     "berkeleydb" berkeleydb berkeleydb_peer;
+    "leanstore" leanstore leanstore_peer;
 }
 
 /// A buffer into which C writes a text.
@@ -249,7 +254,11 @@ impl Drop for Store {
 
 impl Engine for Store {
     fn run(&self, clients: usize, job: Job) -> anyhow::Result<()> {
-        run_threads(clients, self.clients_max, |client| job(client, &mut self.session()?))
+        let work = |client| job(client, &mut self.session()?);
+        let Some(run) = self.peer.run else { return run_threads(clients, self.clients_max, work) };
+        check_clients(clients, self.clients_max)?;
+        // SAFETY: the store is open, and `run` is its own.
+        unsafe { run_tasks(run, self.store.0, clients, &work) }
     }
 
     fn settle(&self) -> anyhow::Result<()> {
@@ -474,7 +483,14 @@ impl Session for Client {
     }
 
     fn wait_until(&mut self, until: Duration) -> Result<(), Failure> {
-        sleep_until(until);
+        let Some(yield_now) = self.peer.yield_now else {
+            sleep_until(until);
+            return Ok(());
+        };
+        while Duration::from(self.now()) < until {
+            // SAFETY: sessions of such a store are used within its tasks.
+            unsafe { yield_now() }
+        }
         Ok(())
     }
 }

@@ -40,6 +40,8 @@ pub enum EngineName {
     Fjall,
     /// Copy-on-write B-trees in Rust.
     Redb,
+    /// B-trees with a buffer pool and tasks; its branch for NVMe drives has no transactions and no recovery.
+    LeanStore,
 }
 
 /// Memory in which an engine caches data.
@@ -110,6 +112,12 @@ const COMPILED: &[Compiled] = &[
     },
     #[cfg(feature = "fjall")]
     Compiled { name: EngineName::Fjall, version: || locked_version("fjall"), open: super::fjall::open },
+    #[cfg(feature = "leanstore")]
+    Compiled {
+        name: EngineName::LeanStore,
+        version: || super::c::version(super::c::leanstore()),
+        open: |setup| super::c::open(super::c::leanstore(), setup),
+    },
     #[cfg(feature = "redb")]
     Compiled { name: EngineName::Redb, version: || locked_version("redb"), open: super::redb::open },
 ];
@@ -139,6 +147,17 @@ impl EngineName {
         self.compiled().map(|compiled| (compiled.version)())
     }
 
+    /// Whether its records are there again when a directory is opened once more. If not, a process can open
+    /// one store, once.
+    pub fn keeps_records(self) -> bool {
+        self != Self::LeanStore
+    }
+
+    /// Whether it has transactions of several operations, which can be rolled back.
+    pub fn has_transactions(self) -> bool {
+        self != Self::LeanStore
+    }
+
     /// Memory in which it caches data.
     pub fn caching(self) -> Caching {
         match self {
@@ -146,7 +165,8 @@ impl EngineName {
             | Self::FlashgrainLsm
             | Self::FlashgrainBeTree
             | Self::RocksDb
-            | Self::WiredTiger => Caching::Own,
+            | Self::WiredTiger
+            | Self::LeanStore => Caching::Own,
             Self::Lmdb | Self::Sqlite | Self::BerkeleyDb | Self::Fjall | Self::Redb => Caching::PageCache,
         }
     }
@@ -158,6 +178,7 @@ impl EngineName {
             Self::Fjall | Self::Redb | Self::Flashgrain | Self::FlashgrainLsm | Self::FlashgrainBeTree => {
                 build
             }
+            Self::LeanStore => format!("LEANSTORE_DIR=SOURCES {build}"),
             _ => format!("scripts/install-peers.sh && {build}"),
         }
     }

@@ -15,7 +15,7 @@ pub use engine_directory::EngineDirectory;
 pub use result::{DeviceResult, DrainedResult, KindResult, RunResult, SecondResult};
 pub use sizes::Sizes;
 
-use crate::benchmark::{Benchmark, Check};
+use crate::benchmark::{Benchmark, Check, Contents};
 use crate::drive::{Driven, EngineHost, Host as _, Span, drive};
 use crate::engine::{Caching, Direction, Durability, Engine, EngineName, Setup};
 use crate::measure::{BlockCounters, MemoryLimit, forget_peak_memory, peak_memory_bytes, space_bytes};
@@ -77,7 +77,10 @@ impl Run {
         interrupt: &Arc<AtomicBool>,
         note: Note<'_>,
     ) -> anyhow::Result<RunResult> {
-        self.fill(place, interrupt, note)?;
+        self.check_request()?;
+        if self.engine.keeps_records() {
+            self.fill(place, interrupt, note)?;
+        }
         let limit = self.limit_memory(MEMORY_BESIDE_BYTES);
         let is_limited = limit.is_ok();
         if let Err(error) = &limit {
@@ -91,7 +94,10 @@ impl Run {
             place.forget()?;
         }
         forget_peak_memory();
-        let engine = self.engine.open(&self.setup(place, self.durability, self.span.clients))?;
+        let engine = match self.engine.keeps_records() {
+            true => self.engine.open(&self.setup(place, self.durability, self.span.clients))?,
+            false => self.open_and_fill(place, interrupt, note)?,
+        };
         let (driven, drained) = self.drive(&*engine, place, interrupt, note)?;
         let peak_memory_bytes = peak_memory_bytes();
         let check = self.check(&*engine, &driven, note)?;
@@ -105,6 +111,13 @@ impl Run {
         drop(limit);
         let left = result::Left { drained, settings, space_bytes, user_bytes, peak_memory_bytes, check };
         Ok(RunResult::new(self, &driven, left, is_limited))
+    }
+
+    fn check_request(&self) -> anyhow::Result<()> {
+        let needs_transactions = matches!(self.benchmark.contents(), Contents::Tpcc { .. });
+        let is_possible = !needs_transactions || self.engine.has_transactions();
+        anyhow::ensure!(is_possible, "{} has no transactions, which TPC-C needs", self.engine);
+        Ok(())
     }
 
     /// Engines that cache in the kernel get the cache of the others, and a little more for the memory that
@@ -141,17 +154,46 @@ impl Run {
         }
         place.empty()?;
         if !contents.is_empty() {
-            note(&format!("filling {} with {contents}", self.engine));
-            let began = clock::now();
             // Not for its own sake: with the group go the pages that filling has left in the page cache.
             let _limit = self.limit_memory(FILLING_BYTES + self.benchmark.data_bytes() / DATA_OF_ORDER);
             let setup = self.setup(place, Durability::None, self.benchmark.loaders());
             let engine = self.engine.open(&setup)?;
-            self.benchmark.fill(&*engine, interrupt)?;
+            self.fill_opened(&*engine, interrupt, note)?;
             engine.close()?;
-            note(&format!("filled in {:.0} s", clock::now().since(began).seconds()));
         }
         place.keep(&contents)
+    }
+
+    /// Opens an engine that must be filled and run in one opening.
+    fn open_and_fill(
+        &self,
+        place: &EngineDirectory,
+        interrupt: &Arc<AtomicBool>,
+        note: Note<'_>,
+    ) -> anyhow::Result<Box<dyn Engine>> {
+        place.empty()?;
+        let clients_max = self.span.clients.max(self.benchmark.loaders());
+        let engine = self.engine.open(&self.setup(place, self.durability, clients_max))?;
+        self.fill_opened(&*engine, interrupt, note)?;
+        forget_peak_memory();
+        Ok(engine)
+    }
+
+    fn fill_opened(
+        &self,
+        engine: &dyn Engine,
+        interrupt: &Arc<AtomicBool>,
+        note: Note<'_>,
+    ) -> anyhow::Result<()> {
+        let contents = self.benchmark.contents();
+        if contents.is_empty() {
+            return Ok(());
+        }
+        note(&format!("filling {} with {contents}", self.engine));
+        let began = clock::now();
+        self.benchmark.fill(engine, interrupt)?;
+        note(&format!("filled in {:.0} s", clock::now().since(began).seconds()));
+        Ok(())
     }
 
     fn drive(

@@ -46,7 +46,7 @@ fn engines_that_are_not_compiled_in_say_how_to_get_them() {
     for name in EngineName::all().iter().filter(|name| !name.is_compiled_in()) {
         let error = name.open(&setup(scratch().path(), Durability::Full)).err().unwrap().to_string();
         assert!(error.contains(&format!("--features {name}")), "{error}");
-        let needs_library = !matches!(name, EngineName::Fjall | EngineName::Redb);
+        let needs_library = !matches!(name, EngineName::Fjall | EngineName::Redb | EngineName::LeanStore);
         assert_eq!(error.contains("scripts/install-peers.sh"), needs_library, "{error}");
     }
 }
