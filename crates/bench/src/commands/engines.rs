@@ -12,6 +12,8 @@ pub fn engines(cache_mib: u64, durability: Durability) -> anyhow::Result<ExitCod
             println!("{name}: not compiled in; {}\n", name.how_to_get());
             continue;
         }
+        // An engine without transactions promises nothing either.
+        let durability = if name.has_transactions() { durability } else { Durability::None };
         let setup = Setup {
             dir: dir.path().join(name.to_string()),
             cache_bytes: cache_mib << 20,
