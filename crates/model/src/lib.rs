@@ -5,7 +5,8 @@
 //! judges them on workloads that they were not fitted to. Each model predicts through [`IoModel`]; each
 //! fitted number is an [`Estimate`] with its bootstrap interval, or the reason why the samples do not
 //! determine it. [`segmented_fit`] and [`line_fit`] are the regressions of PDAM and affine on their own.
-//! `flashgrain_cost` prices what data structures do under any of the models.
+//! [`Collection`] is what garbage collection makes of the time of lasting writes, by the data that the drive
+//! keeps. `flashgrain_cost` prices what data structures do under any of the models.
 //!
 //! Costs are in seconds; setup costs are per random access, transfer costs per byte in code and per page
 //! where a paper's table is quoted. All costs are *device time*: n random accesses and N bytes by k streams
@@ -18,12 +19,14 @@
 
 mod affine;
 mod bootstrap;
+mod collection;
 mod compare;
 mod dam;
 mod error;
 mod estimate;
 mod fitted_model;
 mod fitting;
+mod left_out;
 mod mqssd;
 mod observation;
 mod one_thread;
@@ -36,6 +39,7 @@ mod statistics;
 
 pub use affine::Affine;
 pub use bootstrap::bootstrap;
+pub use collection::{Collection, SteadyWrites};
 pub use compare::{ComparedPoint, Comparison, ComparisonRow, NoiseFloor, WithoutRow, compare};
 pub use dam::Dam;
 pub use error::Error;

@@ -10,7 +10,7 @@
 use flashgrain_cost::interference::{gamma_at, meetings, time_together};
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::mean;
+use crate::left_out::{Gain, average, is_better};
 
 /// The fitted interference term, or why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,31 +131,6 @@ impl Interference {
     pub(super) fn seconds_together(&self, reads: f64, writes: f64) -> f64 {
         time_together(reads, writes, self.gamma().unwrap_or(0.0))
     }
-}
-
-fn average(values: &[f64]) -> f64 {
-    mean(values.iter().copied()).unwrap_or_default()
-}
-
-/// How much lower errors are than others of the same points.
-struct Gain {
-    mean: f64,
-    standard_error: f64,
-}
-
-impl Gain {
-    fn of(errors: &[f64], others: &[f64]) -> Self {
-        let gains: Vec<f64> = others.iter().zip(errors).map(|(other, own)| other - own).collect();
-        let mean = average(&gains);
-        let squares = gains.iter().map(|own| (own - mean).powi(2)).sum::<f64>();
-        let variance = squares / (gains.len() as f64 - 1.0).max(1.0);
-        Self { mean, standard_error: (variance / gains.len().max(1) as f64).sqrt() }
-    }
-}
-
-fn is_better(errors: &[f64], others: &[f64]) -> bool {
-    let Gain { mean, standard_error } = Gain::of(errors, others);
-    mean > standard_error
 }
 
 /// Rising concurrencies with enough workloads for a γ of their own.
