@@ -4,6 +4,7 @@
 //!   (MQSSD paper §5.2, Eq. 9 to 12), with constants where the paper has orders.
 //! - [`CompactionWork`] is what its compactions move, and how many of them can run at a time. It is held to
 //!   simulated compactions (`tests/all/lsm_simulation`).
+//! - [`TableSize`] is the size of tables with which merges keep a drive busy.
 //!
 //! ```
 //! use flashgrain_cost::dictionary::{Design, Operation, Records, Situation, price};
@@ -32,6 +33,7 @@ mod load;
 mod out_of_place;
 mod runs;
 mod scan;
+mod table_size;
 mod throttling;
 mod touched;
 mod tree;
@@ -42,6 +44,7 @@ pub use layout::Layout;
 pub use load::load_seconds;
 pub use out_of_place::OutOfPlaceLsmTree;
 pub use runs::Runs;
+pub use table_size::TableSize;
 pub use throttling::SlowedWrites;
 pub use touched::TouchedLine;
 pub use tree::{LsmTree, Metadata};

@@ -14,6 +14,7 @@ mod lsm_simulation;
 mod more_memory;
 mod simulated;
 mod skewed_pages;
+mod table_size;
 
 use flashgrain_cost::dictionary::{
     BEpsilonTree, BTree, Design, OutOfPlaceBEpsilonTree, OutOfPlaceBTree, OutOfPlaceBTreeOfBlocks, PdamBTree,
