@@ -22,6 +22,8 @@ pub(crate) struct Options {
     pub durability: Durability,
     /// How commits in the log are compressed.
     pub log_compression: LsmCompression,
+    /// Whether commits are written to the log.
+    pub writes_log: bool,
     /// The most log that is replayed after a crash: a checkpoint begins when half of it is there.
     pub recovery_log_bytes: u64,
     /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; three quarters
@@ -108,6 +110,7 @@ impl Default for Options {
             tasks_per_worker: 512,
             durability: Durability::Sync,
             log_compression: LsmCompression::None,
+            writes_log: true,
             recovery_log_bytes: 128 << 20,
             dirty_bytes_max: None,
             size_bytes_max: None,

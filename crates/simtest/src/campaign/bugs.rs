@@ -166,6 +166,10 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
         Bug::FrozenBufferNotReplayed => {
             vec![after(370, swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts]))]
         }
+        Bug::CutAmidCommits | Bug::CutWithoutMemtables => vec![swarm(
+            &[Feature::NoLog, Feature::Kills, Feature::SeveralTrees, Feature::LsmTrees, Feature::Preempted],
+            &[],
+        )],
         Bug::CleanerMovesStale => vec![swarm_of(Feature::BTrees, &[Feature::LittleRoom])],
         Bug::RangeOfNeighbourTaken => vec![swarm_of(Feature::BeTrees, &[Feature::Ranges])],
         Bug::ScanSkipsLastKeyOfTable => {

@@ -154,6 +154,8 @@ features! {
     HotKeys: "hot keys";
     /// Single reads that fail.
     ReadErrors: "read errors";
+    /// No log is written, or none by some openings.
+    NoLog: "no log";
 }
 
 /// Operations that are rare in most programs; each run has some of them all the time.
@@ -169,6 +171,9 @@ const RARE: [Feature; 7] = [
 
 /// Of these three are frequent.
 const FREQUENT: usize = 3;
+
+/// Most runs are to have a log: one of these may leave it out.
+const LOG_LEFT_OUT_ONE_IN: u64 = 4;
 
 const KINDS: [Feature; 4] = [Feature::BTrees, Feature::Blocks, Feature::LsmTrees, Feature::BeTrees];
 
@@ -247,6 +252,9 @@ impl Features {
         let bit = |feature: Feature| 1 << feature as u64;
         if KINDS.iter().all(|kind| drawn & bit(*kind) == 0) {
             drawn |= KINDS.choose(random).map_or(0, |kind| bit(*kind));
+        }
+        if !seed.is_multiple_of(LOG_LEFT_OUT_ONE_IN) {
+            drawn &= !bit(Feature::NoLog);
         }
         let mut frequent = 0;
         if random.random() {

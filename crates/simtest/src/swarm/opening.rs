@@ -25,6 +25,7 @@ pub struct Opening {
     /// How durable commits are that do not say.
     pub durability: Durability,
     log_compression: LsmCompression,
+    writes_log: bool,
 }
 
 impl Opening {
@@ -46,7 +47,10 @@ impl Opening {
         // Not drawn, so that seeds from before it was there still draw the same.
         let log_compression =
             if cache_bytes.is_multiple_of(2) { LsmCompression::Lz4 } else { LsmCompression::None };
-        Self { cache_bytes, workers: workers as usize, tasks, dirty_bytes, durability, log_compression }
+        let some_write = features.has(Feature::OtherOpenings) && cache_bytes.is_multiple_of(5);
+        let writes_log = !features.has(Feature::NoLog) || some_write;
+        let workers = workers as usize;
+        Self { cache_bytes, workers, tasks, dirty_bytes, durability, log_compression, writes_log }
     }
 
     /// A builder that opens so.
@@ -56,6 +60,7 @@ impl Opening {
             .workers(self.workers)
             .durability(self.durability)
             .log_compression(self.log_compression)
+            .write_log(self.writes_log)
             .merge_operator(operator.clone());
         let builder = self.tasks.into_iter().fold(builder, Builder::tasks_per_worker);
         self.dirty_bytes.into_iter().fold(builder, Builder::checkpoint_dirty_bytes)

@@ -196,6 +196,8 @@ impl Turn<'_> {
             turns.is_ended
         };
         if is_ended {
+            // Commits that wait for a checkpoint are refused.
+            self.run().parts.log.no_room();
             self.result = Err(Error::Closed);
             return Err(Error::Closed);
         }

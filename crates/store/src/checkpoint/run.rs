@@ -74,6 +74,9 @@ impl Parts {
     /// Growth of the log since the previous cut at which a checkpoint begins. Recovery may have to replay the
     /// log of two such steps.
     pub fn log_step_bytes(&self) -> u64 {
+        if !self.log.is_written() {
+            return (self.recovery_log_bytes / 2).max(1);
+        }
         let bytes = self.log.place().bytes;
         let divisor = match self.log.is_growing(FREE_BYTES) {
             true => FIRST_STEP_DIVISOR,
@@ -178,11 +181,9 @@ impl Run {
     fn attempt(&mut self, closed: bool) -> Result<(), Error> {
         let Parts { devices, segments, pool, log, .. } = self.parts.clone();
         let began = now(&devices);
-        let is_full = self.before_cut(closed)?;
+        let (cut, is_full) = self.prepare_and_cut(closed)?;
         // Then the store is opened as if it had not been closed.
         let closed = closed && !is_full;
-        let cut = self.cut();
-        self.note_cut(now(&devices).since(began));
         if planted!(RingReusedTooEarly) {
             log.truncate(cut.replay_start);
         }
@@ -202,7 +203,7 @@ impl Run {
                 flushed => flushed.map_err(|failure| failure.error("flush the pages of a checkpoint"))?,
             }
         }
-        if !planted!(CheckpointBeforeLog) {
+        if log.is_written() && !planted!(CheckpointBeforeLog) {
             log.wait(cut.log_end, Durability::Sync)?;
         }
         // An earlier flush may have failed, and dropped writes that this one should have kept.
@@ -244,6 +245,19 @@ impl Run {
         Ok(())
     }
 
+    /// The cut, and whether indexes have changes outside of pages for want of room.
+    fn prepare_and_cut(&self, closed: bool) -> Result<(Cut, bool), Error> {
+        let Parts { devices, log, .. } = &self.parts;
+        if !log.is_written() {
+            return Ok((self.cut_between_commits()?, false));
+        }
+        let began = now(devices);
+        let is_full = self.before_cut(closed)?;
+        let cut = self.cut();
+        self.note_cut(now(devices).since(began));
+        Ok((cut, is_full))
+    }
+
     /// Whether indexes could not bring the changes that they keep outside of pages into these: the changes
     /// stay in the log. That is a lack of room, or the trouble of one tree, which is not the store's.
     fn before_cut(&self, closed: bool) -> Result<bool, Error> {
@@ -251,6 +265,31 @@ impl Run {
             Err(error @ Error::Poisoned { .. }) => Err(error),
             done => Ok(done.is_err()),
         }
+    }
+
+    /// The cut of a store whose log is not written: between two commits, with everything that indexes have in
+    /// memory in pages. Most of that is written before commits have to wait.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if indexes find no room for what they have in memory; those of a tree that has failed.
+    /// A checkpoint without that would lack a part of some commits.
+    fn cut_between_commits(&self) -> Result<Cut, Error> {
+        let Parts { devices, log, transactions, .. } = &self.parts;
+        // What cannot be written now is tried again below.
+        let _tried = self.before_cut(false)?;
+        transactions.between_commits(|| {
+            let began = now(devices);
+            if !planted!(CutWithoutMemtables) {
+                transactions.before_cut(May::Wait)?;
+            }
+            if transactions.has_changes_outside_of_pages() && !planted!(CutWithoutMemtables) {
+                return Err(Error::Full { why: "a tree could not write what it has in memory".into() });
+            }
+            log.end_block();
+            let cut = self.cut();
+            self.note_cut(now(devices).since(began));
+            Ok(cut)
+        })
     }
 
     fn cut(&self) -> Cut {
@@ -311,7 +350,7 @@ impl Run {
     /// it moves it to a shorter one instead, so that pages get the room.
     fn grow_log(&mut self, log_use: LogUse) -> Result<(), Error> {
         let Parts { segments, log, .. } = self.parts.clone();
-        if !self.base.superblock.layout.log_grows() {
+        if !self.base.superblock.layout.log_grows() || !log.is_written() {
             return Ok(());
         }
         if segments.growth.has_failed() && log_use.wanted_bytes == 0 {

@@ -161,6 +161,38 @@ impl Builder {
         self
     }
 
+    /// Whether commits are written to the log, as they are unless given. Without that they are in memory
+    /// alone until a checkpoint: a crash leaves the state after some commit in all trees, at least that of
+    /// the last checkpoint. Commits with [`Durability::Sync`] or [`Durability::Buffered`], [`Db::sync`] and
+    /// changes of the catalog wait for a checkpoint, which all waiters share. [`Durability::None`] waits for
+    /// nothing.
+    ///
+    /// A checkpoint is made between two commits: others wait while it writes the active memtables. It begins
+    /// when half of [`Builder::recovery_log_bytes`] were committed, and for the reasons that a store with a
+    /// log has. None is made if a tree cannot write the versions that it has in memory: waiters get
+    /// [`Error::Full`] if the device has no room for them, and any other failure poisons the store. Each
+    /// opening may choose anew.
+    ///
+    /// Source: Jia, Chen, "From Flash to 3D XPoint", ISPASS 2020, Figure 17: RocksDB without its log.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), flashgrain::Error> {
+    /// use flashgrain::{Db, Durability};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let store = || Db::builder().path(folder.path()).write_log(false).durability(Durability::None);
+    /// let db = store().create()?;
+    /// let fruit = db.tree("fruit")?;
+    /// fruit.insert("apple", "red")?; // not durable yet
+    /// db.sync()?; // durable, by a checkpoint
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn write_log(mut self, written: bool) -> Self {
+        self.options.writes_log = written;
+        self
+    }
+
     /// The most log that is replayed after a crash: recovery takes about a second per few hundred thousand
     /// records. Less means more checkpoints, which write more. 128 MiB unless given.
     pub fn recovery_log_bytes(mut self, bytes: u64) -> Self {

@@ -117,6 +117,9 @@ impl Given {
 
     fn transactions(&self, log: &Log, poison: &Poison, factory: &Arc<Factory>) -> Arc<Transactions> {
         factory.opened(log.last());
+        if !self.options.writes_log {
+            log.leave_unwritten();
+        }
         let (log, poison, executor) = (log.clone(), poison.clone(), self.executor.clone());
         Arc::new(Transactions::new(log, poison, executor, factory.all(), self.options.log_compression))
     }

@@ -146,7 +146,9 @@ impl Log {
             }
             // Failures poison, so the next commit reports them.
             if self.end_and_last() != before {
-                let _heard_later = self.wait(self.end(), Durability::Buffered);
+                if self.is_written() {
+                    let _heard_later = self.wait(self.end(), Durability::Buffered);
+                }
                 continue;
             }
             let _heard_later = self.settle();
@@ -177,6 +179,10 @@ impl Log {
     pub fn settle(&self) -> Result<(), Error> {
         let shared = &*self.shared;
         if !self.is_unsettled() {
+            return Ok(());
+        }
+        if !self.is_written() {
+            self.note_idle();
             return Ok(());
         }
         self.wait(self.end(), Durability::Sync)?;

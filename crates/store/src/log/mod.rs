@@ -25,7 +25,8 @@
 //! [`Log::settle`] writes the [durable mark](durable_mark) when nothing was appended for a moment. Before
 //! that, damage to the last group cannot be told from a torn tail.
 //!
-//! A ring that has become short [moves](moving) to a larger place, at a checkpoint.
+//! A ring that has become short [moves](moving) to a larger place, at a checkpoint. A log may also be left
+//! [unwritten]: checkpoints alone make commits durable then.
 //!
 //! Who may change what:
 //! - The open group, the last timestamp and the lists of waiters: the holder of the state's lock.
@@ -43,6 +44,7 @@ pub(crate) mod recover;
 mod ring;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unwritten;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -72,7 +74,8 @@ impl Timestamp {
     pub const MAX: Self = Self(1 << 55);
 }
 
-/// How durable a commit is when it returns.
+/// How durable a commit is when it returns. In a store [without a log](crate::Builder::write_log) the first
+/// two wait for a checkpoint, and a commit with the last one survives nothing before the next checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
     /// It survives a power cut.
@@ -181,6 +184,8 @@ struct Shared {
     long_at: AtomicU64,
     /// Length that the ring's place must have for a record that waits; 0 if none does.
     wanted_bytes: AtomicU64,
+    /// See [`unwritten`].
+    is_unwritten: AtomicBool,
     counters: lead::Counters,
 }
 
@@ -196,7 +201,7 @@ struct LogState {
     /// `Sync` was asked for everything before it.
     sync_wanted: Lsn,
     waiting: Vec<Waiting>,
-    /// Appends that wait for room in the ring.
+    /// Appends that wait for room in the ring, and commits that wait for a checkpoint.
     for_room: Vec<Waker>,
     /// Checkpoints in a row that found no room on the device, and so made none in the ring.
     room_refused: u32,
@@ -294,6 +299,7 @@ impl Log {
                 when_long: OnceLock::new(),
                 long_at: AtomicU64::new(u64::MAX),
                 wanted_bytes: AtomicU64::new(0),
+                is_unwritten: AtomicBool::new(false),
                 counters: lead::Counters::default(),
             }),
         };
@@ -330,7 +336,7 @@ impl Log {
 
     /// The longest record that [`Log::append_noting`] takes.
     pub fn record_limit_bytes(&self) -> u64 {
-        self.shared.record_bytes_max
+        if self.is_written() { self.shared.record_bytes_max } else { unwritten::RECORD_BYTES_MAX }
     }
 
     /// Appends a record with the next timestamp. It parks while the ring is full.
@@ -356,11 +362,25 @@ impl Log {
     /// [`Error::BatchLength`] if it is too long; [`Error::Full`] if the ring is full and stays so;
     /// [`Error::Poisoned`].
     pub fn append_noting(&self, record: &[u8], note: impl Fn(Logged)) -> Result<Logged, Error> {
-        let shared = &*self.shared;
-        let limit = shared.record_bytes_max;
+        let limit = self.record_limit_bytes();
         if record.len() as u64 > limit {
             return Err(Error::BatchLength { got: record.len() as u64, limit });
         }
+        let logged = match self.is_written() {
+            true => self.append_to_group(record, note)?,
+            false => self.count(record.len(), note)?,
+        };
+        let long_at = &self.shared.long_at;
+        if logged.end.0 >= long_at.load(Ordering::Relaxed)
+            && long_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX
+        {
+            self.shared.tell_long();
+        }
+        Ok(logged)
+    }
+
+    fn append_to_group(&self, record: &[u8], note: impl Fn(Logged)) -> Result<Logged, Error> {
+        let shared = &*self.shared;
         let mut refused_before = None;
         loop {
             let mut state = shared.live_state()?;
@@ -405,11 +425,6 @@ impl Log {
             if long {
                 self.write_behind();
             }
-            if logged.end.0 >= shared.long_at.load(Ordering::Relaxed)
-                && shared.long_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX
-            {
-                shared.tell_long();
-            }
             return Ok(logged);
         }
     }
@@ -425,6 +440,9 @@ impl Log {
             Durability::Buffered => false,
             Durability::Sync => true,
         };
+        if !self.is_written() {
+            return self.wait_for_checkpoint(end);
+        }
         while !shared.has_reached(end, sync) {
             let mut state = shared.live_state()?;
             if shared.has_reached(end, sync) {
@@ -476,6 +494,9 @@ impl Log {
 
     /// The fraction of the ring in use.
     pub fn fill(&self) -> f64 {
+        if !self.is_written() {
+            return 0.0;
+        }
         let state = self.shared.state();
         let used = state.open.end().0.saturating_sub(self.shared.tail.load(Ordering::Relaxed));
         used as f64 / state.ring.length_bytes as f64
@@ -483,6 +504,9 @@ impl Log {
 
     /// Frees the ring before `tail`.
     pub fn truncate(&self, tail: Lsn) {
+        if !self.is_written() {
+            self.checkpointed(tail);
+        }
         let moves = self.shared.tail.fetch_max(tail.0, Ordering::AcqRel) < tail.0;
         self.shared.wake_for_room(|refused| if moves { 0 } else { refused });
     }

@@ -427,6 +427,12 @@ bugs! {
     /// The overflow values in memtables are not freed when their tree is dropped: they leak.
     DroppedBufferLeaks: "dropped-buffer-leaks", BeTree;
 
+    // Stores without a log.
+    /// A checkpoint without a log does not wait for commits under way: a crash leaves a part of one.
+    CutAmidCommits: "cut-amid-commits", Swarm;
+    /// A checkpoint without a log leaves out what memtables have: a crash leaves trees of different commits.
+    CutWithoutMemtables: "cut-without-memtables", Swarm;
+
     // What only meets where everything is drawn.
     /// A range that excludes the key that it starts with has it: scans show it, and removals take it away.
     ExcludedStartIncluded: "excluded-start-included", Swarm;

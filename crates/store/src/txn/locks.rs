@@ -53,6 +53,7 @@ pub(crate) struct Held<'a> {
 enum Stripes {
     One(Stripe),
     Many(Vec<Stripe>),
+    Keys,
     All,
 }
 
@@ -98,6 +99,12 @@ impl Locks {
         }
         stripes.iter().for_each(|stripe| self.take(*stripe));
         Held { locks: self, stripes: Stripes::Many(stripes) }
+    }
+
+    /// Takes the locks of all keys.
+    pub fn lock_keys(&self) -> Held<'_> {
+        (0..STRIPES as u32).for_each(|stripe| self.take(Stripe(stripe)));
+        Held { locks: self, stripes: Stripes::Keys }
     }
 
     /// Takes every lock there is.
@@ -161,6 +168,7 @@ impl Drop for Held<'_> {
         match &self.stripes {
             Stripes::One(stripe) => self.locks.give_back(*stripe),
             Stripes::Many(stripes) => stripes.iter().for_each(|stripe| self.locks.give_back(*stripe)),
+            Stripes::Keys => (0..STRIPES as u32).for_each(|stripe| self.locks.give_back(Stripe(stripe))),
             Stripes::All => (0..=STRIPES as u32).for_each(|stripe| self.locks.give_back(Stripe(stripe))),
         }
     }

@@ -117,6 +117,8 @@ impl Transactions {
         log_compression: LsmCompression,
     ) -> Self {
         let visible = Arc::new(Visible::new(log.last()));
+        let throttle = Throttle::new(log.is_written());
+        let compression = if log.is_written() { log_compression } else { LsmCompression::None };
         let waiting = Arc::downgrade(&visible);
         poison.when_failed(move || {
             if let Some(visible) = waiting.upgrade() {
@@ -132,8 +134,8 @@ impl Transactions {
             snapshots: Snapshots::default(),
             table: CommitTable::new(),
             indexes,
-            throttle: Throttle::default(),
-            compressor: RecordCompressor::new(log_compression),
+            throttle,
+            compressor: RecordCompressor::new(compression),
             overflow: OnceLock::new(),
             read_overflow: OnceLock::new(),
             collecting: AtomicBool::new(false),
@@ -150,6 +152,11 @@ impl Transactions {
             }
             _ => applied,
         }
+    }
+
+    /// Whether indexes have changes that are in no page.
+    pub fn has_changes_outside_of_pages(&self) -> bool {
+        self.indexes.replay_from().is_some()
     }
 
     /// Called before a checkpoint's cut: indexes put into pages the changes that they keep elsewhere.
@@ -302,6 +309,12 @@ impl Transactions {
     /// Calls `act` while no commit is under way, none can begin, and nobody gives old versions up.
     pub fn still<T>(&self, act: impl FnOnce() -> T) -> T {
         let _held = self.locks.lock_all();
+        act()
+    }
+
+    /// Calls `act` while no commit is under way and none can begin.
+    pub fn between_commits<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _held = (!planted!(CutAmidCommits)).then(|| self.locks.lock_keys());
         act()
     }
 

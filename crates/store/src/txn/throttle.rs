@@ -130,6 +130,8 @@ type LastResort = Box<dyn Fn() + Send + Sync>;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Throttle {
+    /// Whether a checkpoint waits for all commits that are under way, so that they must not wait for it.
+    is_awaited: bool,
     gauges: OnceLock<(Devices, Gauges)>,
     /// Begins what may still make room on a full device.
     last_resort: OnceLock<LastResort>,
@@ -160,6 +162,8 @@ enum What {
 pub(super) struct Admitted<'a> {
     throttle: &'a Throttle,
     bytes: u64,
+    /// Waits for room since it was logged.
+    waits: Cell<u64>,
     poison: &'a Poison,
 }
 
@@ -179,7 +183,8 @@ impl Admitted<'_> {
         for times in 0.. {
             self.poison.check()?;
             let load = gauges(self.throttle.charged_bytes.load(Ordering::Relaxed));
-            full += u32::from(load.space != Space::Tight);
+            // What a checkpoint would make free does not come while it waits for this commit.
+            full += u32::from(load.space != Space::Tight || self.throttle.is_awaited);
             let is_too_long = full > PAUSES_IF_FULL || now(devices).since(began) > PATIENCE_IF_TIGHT;
             if !load.no_removes || is_too_long {
                 break;
@@ -190,8 +195,17 @@ impl Admitted<'_> {
     }
 
     /// Waits a little before the index tries again: the commit is logged, so it must be applied.
+    ///
+    /// # Errors
+    /// [`Error::Full`] after many waits if a checkpoint, which may be needed to make room, waits for this
+    /// commit.
     pub fn wait(&self) -> Result<(), Error> {
         self.poison.check()?;
+        self.waits.set(self.waits.get() + 1);
+        if self.throttle.is_awaited && self.waits.get() > PATIENCE_IF_TIGHT.0 / PATIENCE.0 {
+            let why = "only a checkpoint makes room for a commit under way, and without a log none is made before it ends";
+            return Err(Error::Full { why: why.into() });
+        }
         match self.throttle.gauges.get() {
             Some((devices, _)) => sleep_until(devices, now(devices) + PATIENCE),
             None => Ok(()),
@@ -222,6 +236,11 @@ fn delay(load: &Load, for_room: bool) -> (u64, ThrottleReason) {
 }
 
 impl Throttle {
+    /// `has_log`: whether checkpoints are made while commits are under way.
+    pub fn new(has_log: bool) -> Self {
+        Self { is_awaited: !has_log, ..Self::default() }
+    }
+
     /// Sets the source of the load, and whether free segments are so few that every commit must check it.
     /// Only the first call has an effect.
     pub fn watch(&self, devices: Devices, segments_are_few: Arc<AtomicBool>, gauges: Gauges) {
@@ -252,7 +271,7 @@ impl Throttle {
         poison: &'a Poison,
     ) -> Result<Admitted<'a>, Error> {
         self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let admitted = Admitted { throttle: self, bytes, poison };
+        let admitted = Admitted { throttle: self, bytes, waits: Cell::new(0), poison };
         let since = SINCE_LOOK.get() + operations;
         let are_few = || self.segments_are_few.get().is_some_and(|are_few| are_few.load(Ordering::Relaxed));
         let looks = since > LOOK_EVERY || are_few();

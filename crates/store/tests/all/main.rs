@@ -26,6 +26,7 @@ mod lsm;
 mod lsm_loads;
 mod lsm_metadata;
 mod many_keys;
+mod merged_memtables;
 mod merges;
 mod model;
 mod observed;
@@ -43,3 +44,4 @@ mod tree_trouble;
 #[cfg(feature = "testing")]
 mod trouble;
 mod waiting;
+mod without_log;

@@ -1,0 +1,89 @@
+//! A log that is not written: its records get positions and timestamps, and checkpoints alone make commits
+//! durable.
+//!
+//! Positions go on growing. A checkpoint of such a store has everything up to the log's end, which
+//! [`Log::end_block`] moves to the beginning of a block. No block with that position or a later one was ever
+//! written, so recovery finds an empty log there, and an opening that writes its log begins there.
+
+use crate::sync::atomic::Ordering;
+
+use super::block::PREFIX_BYTES;
+use super::{Log, Logged, Lsn, ROOM_REFUSED_MAX, Timestamp};
+use crate::Error;
+use crate::task::{park, waker};
+
+/// The longest record: no ring bounds it.
+pub(super) const RECORD_BYTES_MAX: u64 = 1 << 30;
+
+impl Log {
+    /// From now on no record is written. To be called before the first append.
+    pub fn leave_unwritten(&self) {
+        self.shared.is_unwritten.store(true, Ordering::Release);
+    }
+
+    /// Whether records are written.
+    pub fn is_written(&self) -> bool {
+        !self.shared.is_unwritten.load(Ordering::Acquire)
+    }
+
+    /// Gives a record its position and its timestamp.
+    pub(super) fn count(&self, record_bytes: usize, note: impl Fn(Logged)) -> Result<Logged, Error> {
+        let mut state = self.shared.live_state()?;
+        let start = state.open.end();
+        let end = Lsn(start.0 + (PREFIX_BYTES + record_bytes) as u64);
+        state.last = Timestamp(state.last.0 + 1);
+        state.open.restart(end);
+        let logged = Logged { start, end, timestamp: state.last };
+        note(logged);
+        drop(state);
+        self.attend();
+        Ok(logged)
+    }
+
+    /// Nothing was appended for a moment.
+    pub(super) fn note_idle(&self) {
+        let mut state = self.shared.state();
+        let end = state.open.start();
+        if let Some(leader) = &mut state.leader {
+            leader.marked = end;
+        }
+    }
+
+    /// The next record of a log that is not written begins in a new block. Returns where.
+    pub fn end_block(&self) -> Lsn {
+        let mut state = self.shared.state();
+        let end = state.ring.next_block(state.open.end());
+        state.open.restart(end);
+        end
+    }
+
+    /// Waits for a checkpoint that has everything before `end`.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if checkpoints find no room again and again: the commits are made, and become durable
+    /// once there is room; [`Error::Poisoned`].
+    pub(super) fn wait_for_checkpoint(&self, end: Lsn) -> Result<(), Error> {
+        let shared = &*self.shared;
+        while !shared.has_reached(end, true) {
+            let mut state = shared.live_state()?;
+            if shared.has_reached(end, true) {
+                break;
+            }
+            if state.room_refused > ROOM_REFUSED_MAX {
+                let why = "there is no room for the checkpoint that would make the commit durable".into();
+                return Err(Error::Full { why });
+            }
+            state.for_room.push(waker());
+            drop(state);
+            shared.tell_long();
+            park();
+        }
+        Ok(())
+    }
+
+    /// A checkpoint has everything before `end`.
+    pub(super) fn checkpointed(&self, end: Lsn) {
+        self.shared.written.fetch_max(end.0, Ordering::AcqRel);
+        self.shared.durable.fetch_max(end.0, Ordering::AcqRel);
+    }
+}
