@@ -182,7 +182,7 @@ impl Index for BeTree {
 
     fn debt(&self) -> f64 {
         // A tree that takes no writes slows no others down.
-        if self.trouble.is_there() { 0.0 } else { self.memtables().debt() }
+        if self.trouble.is_there() { 0.0 } else { self.memtables().debt(1) }
     }
 
     fn decisions(&self) -> Vec<Decision> {

@@ -87,8 +87,9 @@ impl Memtables {
         self.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed));
     }
 
-    /// How much of what may be frozen is: above 0 writers are slowed down.
-    pub fn debt(&self) -> f64 {
-        (self.frozen.len() as f64 - 1.0) / (FROZEN_MAX - 1.0)
+    /// How much of what may be frozen is, if a flush waits for so many memtables: above 0 writers are slowed
+    /// down.
+    pub fn debt(&self, per_flush: usize) -> f64 {
+        (self.frozen.len() as f64 - per_flush as f64) / (FROZEN_MAX - 1.0)
     }
 }

@@ -227,7 +227,7 @@ impl Index for Lsm {
             return 0.0;
         }
         let parts = self.parts();
-        let of_memory = parts.memtables.debt();
+        let of_memory = parts.memtables.debt(self.flush_batch.wanted());
         let of_merges = self.options.policy.debt(&parts.levels).fraction;
         of_memory.max(self.controller.left_to_others(of_merges))
     }
@@ -339,7 +339,7 @@ impl Lsm {
             let run = vec![Arc::clone(&table)];
             let cursor = RunCursor::new(run, &reader, Direction::Forward, Bound::Unbounded)?;
             let references = overflow_values(Box::new(cursor))?;
-            self.install(Output::default(), vec![table], Target::NewRun(0), None)?;
+            self.install(Output::default(), vec![table], Target::NewRun(0), &[])?;
             clearing.free_all(references)?;
         }
     }

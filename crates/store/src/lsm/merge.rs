@@ -38,6 +38,8 @@ const EAGER_PART_BYTES: u64 = 1 << 10;
 pub(super) struct Output {
     made: Vec<Made>,
     gone: Vec<Vec<u8>>,
+    /// Versions that were merged, those that it left out included.
+    versions: u64,
 }
 
 /// What becomes of versions that are merged.
@@ -79,13 +81,13 @@ impl Lsm {
             if own.is_cleared.load(Ordering::SeqCst) {
                 return;
             }
-            if !own.has_room_to_flush() {
+            if !own.has_room_to_flush(1) {
                 own.send_jobs();
                 // The flush finds out whether there is room.
                 own.jobs.wait();
             }
             // What could not be written stays where it is, in memory and in the log, and is tried again.
-            let _tried = own.flush(&turn);
+            let _tried = own.flush_due(&turn);
         });
     }
 
@@ -171,41 +173,57 @@ impl Lsm {
 
     /// Whether there would be room for the compaction that follows on a flush: without that there would never
     /// be any again.
-    fn has_room_to_flush(&self) -> bool {
+    fn has_room_to_flush(&self, memtables: usize) -> bool {
         let levels = Arc::clone(&self.parts().levels);
         let newest_bytes = levels.bytes(0);
-        let bytes = newest_bytes + self.options.memtable_bytes;
+        let bytes = newest_bytes + memtables as u64 * self.options.memtable_bytes;
         newest_bytes == 0 || self.shared.segments.owned.will_have_room(bytes)
     }
 
     /// Writes the frozen memtables, the oldest first.
     pub(super) fn flush(&self, turn: &Turn<'_>) -> Result<(), Error> {
+        self.flush_while(turn, || true)
+    }
+
+    /// The same as long as there are as many as a flush merges.
+    fn flush_due(&self, turn: &Turn<'_>) -> Result<(), Error> {
+        self.flush_while(turn, || self.is_flush_due())
+    }
+
+    fn flush_while(&self, turn: &Turn<'_>, goes_on: impl Fn() -> bool) -> Result<(), Error> {
         self.trouble.check_whole(self.id)?;
-        let flushed = self.flush_frozen(turn);
+        let flushed = self.flush_frozen(turn, goes_on);
         self.trouble.note(&flushed);
         flushed
     }
 
-    fn flush_frozen(&self, _turn: &Turn<'_>) -> Result<(), Error> {
-        loop {
+    fn flush_frozen(&self, _turn: &Turn<'_>, goes_on: impl Fn() -> bool) -> Result<(), Error> {
+        while goes_on() {
             let parts = self.current();
-            let oldest = match parts.memtables.frozen.as_slice() {
-                [newest, _, ..] if planted!(NewestMemtableFlushedFirst) => Some(newest),
-                frozen => frozen.last(),
+            let frozen = parts.memtables.frozen.as_slice();
+            // The newest first, as readers look into them.
+            let oldest = match frozen {
+                [newest, _, ..] if planted!(NewestMemtableFlushedFirst) => std::slice::from_ref(newest),
+                _ => &frozen[frozen.len().saturating_sub(self.flush_batch.wanted())..],
             };
-            let Some(oldest) = oldest else { return Ok(()) };
-            if !self.has_room_to_flush() {
+            if oldest.is_empty() {
+                return Ok(());
+            }
+            if !self.has_room_to_flush(oldest.len()) {
                 self.send_jobs();
                 return Err(Error::Full { why: "what is left is needed to merge tables".into() });
             }
             if planted!(MemtableForgottenEarly) {
                 self.parts_mut().memtables.frozen.pop();
             }
-            let cursor = MemtableCursor::new(oldest, Direction::Forward, Bound::Unbounded);
-            let merged = Merged::new(vec![Box::new(cursor)], Direction::Forward);
+            let all =
+                |memtable| Box::new(MemtableCursor::new(memtable, Direction::Forward, Bound::Unbounded)) as _;
+            let merged = Merged::new(oldest.iter().map(all).collect(), Direction::Forward);
+            let mut ranges = RangeTombstones::default();
+            oldest.iter().for_each(|memtable| ranges.extend(&memtable.range_tombstones()));
             let older: Vec<Run> = parts.levels.runs().cloned().collect();
             let making = Making {
-                ranges: &oldest.range_tombstones(),
+                ranges: &ranges,
                 older: &older,
                 to: None,
                 table: self.options.table_of(0, false),
@@ -213,12 +231,15 @@ impl Lsm {
                 goes_on: &|| true,
             };
             let output = self.merge(merged, &making)?;
-            self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+            self.counters.flushes.fetch_add(oldest.len() as u64, Ordering::Relaxed);
+            let kept = output.made.iter().map(|made| made.summary.records).sum();
+            self.flush_batch.note(oldest.len(), (output.versions, kept));
             self.is_unified.store(false, Ordering::Relaxed);
             self.counters.wrote(0, 0, written_bytes(&output.made));
-            self.install(output, Vec::new(), Target::NewRun(0), Some(oldest))?;
+            self.install(output, Vec::new(), Target::NewRun(0), oldest)?;
             self.send_jobs();
         }
+        Ok(())
     }
 
     /// Does a job that was picked with these levels.
@@ -232,7 +253,7 @@ impl Lsm {
         if job.drops {
             let tables: Vec<_> = job.tables().cloned().collect();
             self.counters.dropped_tables.fetch_add(tables.len() as u64, Ordering::Relaxed);
-            return self.install(Output::default(), tables, job.to, None);
+            return self.install(Output::default(), tables, job.to, &[]);
         }
         let removed: Vec<Arc<Table>> = job.tables().cloned().collect();
         let is_input = |table: &Arc<Table>| removed.iter().any(|other| Arc::ptr_eq(table, other));
@@ -253,7 +274,7 @@ impl Lsm {
         }
         self.counters.merges.fetch_add(1, Ordering::Relaxed);
         self.counters.wrote(job.to.level(), bytes_of(job.tables()), written_bytes(&output.made));
-        self.install(output, removed, job.to, None)
+        self.install(output, removed, job.to, &[])
     }
 
     /// Merges runs of tables, several ranges of keys at a time.
@@ -275,9 +296,10 @@ impl Lsm {
             parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect();
         let mut all = Output::default();
         for output in outputs {
-            let Output { made, gone } = output?;
+            let Output { made, gone, versions } = output?;
             all.made.extend(made);
             all.gone.extend(gone);
+            all.versions += versions;
         }
         Ok(all)
     }
@@ -361,6 +383,7 @@ impl Lsm {
                 break;
             }
             unspent_bytes += versions.bytes() as u64;
+            output.versions += versions.all.len() as u64;
             preempt!();
             let again = horizon.as_deref().filter(|_| planted!(SnapshotsLookedAtAgain)).map(Retention::new);
             if let Some(retention) = again.as_ref().or(retention.as_ref()) {
@@ -405,14 +428,14 @@ impl Lsm {
         }
     }
 
-    /// Makes new tables part of the tree in place of others, and of a memtable of which they have all, and
+    /// Makes new tables part of the tree in place of others, and of memtables of which they have all, and
     /// gives up the overflow values that they left out.
     pub(super) fn install(
         &self,
-        Output { made, gone }: Output,
+        Output { made, gone, .. }: Output,
         removed: Vec<Arc<Table>>,
         to: Target,
-        flushed: Option<&Arc<Memtable>>,
+        flushed: &[Arc<Memtable>],
     ) -> Result<(), Error> {
         let _turn = self.changes.take();
         let before = Arc::clone(&self.parts().levels);
@@ -423,7 +446,7 @@ impl Lsm {
         self.controller.note(self.options.policy.debt(&levels));
         let mut parts = self.parts_mut();
         parts.levels = levels;
-        if let Some(flushed) = flushed {
+        for flushed in flushed {
             let is_newer =
                 parts.memtables.frozen.first().is_some_and(|newest| newest.first() > flushed.first());
             match is_newer && planted!(FlushedMemtableStays) {

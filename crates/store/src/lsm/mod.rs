@@ -16,6 +16,7 @@
 //! withdrawal  tables move to the device's beginning
 //! left       tables that no level has any more
 //! walk       what is known of tables, beside what they have
+//! flush_batch  memtables that a flush merges
 //! ```
 
 mod below;
@@ -24,6 +25,7 @@ mod chain;
 mod compression;
 mod cursor;
 mod filter;
+mod flush_batch;
 mod hidden;
 mod index;
 mod jobs;

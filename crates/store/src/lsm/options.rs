@@ -4,6 +4,7 @@ use flashgrain_settings::layout::{Decision, Setting};
 use flashgrain_settings::lsm_usual::{self, REQUESTS_PER_JOB, REQUESTS_PER_PART};
 use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmMetadata, LsmWorkload};
 
+use super::flush_batch::FlushBatch;
 use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
 use super::table::{KEY_DIVISOR, TableOptions, VALUE_DIVISOR};
 use super::throttling::{Controller, LsmThrottling};
@@ -23,8 +24,14 @@ const FILTER_TENTHS_MAX: u32 = 300;
 /// The most jobs that may be given, and the most parts of one.
 const JOBS_MAX: u32 = 64;
 
-/// The last byte of the numbers of a tree whose metadata is pinned; others have none in its place.
+/// Behind the numbers of a tree whose metadata is pinned; others have nothing in its place.
 const PINNED: u8 = 1;
+
+/// The same before the most memtables that a flush merges, of a tree where these are more than one.
+const MERGED: u8 = 2;
+
+/// The most memtables that a flush may merge.
+const MERGED_MEMTABLES_MAX: u32 = 16;
 
 /// RocksDB's rate of delayed writes, unless it is given.
 const DELAYED_BYTES_PER_S: u64 = 16 << 20;
@@ -48,6 +55,7 @@ pub struct LsmOptions {
     delayed_bytes_per_s: Option<u64>,
     compression: Option<LsmCompression>,
     last_level_compression: Option<LsmCompression>,
+    merged_memtables: Option<u32>,
     workload: Option<LsmWorkload>,
     /// If these are those of a tree: the bits of those that were given when it was made.
     given_before: Option<u64>,
@@ -112,6 +120,15 @@ impl LsmOptions {
     /// of the cache of each opening, and at most a 128th of a device of fixed size, unless given.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = Some(bytes);
+        self
+    }
+
+    /// Most memtables that a flush merges into one run, from 1 to 16 and together at most a quarter of the
+    /// cache and of the log; 1 unless given. They are merged where that keeps an eighth less of the versions
+    /// than flushes of single ones: where keys are written again soon. Flushes wait for this number of
+    /// memtables then (the paper on RocksDB and 3D XPoint, §VI).
+    pub fn merged_memtables(mut self, memtables: u32) -> Self {
+        self.merged_memtables = Some(memtables);
         self
     }
 
@@ -212,6 +229,7 @@ pub(crate) struct Decided {
     compression: LsmCompression,
     last_level_compression: LsmCompression,
     metadata: LsmMetadata,
+    merged_memtables: u32,
     workload: Option<LsmWorkload>,
     /// The [bits](bit) of those that were given.
     given_bits: u64,
@@ -254,6 +272,7 @@ impl Decided {
             compression,
             last_level_compression: given.last_level_compression.unwrap_or(compression),
             metadata: given.metadata.unwrap_or_default(),
+            merged_memtables: given.merged_memtables.unwrap_or(1),
             workload: given.workload,
             given_bits: given.given_before.unwrap_or_else(|| given.given_bits()),
         };
@@ -287,6 +306,18 @@ impl Decided {
             format!("{} jobs at a time: they must be from 1 to {JOBS_MAX}", self.jobs)
         } else if !(1..=JOBS_MAX).contains(&self.parts) {
             format!("jobs of {} parts: they must have from 1 to {JOBS_MAX}", self.parts)
+        } else if !(1..=MERGED_MEMTABLES_MAX).contains(&self.merged_memtables) {
+            let got = self.merged_memtables;
+            format!("flushes of {got} memtables: they must be from 1 to {MERGED_MEMTABLES_MAX}")
+        } else if is_new
+            && self.merged_memtables > 1
+            && u64::from(self.merged_memtables) * given.memtable_bytes.unwrap_or_else(|| memtable_bytes(room))
+                > most_bytes
+        {
+            format!(
+                "flushes of {} memtables: these may have {most_bytes} bytes together, a quarter of the cache of {} and of the log of {}",
+                self.merged_memtables, room.cache_bytes, room.log_bytes
+            )
         } else if self.delayed_bytes_per_s == 0 {
             "a rate of delayed writes of 0 bytes a second: it must be 1 at least".to_owned()
         } else if is_new
@@ -328,6 +359,7 @@ impl Decided {
             compression: Some(self.compression),
             last_level_compression: Some(self.last_level_compression),
             metadata: Some(self.metadata),
+            merged_memtables: Some(self.merged_memtables),
             workload: self.workload,
             given_before: Some(self.given_bits),
         }
@@ -411,6 +443,9 @@ impl Decided {
         if self.metadata == LsmMetadata::Pinned {
             bytes.push(PINNED);
         }
+        if self.merged_memtables > 1 {
+            bytes.extend([MERGED, self.merged_memtables as u8]);
+        }
         bytes
     }
 
@@ -422,6 +457,7 @@ impl Decided {
         let mut decided = Self {
             policy,
             metadata: LsmMetadata::Cached,
+            merged_memtables: 1,
             filter_tenths: small(number()?)?,
             jobs: small(number()?)?,
             parts: small(number()?)?,
@@ -436,8 +472,11 @@ impl Decided {
                 _ => return None,
             },
         };
-        if let [PINNED] = bytes {
-            (decided.metadata, bytes) = (LsmMetadata::Pinned, &[]);
+        if let [PINNED, rest @ ..] = bytes {
+            (decided.metadata, bytes) = (LsmMetadata::Pinned, rest);
+        }
+        if let [MERGED, memtables @ 2..=u8::MAX, rest @ ..] = bytes {
+            (decided.merged_memtables, bytes) = ((*memtables).into(), rest);
         }
         (bytes.is_empty() && decided.check(decided.given(), Room::UNBOUNDED).is_ok()).then_some(decided)
     }
@@ -535,6 +574,11 @@ impl Options {
         }
     }
 
+    /// How many memtables flushes merge.
+    pub fn flush_batch(decided: Decided) -> FlushBatch {
+        FlushBatch::new(decided.merged_memtables)
+    }
+
     /// How writers are slowed down.
     pub fn controller(decided: Decided) -> Controller {
         Controller::new(decided.throttling, decided.delayed_bytes_per_s)
@@ -598,6 +642,10 @@ mod tests {
         let pinned = Decided::of(given.metadata(LsmMetadata::Pinned), ROOM).unwrap();
         assert_eq!(Decided::decode(&pinned.encode()), Some(pinned));
         same(pinned.given(), with.metadata(LsmMetadata::Pinned));
+        let merged = with.metadata(LsmMetadata::Pinned).merged_memtables(2);
+        let both = Decided::of(merged, ROOM).unwrap();
+        assert_eq!(Decided::decode(&both.encode()), Some(both));
+        same(both.given(), merged);
         let bytes = decided.encode();
         assert!((0..bytes.len()).all(|length| Decided::decode(&bytes[..length]).is_none()));
         assert!(Decided::decode(&[bytes.as_slice(), &[0]].concat()).is_none());
@@ -637,6 +685,9 @@ mod tests {
         assert!(problem(given.table_bytes(600 << 20)).contains("at most 536870912, half of what"));
         assert!(problem(given.jobs(0)).contains("from 1 to 64"));
         assert!(problem(given.parts(65)).contains("from 1 to 64"));
+        assert!(problem(given.merged_memtables(0)).contains("from 1 to 16"));
+        assert!(problem(given.merged_memtables(17)).contains("from 1 to 16"));
+        assert!(problem(given.merged_memtables(3)).contains("16777216 bytes together"));
         assert!(problem(given.delayed_bytes_per_s(0)).contains("1 at least"));
         for bytes in [0, 1000, 17 << 20] {
             let told = "from 1048576 (a segment) to 16777216 bytes, a quarter of the cache";

@@ -21,6 +21,7 @@ use std::task::Poll;
 use flashgrain_settings::layout::Decision;
 
 use super::cursor::RunCursor;
+use super::flush_batch::FlushBatch;
 use super::jobs::Jobs;
 use super::levels::{self, Entry, Levels};
 use super::manifest::Manifest;
@@ -84,6 +85,7 @@ pub(crate) struct Lsm {
     pub(super) controller: Controller,
     parts: RwLock<Parts>,
     pub(super) flushes: Turns,
+    pub(super) flush_batch: FlushBatch,
     pub(super) jobs: Jobs,
     pub(super) changes: Turns,
     pub(super) sweeps: Turns,
@@ -238,6 +240,7 @@ impl Lsm {
             controller: Options::controller(decided),
             parts: RwLock::new(parts),
             flushes: Turns::default(),
+            flush_batch: Options::flush_batch(decided),
             jobs: Jobs::default(),
             changes: Turns::default(),
             sweeps: Turns::default(),
@@ -368,6 +371,11 @@ impl Lsm {
         }
     }
 
+    /// Whether as many memtables are frozen as the next flush merges.
+    pub(super) fn is_flush_due(&self) -> bool {
+        self.parts().memtables.frozen.len() >= self.flush_batch.wanted()
+    }
+
     /// Freezes the active memtable.
     pub(super) fn freeze(&self) {
         self.parts_mut().memtables.freeze(Memtable::none());
@@ -430,7 +438,9 @@ impl Lsm {
             }
             let Err(full) = changed else { return };
             self.replace(&full);
-            self.send_flush();
+            if self.is_flush_due() {
+                self.send_flush();
+            }
         }
     }
 }
