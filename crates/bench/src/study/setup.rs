@@ -25,6 +25,11 @@ pub enum LogPlace {
     WithTree,
     /// On a device in memory: where the drive is simulated, one that answers in less than a microsecond.
     Memory,
+    /// No log is written.
+    Nowhere {
+        /// Bytes of commits between two checkpoints.
+        per_checkpoint_bytes: u64,
+    },
 }
 
 /// Bytes of a device in memory for the log.
@@ -119,6 +124,9 @@ impl Setup {
         Ok(match self.log {
             LogPlace::WithTree => builder,
             LogPlace::Memory => builder.log_device(self.memory(place)?),
+            LogPlace::Nowhere { per_checkpoint_bytes } => {
+                builder.write_log(false).recovery_log_bytes(2 * per_checkpoint_bytes)
+            }
         })
     }
 

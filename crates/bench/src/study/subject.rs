@@ -152,6 +152,8 @@ pub struct Watch<'a> {
     pub clients: u32,
     /// Their operations in the slice of this number.
     pub mix: &'a dyn Fn(u32) -> Mix,
+    /// The records that they choose.
+    pub distribution: Distribution,
     /// Slices that count.
     pub slices: u32,
     /// Length of a slice.
@@ -199,6 +201,10 @@ pub struct Watched {
     pub reads_each: Option<f64>,
     /// Runs of level 0, on average.
     pub level_zero_runs: f64,
+    /// Bytes of tables that flushes wrote for each update.
+    pub flushed_bytes_each: f64,
+    /// Checkpoints.
+    pub checkpoints: u64,
     /// Writes that were written to the log together, on average.
     pub writes_together: f64,
     /// Bytes written to the log for each update.
@@ -242,8 +248,10 @@ impl Subject {
         let (mut tally, mut slices, mut counted_s) = (Tally::default(), Vec::new(), 0.0);
         let (mut device_reads, mut log_records, mut log_groups, mut log_bytes) = (0, 0, 0, 0);
         let (mut queued_s, mut waiting_max) = (0.0, 0);
+        let (mut checkpoints, mut flushed_bytes) = (0, 0);
         let (mut unslowed, mut unslowed_slices, mut unslowed_s) = (Tally::default(), 0, 0.0);
         for number in 0..watch.warmup + watch.slices {
+            let flushed_before_bytes = self.flushed_bytes()?;
             let driven = self.slice(watch, number, interrupt)?;
             if number < watch.warmup {
                 continue;
@@ -253,6 +261,8 @@ impl Subject {
             log_records += after.log.records - before.log.records;
             log_groups += after.log.groups - before.log.groups;
             log_bytes += after.log.written_bytes - before.log.written_bytes;
+            checkpoints += after.checkpoints.completed - before.checkpoints.completed;
+            flushed_bytes += self.flushed_bytes()? - flushed_before_bytes;
             queued_s += after.log.queued_s - before.log.queued_s;
             waiting_max = after.log.queue_longest;
             counted_s += driven.elapsed.as_secs_f64();
@@ -284,6 +294,7 @@ impl Subject {
             write_p50_us: writes.p50_us,
         });
         let writes = times(Operation::Update.name());
+        let each = |bytes: u64| bytes as f64 / writes.map_or(1, |writes| writes.count.max(1)) as f64;
         let reads = times(Operation::Read.name());
         let runs: u64 = slices.iter().map(|slice| slice.level_zero_runs).sum();
         Ok(Watched {
@@ -291,7 +302,9 @@ impl Subject {
             per_s: tally.operations() as f64 / counted_s,
             reads_each: reads.map(|reads| device_reads as f64 / reads.count.max(1) as f64),
             reads,
-            log_bytes_each: log_bytes as f64 / writes.map_or(1, |writes| writes.count.max(1)) as f64,
+            log_bytes_each: each(log_bytes),
+            flushed_bytes_each: each(flushed_bytes),
+            checkpoints,
             writes,
             level_zero_runs: runs as f64 / slices.len().max(1) as f64,
             writes_together: log_records as f64 / log_groups.max(1) as f64,
@@ -302,6 +315,11 @@ impl Subject {
         })
     }
 
+    /// Bytes of the tables of level 0 that were written so far.
+    fn flushed_bytes(&mut self) -> anyhow::Result<u64> {
+        Ok(self.lsm_stats()?.levels.first().map_or(0, |level| level.written_bytes))
+    }
+
     fn slice(
         &mut self,
         watch: &Watch<'_>,
@@ -310,11 +328,16 @@ impl Subject {
     ) -> anyhow::Result<Driven<Stats>> {
         let span = Span { length: watch.slice, ..endless(self.seed, watch.clients, u64::from(number + 1)) };
         let mix = (watch.mix)(number.saturating_sub(watch.warmup));
-        self.drive(mix, &span, interrupt)
+        self.drive((mix, watch.distribution), &span, interrupt)
     }
 
-    fn drive(&mut self, mix: Mix, span: &Span, interrupt: &AtomicBool) -> anyhow::Result<Driven<Stats>> {
-        let workload = Workload::of(mix, Distribution::Uniform);
+    fn drive(
+        &mut self,
+        (mix, distribution): (Mix, Distribution),
+        span: &Span,
+        interrupt: &AtomicBool,
+    ) -> anyhow::Result<Driven<Stats>> {
+        let workload = Workload::of(mix, distribution);
         let clients = OnRecords::new(workload, self.records, span.seed).clients(span.clients);
         let driven = drive(&mut self.store, span, clients, interrupt)?;
         if driven.is_interrupted { Err(Error::Interrupted.into()) } else { Ok(driven) }
@@ -382,7 +405,7 @@ impl Subject {
     /// # Errors
     /// Those of the store; [`Error::Interrupted`].
     pub fn run(&mut self, task: Task, interrupt: &AtomicBool) -> anyhow::Result<Measured> {
-        let driven = self.drive(task.mix, &span(self.seed, &task), interrupt)?;
+        let driven = self.drive((task.mix, Distribution::Uniform), &span(self.seed, &task), interrupt)?;
         Ok(Measured::of(task.clients, &driven))
     }
 
@@ -393,7 +416,7 @@ impl Subject {
     /// Those of the store; [`Error::Interrupted`].
     pub fn run_and_write(&mut self, task: Task, interrupt: &AtomicBool) -> anyhow::Result<Measured> {
         let began = self.now();
-        let mut driven = self.drive(task.mix, &span(self.seed, &task), interrupt)?;
+        let mut driven = self.drive((task.mix, Distribution::Uniform), &span(self.seed, &task), interrupt)?;
         self.checkpoint()?;
         driven.elapsed = self.now().since(began).into();
         driven.after = self.store.stats();

@@ -202,13 +202,14 @@ fn the_study_of_the_3d_xpoint_paper_asks_all_its_questions() {
         ("values", 2),
         ("parallelism", 12),
         ("waiting", 12),
-        ("log", 20),
+        ("log", 24),
+        ("memtables", 6),
         ("bursts", 3),
         ("reads", 10),
     ];
     assert_eq!(points, expected);
     let html = std::fs::read_to_string(&page).unwrap();
-    assert_eq!(html.matches("<svg viewBox").count(), 8 * 3 + 6);
+    assert_eq!(html.matches("<svg viewBox").count(), 9 * 3 + 6);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::{
     STOP_RUNS, tree_of, usual_tree,
 };
 use crate::fill::Order;
+use crate::keys::Distribution;
 use crate::listener::Listener;
 use crate::records::Records;
 use crate::study::subject::Watch;
@@ -38,6 +39,12 @@ const BURST_SLICES: u32 = 7;
 /// Bursts last longer than other points: three minutes where these last 150 s.
 const BURSTS_FACTOR: f64 = 1.2;
 
+/// Bytes of commits between two checkpoints of a store without a log: 64 memtables.
+const BYTES_PER_CHECKPOINT: u64 = 64 * MEMTABLE_BYTES;
+
+/// YCSB's skew of the records that are chosen, where some are chosen often.
+const SKEW: f64 = 0.99;
+
 /// Shares of writes.
 const WRITE_SHARES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 1.0];
 const READ_SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.9];
@@ -53,6 +60,7 @@ struct Trial {
     writes: fn(f64, u32) -> f64,
     /// Whether values compress to a half.
     half_zeros: bool,
+    distribution: Distribution,
     seconds: f64,
 }
 
@@ -77,7 +85,9 @@ pub(super) fn all(
 /// The paper asks what it has changed of its fastest drive only.
 fn targets(question: Question, options: &Options) -> &[PathBuf] {
     match question {
-        Question::Bursts | Question::Reads => options.targets.rchunks(1).next().unwrap_or_default(),
+        Question::Memtables | Question::Bursts | Question::Reads => {
+            options.targets.rchunks(1).next().unwrap_or_default()
+        }
         _ => &options.targets,
     }
 }
@@ -90,6 +100,7 @@ fn trials(question: Question, options: &Options, target: &Path) -> Vec<Trial> {
         clients: CLIENTS,
         writes: |_, _| 0.5,
         half_zeros: false,
+        distribution: Distribution::Uniform,
         seconds: options.seconds,
     };
     match question {
@@ -117,6 +128,7 @@ fn trials(question: Question, options: &Options, target: &Path) -> Vec<Trial> {
             WRITE_SHARES.iter().filter(|share| **share > 0.0).map(trial).collect()
         }
         Question::Log => log(&usual),
+        Question::Memtables => memtables(&usual),
         Question::Bursts => bursts(&usual),
         Question::Reads => reads(&usual),
     }
@@ -156,16 +168,18 @@ fn values(mut trial: Trial) -> Trial {
 /// A way to keep the log: what it is called, how durable writes are, its place and its compression.
 type LogKept = (&'static str, Durability, LogPlace, LsmCompression);
 
-/// 90 % and half of writes with each way to keep the log.
+/// 90 % and half of writes with each way to keep the log, or without one.
 fn log(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
     const PLAIN: LsmCompression = LsmCompression::None;
-    const WAYS: [LogKept; 5] = [
+    const NOWHERE: LogPlace = LogPlace::Nowhere { per_checkpoint_bytes: BYTES_PER_CHECKPOINT };
+    const OFTEN: LogPlace = LogPlace::Nowhere { per_checkpoint_bytes: BYTES_PER_CHECKPOINT / 8 };
+    const WAYS: [LogKept; 6] = [
         ("on the drive", Durability::Buffered, LogPlace::WithTree, PLAIN),
         ("compressed", Durability::Buffered, LogPlace::WithTree, LsmCompression::Lz4),
         ("in memory", Durability::Buffered, LogPlace::Memory, PLAIN),
         ("not waited for", Durability::None, LogPlace::WithTree, PLAIN),
-        // The drive does what it would do without a log.
-        ("none on the drive", Durability::None, LogPlace::Memory, PLAIN),
+        ("none", Durability::None, NOWHERE, PLAIN),
+        ("none, more checkpoints", Durability::None, OFTEN, PLAIN),
     ];
     let of_share = |share: f64| {
         WAYS.map(|(setting, durability, place, compression)| {
@@ -177,6 +191,28 @@ fn log(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
         })
     };
     [0.9, 0.5].into_iter().flat_map(of_share).collect()
+}
+
+/// Half of writes over a large memtable, and over small ones that flushes write one by one or merge.
+fn memtables(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
+    let merged = (MEMTABLE_BYTES_MAX / MEMTABLE_BYTES) as u32;
+    let ways = [
+        ("one large", usual_tree().memtable_bytes(MEMTABLE_BYTES_MAX)),
+        ("small", usual_tree()),
+        ("small, merged", usual_tree().merged_memtables(merged)),
+    ];
+    let of_skew = |theta: f64| {
+        ways.map(|(setting, tree)| {
+            let mut trial = Trial { setting, x: theta, ..usual() };
+            trial.writes = |_, _| 0.5;
+            trial.setup.tree = tree_of(tree);
+            if theta > 0.0 {
+                trial.distribution = Distribution::Zipf { theta };
+            }
+            trial
+        })
+    };
+    [0.0, SKEW].into_iter().flat_map(of_skew).collect()
 }
 
 /// Half of writes, and 90 % for 25 seconds of each minute.
@@ -217,7 +253,7 @@ fn reads(usual: &dyn Fn() -> Trial) -> Vec<Trial> {
 }
 
 fn measure(trial: Trial, interrupt: &AtomicBool) -> anyhow::Result<Point> {
-    let Trial { setup, setting, x, clients, writes, half_zeros, seconds } = trial;
+    let Trial { setup, setting, x, clients, writes, half_zeros, distribution, seconds } = trial;
     let target = setup.target.display().to_string();
     let watched = Subject::with(&setup, |subject| {
         subject.fill(Order::Stretches, interrupt)?;
@@ -227,7 +263,8 @@ fn measure(trial: Trial, interrupt: &AtomicBool) -> anyhow::Result<Point> {
             Mix { read: 1.0 - update, update, in_order: true, half_zeros, ..Mix::default() }
         };
         let slice = std::time::Duration::from_secs_f64(seconds / SCALE as f64 / f64::from(SLICES));
-        let watch = Watch { clients, mix: &mix, slices: SLICES, slice, warmup: SLICES / WARMUP_DIVISOR };
+        let warmup = SLICES / WARMUP_DIVISOR;
+        let watch = Watch { clients, mix: &mix, distribution, slices: SLICES, slice, warmup };
         subject.watch(&watch, interrupt)
     })?;
     Ok(Point { target, setting, x, watched })

@@ -74,8 +74,10 @@ pub enum Question {
     Parallelism,
     /// Writes of 32 clients that wait for the log: Figure 16.
     Waiting,
-    /// The log on the drive, compressed, in memory, not waited for, and not on the drive: Figures 17 and 20.
+    /// The log on the drive, compressed, in memory, not waited for, and none: Figures 17 and 20.
     Log,
+    /// Memtables that flushes merge, where keys are written again soon and where not: section VI.
+    Memtables,
     /// How writers are slowed down under bursts, and Eq. 2: Figure 18.
     Bursts,
     /// Level 0 by the share of reads: Figure 19.
@@ -91,13 +93,14 @@ impl Question {
             Self::FileSize => "MiB of a run, the paper's",
             Self::Values => "bytes of a value",
             Self::Parallelism => "clients",
+            Self::Memtables => "skew (Zipf's θ)",
             Self::Bursts => "",
             Self::Reads => "reads",
         }
     }
 
     fn is_share(self) -> bool {
-        matches!(self, Self::Writes | Self::Waiting | Self::Log | Self::Reads)
+        matches!(self, Self::Writes | Self::Waiting | Self::Log | Self::Memtables | Self::Reads)
     }
 
     /// Whether writes wait for the log, one for another.

@@ -77,7 +77,7 @@ const NUMBERS: [Row; 30] = [
     ("Figure 14", Question::Parallelism, XPOINT, "", 32.0, ReadP90(335.0)),
     ("Figure 15", Question::Parallelism, XPOINT, "", 32.0, WriteP90(440.0)),
     ("Figure 17", Question::Log, XPOINT, "on the drive", 0.9, WriteP90(54.0)),
-    ("Figure 17", Question::Log, XPOINT, "none on the drive", 0.9, WriteP90(22.0)),
+    ("Figure 17", Question::Log, XPOINT, "none", 0.9, WriteP90(22.0)),
     ("Figure 20", Question::Log, XPOINT, "on the drive", 0.5, WriteP90(16.0)),
     ("Figure 20", Question::Log, XPOINT, "in memory", 0.5, WriteP90(13.0)),
     ("Figure 19", Question::Reads, XPOINT, "small runs", 0.9, PerS(77e3)),
