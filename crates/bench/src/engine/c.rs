@@ -1,6 +1,8 @@
 //! Stores with a C interface, through the table of functions of `peers/peer.h`: a session per client, and a
 //! thread or a task of the store for each.
 
+mod tasks;
+
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,7 +15,7 @@ use anyhow::{Context as _, anyhow};
 #[cfg(feature = "rocksdb-bundled")]
 use librocksdb_sys as _;
 
-use super::tasks::{RunTasks, run_tasks};
+use self::tasks::{RunTasks, run_tasks};
 use super::{
     Direction, Durability, Engine, Failure, Job, Session, Settings, Setup, Table, check_clients, run_threads,
     sleep_until,

@@ -8,8 +8,6 @@ pub(crate) mod flashgrain;
 mod name;
 #[cfg(feature = "redb")]
 mod redb;
-#[cfg(feature = "c-peers")]
-mod tasks;
 mod version;
 
 use std::path::PathBuf;

@@ -99,6 +99,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// SQLite calls us, and where a program believes us to be the C library.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/bench/src/engine/c.rs",
+    "crates/bench/src/engine/c/",
     "crates/bench/src/study/hidden_parameters/vfs.rs",
     "crates/device/",
     "crates/fuzz-targets/src/allocation.rs",
