@@ -164,7 +164,7 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
             vec![swarm_of(Feature::LsmTrees, &[Feature::Flash, Feature::PowerCuts])]
         }
         Bug::FrozenBufferNotReplayed => {
-            vec![after(370, swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts]))]
+            vec![after(280, swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts]))]
         }
         Bug::CutAmidCommits | Bug::CutWithoutMemtables => vec![swarm(
             &[Feature::NoLog, Feature::Kills, Feature::SeveralTrees, Feature::LsmTrees, Feature::Preempted],
