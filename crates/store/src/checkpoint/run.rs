@@ -274,7 +274,9 @@ impl Run {
     /// [`Error::Full`] if indexes find no room for what they have in memory; those of a tree that has failed.
     /// A checkpoint without that would lack a part of some commits.
     fn cut_between_commits(&self) -> Result<Cut, Error> {
-        let Parts { devices, log, transactions, .. } = &self.parts;
+        let Parts { devices, log, segments, transactions, .. } = &self.parts;
+        // Flushes that wait for room end now, as it may be this checkpoint that they wait for.
+        segments.reclaim.wake_waiters();
         // What cannot be written now is tried again below.
         let _tried = self.before_cut(false)?;
         transactions.between_commits(|| {

@@ -63,6 +63,11 @@ impl Reclaim {
         }
     }
 
+    /// Has all who wait for room check again whether there is hope.
+    pub fn wake_waiters(&self) {
+        self.changes.wake_all();
+    }
+
     /// Sets the bytes that the page table takes when it is written as a whole, for which room is reserved.
     pub fn set_map_bytes(&self, bytes: u64) {
         self.space.set_map_bytes(bytes);
