@@ -106,6 +106,9 @@ impl Given {
             in_flight: layout.in_flight,
             half_bandwidth_bytes: layout.half_bandwidth_bytes,
         };
+        if !self.options.writes_log {
+            segments.owned.await_flushes();
+        }
         let factory = Factory::new(
             &pool,
             Shared::new(&pool, &segments, &self.executor, room),

@@ -19,6 +19,7 @@ use crate::buffered::{
 use crate::header::PageId;
 use crate::index::{Direction, is_eager};
 use crate::log::Timestamp;
+use crate::segment::Purpose;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
@@ -46,6 +47,7 @@ pub(super) struct Output {
 struct Making<'a> {
     /// The removals of ranges that come with them.
     ranges: &'a RangeTombstones,
+    purpose: Purpose,
     /// The runs with versions that may be older.
     older: &'a [Run],
     /// Nothing behind this key is merged.
@@ -224,6 +226,7 @@ impl Lsm {
             let older: Vec<Run> = parts.levels.runs().cloned().collect();
             let making = Making {
                 ranges: &ranges,
+                purpose: Purpose::Flush,
                 older: &older,
                 to: None,
                 table: self.options.table_of(0, false),
@@ -359,13 +362,15 @@ impl Lsm {
             ranges.extend(&table.range_tombstones()?.within(from.as_deref(), to.as_deref()));
         }
         let goes_on = || self.runs_jobs();
-        let making = Making { ranges: &ranges, older, to: to.as_deref(), table, below, goes_on: &goes_on };
+        let purpose = Purpose::Merge;
+        let making =
+            Making { ranges: &ranges, purpose, older, to: to.as_deref(), table, below, goes_on: &goes_on };
         self.merge(merged, &making)
     }
 
     /// Writes what is merged as tables, without the versions that nobody will see.
     fn merge(&self, mut merged: Merged, making: &Making<'_>) -> Result<Output, Error> {
-        let Making { ranges, older, to, table, below, goes_on } = *making;
+        let Making { ranges, purpose, older, to, table, below, goes_on } = *making;
         let (mut output, mut keys, mut unspent_bytes) = (Output::default(), 0_usize, 0);
         let horizon = self.shared.horizon();
         let retention = horizon.as_deref().map(Retention::new);
@@ -374,7 +379,10 @@ impl Lsm {
         if let Some(retention) = &retention {
             left.retain(|range| needed(retention, range, older));
         }
-        let new_writer = || TableWriter::new(&self.shared.segments.owned, table);
+        let new_writer = || match (TableWriter::new(&self.shared.segments.owned, table), purpose) {
+            (writer, Purpose::Flush) => writer.of_flush(),
+            (writer, Purpose::Merge) => writer,
+        };
         let (mut writer, mut versions) = (new_writer(), KeyVersions::default());
         let mut below =
             Below::new(below.clone(), self.options.policy_options.overlap_bytes_max(self.lacks_room()));

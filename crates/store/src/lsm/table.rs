@@ -35,7 +35,7 @@ use crate::header::PageId;
 use crate::index::Version;
 use crate::log::Timestamp;
 use crate::pool::{Access, BlockId, PinnedBlock, Pool};
-use crate::segment::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
+use crate::segment::{BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, Purpose, SegmentWriter};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::varint;
 use crate::worker::spend_search;
@@ -134,6 +134,7 @@ impl Summary {
 /// A table that is being made.
 pub(super) struct TableWriter<'a> {
     segments: &'a OwnedSegments,
+    purpose: Purpose,
     options: TableOptions,
     written: Vec<OwnedSegment>,
     open: Option<SegmentWriter>,
@@ -159,6 +160,7 @@ impl<'a> TableWriter<'a> {
     pub fn new(segments: &'a OwnedSegments, options: TableOptions) -> Self {
         Self {
             segments,
+            purpose: Purpose::Merge,
             options,
             written: Vec::new(),
             open: None,
@@ -170,6 +172,11 @@ impl<'a> TableWriter<'a> {
             top: BlockBuilder::default(),
             summary: Summary::default(),
         }
+    }
+
+    /// The same, which takes the room of flushes.
+    pub fn of_flush(self) -> Self {
+        Self { purpose: Purpose::Flush, ..self }
     }
 
     /// Records so far.
@@ -273,7 +280,7 @@ impl<'a> TableWriter<'a> {
         loop {
             let mut writer = match self.open.take() {
                 Some(writer) => writer,
-                None => self.segments.take()?,
+                None => self.segments.take(self.purpose)?,
             };
             let is_empty = writer.is_empty();
             let block = writer.append(content)?;

@@ -264,13 +264,14 @@ impl Lsm {
 
     /// Claims the room that flushes and merges need, now that memtables or levels have changed.
     pub(super) fn update_claim(&self) {
-        self.claim.set(|| {
+        self.claim.set_with_flushes(|| {
             if self.is_cleared.load(Ordering::SeqCst) {
-                return 0;
+                return (0, 0);
             }
             let parts = self.parts().clone();
             let (levels, memtables) = (&parts.levels, &parts.memtables);
             let owned = &self.shared.segments.owned;
+            let for_flushes = |bytes: u64| if owned.awaits_flushes() { bytes } else { 0 };
             let in_memory = memtables.reserve(self.options.memtable_bytes);
             if owned.may_grow() {
                 // The device grows for memtables that become full, by segments as large as the present ones.
@@ -281,7 +282,8 @@ impl Lsm {
                 let merged = levels.bytes(0)
                     + in_memory.iter().sum::<u64>()
                     + self.options.policy.largest_job_bytes(levels);
-                return if has_none_to_merge { 0 } else { flushed + whole(merged) };
+                let all = if has_none_to_merge { 0 } else { flushed + whole(merged) };
+                return (all, for_flushes(flushed.min(all)));
             }
             // Removals fill memtables, and are not refused.
             let (count, segment_bytes) = (in_memory.len() as u64, self.options.segment_bytes);
@@ -294,7 +296,7 @@ impl Lsm {
                 + self.options.policy.largest_job_bytes(levels);
             // The last table of each part may be a small one.
             let merged = merged_bytes.div_ceil(segment_bytes) + self.parts_of(merged_bytes);
-            (flushed + merged) * segment_bytes
+            ((flushed + merged) * segment_bytes, for_flushes(flushed * segment_bytes))
         });
     }
 

@@ -60,6 +60,7 @@ pub(crate) struct OwnedSegments {
     is_in_place: bool,
     /// Of all segments but the first ones, which may be shorter.
     segment_bytes: u64,
+    awaits_flushes: AtomicBool,
 }
 
 /// What every owned segment needs.
@@ -112,15 +113,23 @@ impl Drop for UnderWay {
 /// was removed could make room.
 pub(crate) struct Claim {
     space: Arc<Space>,
-    bytes: Mutex<u64>,
+    /// All, and the part for flushes.
+    bytes: Mutex<(u64, u64)>,
 }
 
 impl Claim {
     /// The owner needs as much as `bytes` gives from now on, which is called with the claim's lock.
     pub fn set(&self, bytes: impl FnOnce() -> u64) {
+        self.set_with_flushes(|| (bytes(), 0));
+    }
+
+    /// The same, and as the second number the part that flushes need, if no checkpoint is made without them.
+    pub fn set_with_flushes(&self, bytes: impl FnOnce() -> (u64, u64)) {
         let mut claimed = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = bytes();
-        self.space.claim_for_owner(bytes, *claimed);
+        debug_assert!(bytes.1 <= bytes.0, "{bytes:?}");
+        self.space.claim_for_owner(bytes.0, claimed.0);
+        self.space.claim_for_flushes(bytes.1, claimed.1);
         *claimed = bytes;
     }
 }
@@ -159,6 +168,15 @@ impl OwnedBlock {
     }
 }
 
+/// Use of an owned segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// What an owner has in memory.
+    Flush,
+    /// What other segments have.
+    Merge,
+}
+
 /// An owned segment that is being written.
 pub(crate) struct SegmentWriter {
     taken: Arc<Taken>,
@@ -192,7 +210,19 @@ impl OwnedSegments {
             changes: Arc::clone(changes),
         };
         let is_in_place = gatherer.in_place().is_some();
-        Self { parts: Arc::new(parts), upkeep: Arc::clone(upkeep), is_in_place, segment_bytes }
+        let (upkeep, awaits_flushes) = (Arc::clone(upkeep), AtomicBool::new(false));
+        Self { parts: Arc::new(parts), upkeep, is_in_place, segment_bytes, awaits_flushes }
+    }
+
+    /// From now on no checkpoint is made before owners have written what they have in memory, so the room that
+    /// they need for it is kept from all else. To be called before there are owners.
+    pub fn await_flushes(&self) {
+        self.awaits_flushes.store(true, Ordering::Release);
+    }
+
+    /// See [`OwnedSegments::await_flushes`].
+    pub fn awaits_flushes(&self) -> bool {
+        self.awaits_flushes.load(Ordering::Acquire)
     }
 
     /// Whether [`OwnedSegments::take`] would have a segment at once.
@@ -218,7 +248,7 @@ impl OwnedSegments {
 
     /// Room that nobody else may take from now on: an owner's claim, of nothing yet.
     pub fn claim(&self) -> Claim {
-        Claim { space: Arc::clone(&self.parts.space), bytes: Mutex::new(0) }
+        Claim { space: Arc::clone(&self.parts.space), bytes: Mutex::default() }
     }
 
     /// Whether commits have to wait for room, or will soon.
@@ -265,7 +295,7 @@ impl OwnedSegments {
     /// # Errors
     /// [`Error::Full`] if there is none, and none is to be expected; [`Error::Poisoned`]; [`Error::Options`]
     /// if pages stay where they are.
-    pub fn take(&self) -> Result<SegmentWriter, Error> {
+    pub fn take(&self, purpose: Purpose) -> Result<SegmentWriter, Error> {
         if self.is_in_place {
             return Err(Error::Options("pages that stay in their places leave no segments to owners".into()));
         }
@@ -274,10 +304,10 @@ impl OwnedSegments {
         loop {
             self.upkeep.wait_for_room_for_owner()?;
             let opening = parts.gatherer.output().buffers().draw_sequence();
-            let index = parts.space.take_owned(opening);
+            let index = parts.space.take_owned(opening, purpose);
             parts.changes.segments_changed();
             let Some(index) = index else {
-                self.upkeep.wait_for_segment(Stream::Owned)?;
+                self.upkeep.wait_for_owned(purpose)?;
                 continue;
             };
             let taken = Arc::new(self.taken(index, opening, false));

@@ -7,7 +7,7 @@ use super::gather::Gatherer;
 use super::growth::Growth;
 use super::locator::LocatorSlot;
 use super::space::Space;
-use super::{Lifetime, PageLocator, Stream};
+use super::{Lifetime, PageLocator, Purpose, Stream};
 use crate::Error;
 use crate::epoch::Epoch;
 use crate::poison::Poison;
@@ -288,17 +288,26 @@ impl Upkeep {
 
     /// The same for images of this stream.
     pub(super) fn wait_for_segment(&self, stream: Stream) -> Result<(), Error> {
+        self.wait_until_open(stream, || self.space.can_open(stream))
+    }
+
+    /// The same for a segment of an owner.
+    pub(super) fn wait_for_owned(&self, purpose: Purpose) -> Result<(), Error> {
+        self.wait_until_open(Stream::Owned, || self.space.can_take(purpose))
+    }
+
+    fn wait_until_open(&self, stream: Stream, may_open: impl Fn() -> bool) -> Result<(), Error> {
         if self.is_in_place() {
             // The write of a single page may be all that the caller waits for.
             yield_now();
         }
-        if !self.space.can_open(stream) {
+        if !may_open() {
             self.growth.rest(false);
         }
         self.tend(true);
         self.changes.wait_until(|| {
             self.poison.check()?;
-            let may_open = self.space.can_open(stream);
+            let may_open = may_open();
             if !may_open {
                 self.check_hope(stream)?;
             }

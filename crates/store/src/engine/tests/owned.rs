@@ -93,7 +93,7 @@ fn add_table(engine: &Engine, owner: &Mutex<Owner>, random: &mut Pcg64) -> Resul
     let parts: u32 = random.random_range(1..4);
     let mut written = Vec::new();
     for part in 0..parts {
-        let mut writer = segments.owned.take()?;
+        let mut writer = segments.owned.take(Purpose::Flush)?;
         writer.append(&head(table, part, parts))?.unwrap();
         if random.random_bool(0.05) {
             return Ok(());

@@ -1,14 +1,28 @@
 //! Segments that are owned whole: see [`owned`](crate::segment::owned).
 
+use super::reserve::Reserve;
 use super::{Segment, SegmentState, Space};
+use crate::segment::Purpose;
 use crate::segment::location::Location;
 use crate::segment::{Stream, UnitSequence};
 
+fn may_take(reserve: &Reserve<'_>, purpose: Purpose) -> bool {
+    match purpose {
+        Purpose::Flush => reserve.can_open(Stream::Owned),
+        Purpose::Merge => reserve.can_merge(),
+    }
+}
+
 impl Space {
+    /// Whether an owner may take a segment.
+    pub fn can_take(&self, purpose: Purpose) -> bool {
+        may_take(&self.lock().reserve(), purpose)
+    }
+
     /// Takes the first free segment for an owner. No segment was opened with this sequence before.
-    pub fn take_owned(&self, opening: UnitSequence) -> Option<usize> {
+    pub fn take_owned(&self, opening: UnitSequence, purpose: Purpose) -> Option<usize> {
         let mut inner = self.lock();
-        if !inner.reserve().can_open(Stream::Owned) {
+        if !may_take(&inner.reserve(), purpose) {
             return None;
         }
         let index = inner.ledger.take_first_free(SegmentState::Owned)?;
@@ -56,6 +70,14 @@ impl Space {
         let claims = &mut self.lock().claims;
         debug_assert!(claims.owners_bytes >= less_bytes, "room that no owner claims is given back");
         claims.owners_bytes = claims.owners_bytes + more_bytes - less_bytes;
+    }
+
+    /// Keeps so many bytes more of these for flushes, and so many less. Called where no checkpoint is made
+    /// before owners have written all that they have in memory.
+    pub fn claim_for_flushes(&self, more_bytes: u64, less_bytes: u64) {
+        let claims = &mut self.lock().claims;
+        debug_assert!(claims.flush_bytes >= less_bytes, "room that no owner claims is given back");
+        claims.flush_bytes = claims.flush_bytes + more_bytes - less_bytes;
     }
 
     /// An owner begins or ends work that may make segments free.

@@ -59,6 +59,8 @@ pub(super) struct Claims {
     pub walked_bytes: u64,
     /// Bytes that owners of segments need for what they have in memory, and for the merges that follow.
     pub owners_bytes: u64,
+    /// The part of them that flushes need, if no checkpoint is made without these; otherwise 0.
+    pub flush_bytes: u64,
     /// Merges of owners that are running, which may make segments free.
     pub owners_at_work: u32,
 }
@@ -79,6 +81,10 @@ impl Reserve<'_> {
             // of the reserve.
             Stream::Moved if self.claims.dirty_bytes == 0 && self.ledger.tally().pending == 0 => {
                 largest_bytes
+            }
+            // Without a log, a checkpoint frees nothing before owners have written all that they have in memory.
+            Stream::Moved if self.claims.flush_bytes > 0 => {
+                self.kept_for_checkpoint() + self.kept_for_owners()
             }
             Stream::Moved => self.kept_for_checkpoint(),
             Stream::Fresh if !self.claims.checkpointing => self.reserved(),
@@ -187,6 +193,11 @@ impl Reserve<'_> {
     /// Whether the stream may take one more segment.
     pub fn can_open(&self, stream: Stream) -> bool {
         self.ledger.has_free_beside(self.kept_from(stream))
+    }
+
+    /// Whether a merge of an owner may take one more segment: it leaves those that flushes need.
+    pub fn can_merge(&self) -> bool {
+        self.ledger.has_free_beside(self.kept_from(Stream::Owned) + self.claims.flush_bytes)
     }
 
     /// Whether the live images of one more segment have room elsewhere. Only as many segments are cleaned at

@@ -15,7 +15,7 @@ type Blocks = Vec<(OwnedBlock, Vec<u8>)>;
 /// Takes a segment and fills it with blocks of all sizes.
 fn filled(segments: &Segments, seed: u64) -> Result<(OwnedSegment, Blocks), Error> {
     let mut random = Pcg64::seed_from_u64(seed);
-    let mut writer = segments.owned.take()?;
+    let mut writer = segments.owned.take(Purpose::Flush)?;
     let mut blocks = Blocks::new();
     loop {
         let aligned = [1, 1, 512, 4096][random.random_range(0..4)];
@@ -77,7 +77,7 @@ fn a_block_that_is_elsewhere_damaged_or_an_earlier_owners_is_refused() {
     let devices = world.devices.clone();
     world.harness.run(move || {
         let write = |content: &[u8]| {
-            let mut writer = segments.owned.take().unwrap();
+            let mut writer = segments.owned.take(Purpose::Flush).unwrap();
             let block = writer.append(content).unwrap().unwrap();
             (writer.finish().unwrap(), block)
         };
@@ -118,7 +118,7 @@ fn what_nobody_records_is_free_again_and_what_is_recorded_only_after_a_checkpoin
     let own = Arc::clone(&segments);
     let before = segments.usage();
     let recorded = world.harness.run(move || {
-        let mut abandoned = own.owned.take().unwrap();
+        let mut abandoned = own.owned.take(Purpose::Flush).unwrap();
         abandoned.append(&[1; 40_000]).unwrap().unwrap();
         let (written, _) = filled(&own, 1).unwrap();
         let (recorded, blocks) = filled(&own, 2).unwrap();
@@ -198,7 +198,7 @@ fn owners_leave_pages_what_they_need_and_are_told_when_there_is_no_more() {
         (1..=100).for_each(|id| own.change(id, 0, 2000).unwrap());
         let mut owned = Vec::new();
         let refused = loop {
-            match own.segments.owned.take() {
+            match own.segments.owned.take(Purpose::Flush) {
                 Ok(writer) => owned.push(writer.finish().unwrap()),
                 Err(error) => break error,
             }
