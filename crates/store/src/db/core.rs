@@ -197,8 +197,11 @@ impl Core {
                 write: write_of(tree, content, &mut rest),
             })
             .collect();
-        let result = self.engine.transactions().commit(since, &[], &written, durability);
-        self.free_uncommitted(result.map(drop), &logged)
+        let commit = || {
+            let _room = self.engine.reserve_for(&written)?;
+            self.engine.transactions().commit(since, &[], &written, durability)
+        };
+        self.free_uncommitted(commit().map(drop), &logged)
     }
 
     /// Writes overflow values; what the log is to have of each.

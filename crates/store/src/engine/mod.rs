@@ -25,13 +25,14 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use std::collections::HashSet;
 
 use crate::Error;
-use crate::buffered::Turns;
+use crate::buffered::{Turn, Turns};
 use crate::catalog::{Entry, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::factory::Plan;
-use crate::index::{Clearing, Operators, Tree, TreeId};
+use crate::index::{Clearing, Operators, Tree, TreeId, Written};
+use crate::segment::Wanted;
 use crate::task::{Executor, yield_now};
-use crate::txn::{Operation, Transactions};
+use crate::txn::{Operation, Transactions, dirtied_bytes_of_long};
 pub(crate) use open::{Given, Recovery};
 pub(crate) use overflow_values::{OverflowValue, OverflowValues, Parked};
 use single_flight::SingleFlight;
@@ -49,6 +50,12 @@ pub(crate) struct NewTree<'a> {
     pub plan: Plan,
     /// The name of its merge operator.
     pub operator: Option<&'a str>,
+}
+
+/// Room on the device that is kept for a writer.
+pub(crate) struct Reserved<'a> {
+    _wanted: Wanted,
+    _turn: Option<Turn<'a>>,
 }
 
 /// See the module.
@@ -133,19 +140,43 @@ impl Engine {
         self.with_room_for_overflow(0, || self.overflow_values.seal(parked))
     }
 
+    /// Waits for room for all that a long commit changes, and keeps it until the result is dropped, if the log
+    /// is not written: no checkpoint makes room in the middle of the commit then.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is too little, and none is to be expected; [`Error::Poisoned`].
+    pub fn reserve_for(&self, writes: &[Written<'_>]) -> Result<Option<Reserved<'_>>, Error> {
+        if self.parts.log.is_written() {
+            return Ok(None);
+        }
+        let live_bytes = self.parts.segments.usage().live_bytes + self.parts.pool.images.dirty_bytes();
+        let bytes = dirtied_bytes_of_long(writes, live_bytes);
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let reserved = self.reserve(bytes);
+        self.transactions().admit_overflow()?;
+        Ok(Some(reserved))
+    }
+
+    fn reserve(&self, bytes: u64) -> Reserved<'_> {
+        let upkeep = &self.parts.segments.upkeep;
+        let wanted = upkeep.want(bytes);
+        if self.transactions().has_room_for_overflow() {
+            return Reserved { _wanted: wanted, _turn: None };
+        }
+        // Writers that together reserve more than there is would all keep each other from beginning.
+        drop(wanted);
+        let turn = self.overflow_turns.take();
+        Reserved { _wanted: upkeep.want(bytes), _turn: Some(turn) }
+    }
+
     fn with_room_for_overflow<T>(
         &self,
         bytes: u64,
         mut act: impl FnMut() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let upkeep = &self.parts.segments.upkeep;
-        let (mut _wanted, mut _turn) = (upkeep.want(bytes), None);
-        if !self.transactions().has_room_for_overflow() {
-            // Writers that together reserve more than there is would all keep each other from beginning.
-            drop(_wanted);
-            _turn = Some(self.overflow_turns.take());
-            _wanted = upkeep.want(bytes);
-        }
+        let _reserved = self.reserve(bytes);
         let mut tries = 1;
         loop {
             self.transactions().admit_overflow()?;

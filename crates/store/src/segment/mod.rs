@@ -119,8 +119,8 @@ pub(crate) use space::{Leave, Usage};
 pub(crate) use stats::Written;
 use survey::Survey;
 use unit::{Buffers, Fleet};
-pub(crate) use upkeep::Pressure;
 use upkeep::Upkeep;
+pub(crate) use upkeep::{Pressure, Wanted};
 use writing::UnitWriter;
 
 /// How long the images of pages live, as the maker of the pages' section expects. What dies together is

@@ -101,6 +101,18 @@ fn dirtied_bytes(writes: &[Written<'_>]) -> u64 {
     writes.iter().take(OPERATIONS_PER_PAUSE).map(|written| written.tree.index.dirtied_bytes()).sum()
 }
 
+/// Bytes of pages that a commit makes dirty at most if no checkpoint is made in the middle of it, in a store
+/// that has `live_bytes` of pages: each of them once, and the new ones at least a quarter full. 0 if pauses
+/// are as good: the first operations are all.
+pub(crate) fn dirtied_bytes_of_long(writes: &[Written<'_>], live_bytes: u64) -> u64 {
+    if writes.len() <= OPERATIONS_PER_PAUSE {
+        return 0;
+    }
+    let changed: u64 = writes.iter().map(|written| written.tree.index.dirtied_bytes()).sum();
+    let put: u64 = writes.iter().map(Written::bytes).sum();
+    changed.min(live_bytes + 4 * put)
+}
+
 /// Writes of a commit to one tree, by their numbers, that are prepared.
 type StagedRun<'a> = (Range<usize>, Box<dyn Staged + 'a>);
 

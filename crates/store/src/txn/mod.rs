@@ -46,6 +46,7 @@ use crate::poison::Poison;
 use crate::task::Executor;
 #[cfg(test)]
 use commit::Read;
+pub(crate) use commit::dirtied_bytes_of_long;
 use commit_table::CommitTable;
 pub(crate) use commit_table::ConflictStats;
 use compressed::RecordCompressor;

@@ -176,15 +176,18 @@ impl Drop for Admitted<'_> {
 impl Admitted<'_> {
     /// Called repeatedly while a commit is applied: waits while the reserve of free segments is nearly used
     /// up, which a checkpoint may need, and some are being made free. Nothing is refused any more: on a full
-    /// device it goes on after a while.
+    /// device it goes on after a while. No commit waits for a checkpoint that waits for it: its room is
+    /// reserved.
     pub fn pause(&self) -> Result<(), Error> {
         let Some((devices, gauges)) = self.throttle.gauges.get() else { return Ok(()) };
+        if self.throttle.is_awaited {
+            return self.poison.check();
+        }
         let (began, mut full) = (now(devices), 0);
         for times in 0.. {
             self.poison.check()?;
             let load = gauges(self.throttle.charged_bytes.load(Ordering::Relaxed));
-            // What a checkpoint would make free does not come while it waits for this commit.
-            full += u32::from(load.space != Space::Tight || self.throttle.is_awaited);
+            full += u32::from(load.space != Space::Tight);
             let is_too_long = full > PAUSES_IF_FULL || now(devices).since(began) > PATIENCE_IF_TIGHT;
             if !load.no_removes || is_too_long {
                 break;
