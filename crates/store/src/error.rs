@@ -173,6 +173,16 @@ pub enum Error {
         /// The resource that ran out.
         why: String,
     },
+    /// A commit of a store [without a log](crate::Builder::write_log) was made, and everyone sees it, but
+    /// checkpoints failed again and again that would have made it durable. It becomes durable with the next
+    /// checkpoint that is made.
+    #[error(
+        "the commit is made, but not durable: {why}; make room, or end the trouble of the tree, and make a checkpoint"
+    )]
+    NotDurable {
+        /// The reason why no checkpoint could be made.
+        why: String,
+    },
     /// Background work of a tree failed, so that it takes no writes until that work is done. Nothing was
     /// written. The tree is read as before, as far as its pages can be, and other trees are not concerned.
     #[error(
@@ -254,6 +264,8 @@ pub enum ErrorKind {
     Conflict,
     /// No room.
     Full,
+    /// A commit was made, but is not durable yet.
+    NotDurable,
     /// Background work of one tree failed.
     TreeFailed,
     /// No more writes since an earlier failure.
@@ -291,6 +303,7 @@ impl Error {
             Self::TreeDropped { .. } => ErrorKind::Dropped,
             Self::Conflict => ErrorKind::Conflict,
             Self::Full { .. } => ErrorKind::Full,
+            Self::NotDurable { .. } => ErrorKind::NotDurable,
             Self::TreeFailed { .. } => ErrorKind::TreeFailed,
             Self::Poisoned { .. } => ErrorKind::Poisoned,
             Self::Corrupt { .. } => ErrorKind::Corrupt,

@@ -26,6 +26,9 @@ pub(super) fn outcomes(
 
 /// Whether an error has a kind that tells the cause.
 pub(super) fn is_typed(error: &Error) -> bool {
-    use ErrorKind::{Closed, Corrupt, Dropped, Full, Io, NotFound, Poisoned, TreeFailed};
-    matches!(error.kind(), Io | Poisoned | Corrupt | Full | Closed | NotFound | Dropped | TreeFailed)
+    use ErrorKind::{Closed, Corrupt, Dropped, Full, Io, NotDurable, NotFound, Poisoned, TreeFailed};
+    matches!(
+        error.kind(),
+        Io | Poisoned | Corrupt | Full | Closed | NotDurable | NotFound | Dropped | TreeFailed
+    )
 }

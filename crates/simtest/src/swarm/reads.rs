@@ -262,6 +262,7 @@ pub fn forgive<T>(done: Result<T, Stop>, expected: Expected) -> Result<Option<T>
         Err(Stop::Error(
             Error::Conflict
             | Error::Full { .. }
+            | Error::NotDurable { .. }
             | Error::BatchLength { .. }
             | Error::TreeDropped { .. }
             | Error::NoTree { .. },

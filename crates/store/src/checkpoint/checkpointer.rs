@@ -197,14 +197,18 @@ impl Turn<'_> {
         };
         if is_ended {
             // Commits that wait for a checkpoint are refused.
-            self.run().parts.log.no_room();
+            let log = &self.run().parts.log;
+            match log.is_written() {
+                true => log.no_room(),
+                false => drop(log.checkpoint_failed(&Error::Closed)),
+            }
             self.result = Err(Error::Closed);
             return Err(Error::Closed);
         }
         self.result = Err(Error::Poisoned { first: "a panic while a checkpoint was made".into() });
         self.shared.busy.store(true, Ordering::Release);
         let result = self.run().checkpoint(closed);
-        if let Err(Error::Full { .. }) = &result {
+        if matches!(&result, Err(error) if !matches!(error, Error::Poisoned { .. })) {
             // Cleaners and other tasks are making room meanwhile. Without a clock the next attempt comes at
             // once.
             let until = now(&self.shared.devices) + AFTER_FULL;

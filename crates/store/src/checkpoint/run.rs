@@ -166,22 +166,36 @@ impl Run {
         let poison = self.parts.poison.clone();
         let _others_wait_for_it = poison.guard("a checkpoint was made");
         self.parts.segments.reclaim.set_checkpointing(true);
-        let result = self.attempt(closed);
+        let began = now(&self.parts.devices);
+        let result = match self.prepare_and_cut(closed) {
+            Ok(cut) => self.write(cut, closed, began).map_err(|error| match error {
+                Error::Full { .. } | Error::Poisoned { .. } => error,
+                other => self.parts.poison.by(other),
+            }),
+            // Nothing has begun: it is a lack of room, or the trouble of one tree, which is not the store's.
+            Err(error) => Err(error),
+        };
+        self.note_end(&result);
         self.parts.segments.reclaim.set_checkpointing(false);
-        result.map_err(|error| match error {
-            Error::Full { .. } => {
-                self.parts.log.no_room();
-                error
-            }
-            Error::Poisoned { .. } => error,
-            other => self.parts.poison.by(other),
-        })
+        result
     }
 
-    fn attempt(&mut self, closed: bool) -> Result<(), Error> {
+    /// Tells those who wait for a checkpoint how one has ended.
+    fn note_end(&self, result: &Result<(), Error>) {
+        let Parts { segments, log, .. } = &self.parts;
+        match result {
+            Ok(()) => segments.reclaim.set_checkpoints_failed(0),
+            Err(Error::Poisoned { .. }) => {}
+            Err(_) if log.is_written() => log.no_room(),
+            Err(error) => {
+                log.long_at(Lsn(log.end().0 + self.parts.log_step_bytes()));
+                segments.reclaim.set_checkpoints_failed(log.checkpoint_failed(error));
+            }
+        }
+    }
+
+    fn write(&mut self, (cut, is_full): (Cut, bool), closed: bool, began: Nanos) -> Result<(), Error> {
         let Parts { devices, segments, pool, log, .. } = self.parts.clone();
-        let began = now(&devices);
-        let (cut, is_full) = self.prepare_and_cut(closed)?;
         // Then the store is opened as if it had not been closed.
         let closed = closed && !is_full;
         if planted!(RingReusedTooEarly) {
@@ -289,6 +303,13 @@ impl Run {
             }
             log.end_block();
             let cut = self.cut();
+            // Otherwise commits would wait for the next checkpoint, and again.
+            debug_assert!(
+                cut.replay_start == cut.log_end || planted!(CutWithoutMemtables) || planted!(CutAmidCommits),
+                "a checkpoint has {:?} of {:?}",
+                cut.replay_start,
+                cut.log_end
+            );
             self.note_cut(now(devices).since(began));
             Ok(cut)
         })

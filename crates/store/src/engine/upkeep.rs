@@ -39,10 +39,15 @@ pub(super) fn connect(
     options: &Options,
 ) -> Arc<Pages> {
     parts.log.when_long(checkpointer.wanting(true));
+    let (log, want_if_idle) = (parts.log.clone(), checkpointer.wanting(false));
     let pages = Arc::new(Pages {
         pool: Arc::clone(&parts.pool),
         want: Box::new(checkpointer.wanting(true)),
-        want_if_idle: Box::new(checkpointer.wanting(false)),
+        want_if_idle: Box::new(move || {
+            if log.may_checkpoint() {
+                want_if_idle();
+            }
+        }),
         dirty_bytes_max: options.dirty_bytes_max(),
         steps: AtomicU32::new(0),
     });

@@ -205,6 +205,8 @@ struct LogState {
     for_room: Vec<Waker>,
     /// Checkpoints in a row that found no room on the device, and so made none in the ring.
     room_refused: u32,
+    /// The failed checkpoints of a store without a log.
+    failures: unwritten::Failures,
     /// How often there was no room on the device for a longer ring.
     growth_refused: u64,
 }
@@ -278,6 +280,7 @@ impl Log {
             waiting: Vec::new(),
             for_room: Vec::new(),
             room_refused: 0,
+            failures: unwritten::Failures::default(),
             growth_refused: 0,
         };
         let log = Self {

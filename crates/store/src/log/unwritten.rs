@@ -15,6 +15,17 @@ use crate::task::{park, waker};
 /// The longest record: no ring bounds it.
 pub(super) const RECORD_BYTES_MAX: u64 = 1 << 30;
 
+/// Checkpoints that have failed.
+#[derive(Default)]
+pub(super) struct Failures {
+    all: u64,
+    /// Those at the end, with no commit in between, and the log's end then.
+    in_a_row: u32,
+    end: Lsn,
+    /// The reason of the last one.
+    last: String,
+}
+
 impl Log {
     /// From now on no record is written. To be called before the first append.
     pub fn leave_unwritten(&self) {
@@ -57,21 +68,22 @@ impl Log {
         end
     }
 
-    /// Waits for a checkpoint that has everything before `end`.
+    /// Waits for a checkpoint that has everything before `end`. The measure that decreases: the checkpoints
+    /// that may still fail meanwhile.
     ///
     /// # Errors
-    /// [`Error::Full`] if checkpoints find no room again and again: the commits are made, and become durable
-    /// once there is room; [`Error::Poisoned`].
+    /// [`Error::NotDurable`] if they fail again and again: the commits are made, and become durable with the
+    /// next checkpoint; [`Error::Poisoned`].
     pub(super) fn wait_for_checkpoint(&self, end: Lsn) -> Result<(), Error> {
         let shared = &*self.shared;
+        let before = shared.state().failures.all;
         while !shared.has_reached(end, true) {
             let mut state = shared.live_state()?;
             if shared.has_reached(end, true) {
                 break;
             }
-            if state.room_refused > ROOM_REFUSED_MAX {
-                let why = "there is no room for the checkpoint that would make the commit durable".into();
-                return Err(Error::Full { why });
+            if state.failures.all - before > ROOM_REFUSED_MAX.into() {
+                return Err(Error::NotDurable { why: state.failures.last.clone() });
             }
             state.for_room.push(waker());
             drop(state);
@@ -81,9 +93,39 @@ impl Log {
         Ok(())
     }
 
+    /// A checkpoint of a store without a log failed, and can be tried again. Returns how many have failed one
+    /// after the other, with no commit in between.
+    pub fn checkpoint_failed(&self, error: &Error) -> u32 {
+        let times = {
+            let mut state = self.shared.state();
+            let end = state.open.end();
+            let failures = &mut state.failures;
+            failures.in_a_row = if failures.end == end { failures.in_a_row + 1 } else { 1 };
+            (failures.all, failures.end, failures.last) = (failures.all + 1, end, error.to_string());
+            failures.in_a_row
+        };
+        self.no_room();
+        times
+    }
+
+    /// Whether another checkpoint may end otherwise than the last ones: there are commits since, or not many
+    /// have failed.
+    pub fn may_checkpoint(&self) -> bool {
+        let state = self.shared.state();
+        state.failures.in_a_row <= ROOM_REFUSED_MAX || state.failures.end != state.open.end()
+    }
+
+    /// Asks for a checkpoint, for a commit that would be refused without one.
+    pub fn ask_for_checkpoint(&self) {
+        if !self.is_written() {
+            self.shared.tell_long();
+        }
+    }
+
     /// A checkpoint has everything before `end`.
     pub(super) fn checkpointed(&self, end: Lsn) {
         self.shared.written.fetch_max(end.0, Ordering::AcqRel);
         self.shared.durable.fetch_max(end.0, Ordering::AcqRel);
+        self.shared.state().failures.in_a_row = 0;
     }
 }

@@ -68,6 +68,12 @@ impl Reclaim {
         self.changes.wake_all();
     }
 
+    /// This number of checkpoints has failed one after the other, with no commit in between, in a store
+    /// without a log. See [`Space::need`](super::space::Space::need).
+    pub fn set_checkpoints_failed(&self, times: u32) {
+        self.space.set_checkpoints_failed(times);
+    }
+
     /// Sets the bytes that the page table takes when it is written as a whole, for which room is reserved.
     pub fn set_map_bytes(&self, bytes: u64) {
         self.space.set_map_bytes(bytes);

@@ -216,6 +216,11 @@ impl Space {
         }
     }
 
+    /// This number of checkpoints has failed one after the other.
+    pub fn set_checkpoints_failed(&self, times: u32) {
+        self.lock().claims.checkpoints_failed = times;
+    }
+
     /// Whether a checkpoint is writing pages.
     pub fn is_checkpointing(&self) -> bool {
         self.lock().claims.checkpointing

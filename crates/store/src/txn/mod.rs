@@ -271,7 +271,11 @@ impl Transactions {
         let load = move |charged_bytes| Load { index_debt: indexes.debt(), ..gauges(charged_bytes) };
         self.throttle.watch(devices, segments_are_few, Box::new(load));
         let indexes = Arc::clone(&self.indexes);
-        self.throttle.before_refusing(Box::new(move || indexes.make_room()));
+        let log = self.log.clone();
+        self.throttle.before_refusing(Box::new(move || {
+            indexes.make_room();
+            log.ask_for_checkpoint();
+        }));
     }
 
     /// Whether there is room by now for the overflow values that the segments have been told of.

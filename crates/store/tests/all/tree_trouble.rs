@@ -4,7 +4,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use flashgrain::{BeTreeOptions, Builder, DATA_FILE, Db, Error, ErrorKind, IndexKind, Tree, TreeOptions};
+use flashgrain::{
+    BeTreeOptions, Builder, DATA_FILE, Db, Durability, Error, ErrorKind, IndexKind, Tree, TreeOptions,
+};
 use tempfile::TempDir;
 
 use super::bad_input::folder;
@@ -160,4 +162,27 @@ fn dropped_and_copied(folder: &TempDir, count: u32) {
     others_are_whole(&db, count);
     assert_eq!(db.tree_names(), ["be-tree", "btree", "lsm"]);
     others_are_whole(&on(folder).open().unwrap(), count);
+}
+
+/// Checkpoints lack a part of some commits then, so none is made. A commit that waits for one is told, and keeps
+/// the pages of its value: it is made, and durable once the tree is dropped.
+#[test]
+fn regression_without_a_log_the_trouble_of_a_tree_takes_nothing_but_durability() {
+    let folder = folder();
+    damaged(&folder, IndexKind::BeTree);
+    let db = on(&folder).write_log(false).durability(Durability::None).open().unwrap();
+    assert_eq!(refused(&db).kind(), ErrorKind::TreeFailed);
+    assert_eq!(db.checkpoint().unwrap_err().kind(), ErrorKind::Corrupt);
+    let (btree, long) = (db.existing_tree("btree").unwrap(), vec![9; 100_000]);
+    let mut batch = db.batch().durability(Durability::Sync);
+    batch.insert(&btree, key(RECORDS), long.clone()).unwrap();
+    assert_eq!(batch.commit().unwrap_err().kind(), ErrorKind::NotDurable);
+    btree.insert(key(RECORDS + 1), value(1)).unwrap();
+    assert_eq!(btree.get(key(RECORDS)).unwrap().as_deref(), Some(&long[..]));
+    drop(btree);
+    db.drop_tree("bad").unwrap();
+    db.close().unwrap();
+    let db = on(&folder).open().unwrap();
+    assert_eq!(db.existing_tree("btree").unwrap().get(key(RECORDS)).unwrap().as_deref(), Some(&long[..]));
+    db.check().unwrap();
 }

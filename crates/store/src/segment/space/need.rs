@@ -33,6 +33,11 @@ const WRITTEN_PER_FREED_MAX: u64 = 2;
 /// are those that are cleaned.
 const AHEAD_DIVISOR: u64 = 4;
 
+/// Checkpoints of a store without a log may need room that only checkpoints make free. After so many that
+/// failed, with no commit in between, nothing is expected from another one: segments that it would make free
+/// count no more, and it is not asked for.
+const CHECKPOINTS_FAILED_MAX: u32 = 20;
+
 /// Room for pages that become dirty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::segment) struct Room {
@@ -98,6 +103,9 @@ impl Space {
         // Dirty pages reserve segments, which the cleaner and waiters lack; writing them helps both.
         let written_bytes = dirty.durable_bytes;
         let written_helps = written_bytes >= segment || written_bytes > 0 && !reserve.can_clean();
+        // Then nothing helps that only a checkpoint makes free.
+        let may_checkpoint = inner.claims.checkpoints_failed <= CHECKPOINTS_FAILED_MAX;
+        let is_coming = coming > 0 || written_helps || self.is_cleaned(&inner);
         Need {
             cleaning: soon_free < enough && reserve.can_clean(),
             urgent,
@@ -105,10 +113,11 @@ impl Space {
             few: reserve.is_near_for_commits(),
             moving: tally.moving > 0,
             // One checkpoint for several segments, unless somebody waits.
-            checkpoint: tally.free < enough && tally.settled > several
-                || urgent && (tally.settled > 0 || written_helps),
-            hopeless: coming == 0 && urgent && !written_helps && !self.is_cleaned(&inner),
-            pending: tally.settled > 0,
+            checkpoint: may_checkpoint
+                && (tally.free < enough && tally.settled > several
+                    || urgent && (tally.settled > 0 || written_helps)),
+            hopeless: urgent && if may_checkpoint { !is_coming } else { tally.freed == 0 },
+            pending: may_checkpoint && tally.settled > 0,
             checkpoint_pays: tally.settled * WRITTEN_PER_FREED_MAX >= written_bytes,
             freeing: tally.freed > 0,
             merging: inner.claims.owners_at_work > 0,

@@ -49,6 +49,8 @@ pub(super) struct Claims {
     pub checkpointing: bool,
     /// It is known which pages these are.
     pub is_cut: bool,
+    /// Checkpoints that have failed one after the other, with no commit in between, in a store without a log.
+    pub checkpoints_failed: u32,
     /// Bytes that the page table needs when it is written as a whole.
     pub map_bytes: u64,
     /// Dirty bytes in memory at the last check: they must find room before a checkpoint makes segments free.
