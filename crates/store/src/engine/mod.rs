@@ -140,8 +140,8 @@ impl Engine {
         self.with_room_for_overflow(0, || self.overflow_values.seal(parked))
     }
 
-    /// Waits for room for all that a long commit changes, and keeps it until the result is dropped, if the log
-    /// is not written: no checkpoint makes room in the middle of the commit then.
+    /// Waits for room for all that a long commit changes, and keeps it until the result is dropped, if the
+    /// log is not written: no checkpoint makes room in the middle of the commit then.
     ///
     /// # Errors
     /// [`Error::Full`] if there is too little, and none is to be expected; [`Error::Poisoned`].

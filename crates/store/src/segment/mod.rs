@@ -108,9 +108,7 @@ use log_room::LogRoom;
 use moves::Moves;
 use opening::Opening;
 use output::Output;
-pub(crate) use owned::{
-    BLOCK_HEADER_BYTES, Claim, OwnedBlock, OwnedSegment, OwnedSegments, Purpose, SegmentWriter,
-};
+pub(crate) use owned::{BLOCK_HEADER_BYTES, Claim, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
 use reading::ImageReader;
 pub(crate) use reading::{BlockRead, BroughtBlocks, ImagePlace};
 use reclaim::Reclaim;
@@ -160,6 +158,15 @@ impl Lifetime {
             Self::Map => Stream::Map,
         }
     }
+}
+
+/// Content that the owner of a segment writes into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Records that were in memory.
+    Flush,
+    /// Records of other segments.
+    Merge,
 }
 
 /// Kinds of images, by which segments are reserved and written bytes are counted.

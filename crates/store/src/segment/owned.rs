@@ -38,7 +38,7 @@ use super::location::Location;
 use super::reclaim::Reclaim;
 use super::space::Space;
 use super::upkeep::Upkeep;
-use super::{Stream, UnitSequence};
+use super::{Purpose, Stream, UnitSequence};
 use crate::Error;
 use crate::checksum::Crc32c;
 use crate::io_context::{Block, Devices, Role};
@@ -168,15 +168,6 @@ impl OwnedBlock {
     }
 }
 
-/// Use of an owned segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// What an owner has in memory.
-    Flush,
-    /// What other segments have.
-    Merge,
-}
-
 /// An owned segment that is being written.
 pub(crate) struct SegmentWriter {
     taken: Arc<Taken>,
@@ -214,8 +205,8 @@ impl OwnedSegments {
         Self { parts: Arc::new(parts), upkeep, is_in_place, segment_bytes, awaits_flushes }
     }
 
-    /// From now on no checkpoint is made before owners have written what they have in memory, so the room that
-    /// they need for it is kept from all else. To be called before there are owners.
+    /// From now on no checkpoint is made before owners have written what they have in memory, so the room
+    /// that they need for it is kept from all else. To be called before there are owners.
     pub fn await_flushes(&self) {
         self.awaits_flushes.store(true, Ordering::Release);
     }

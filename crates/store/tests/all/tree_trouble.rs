@@ -164,8 +164,8 @@ fn dropped_and_copied(folder: &TempDir, count: u32) {
     others_are_whole(&on(folder).open().unwrap(), count);
 }
 
-/// Checkpoints lack a part of some commits then, so none is made. A commit that waits for one is told, and keeps
-/// the pages of its value: it is made, and durable once the tree is dropped.
+/// Checkpoints would lack a part of some commits then, so none is made. A commit that waits for one is told,
+/// and keeps the pages of its value: it is made, and durable once the tree is dropped.
 #[test]
 fn regression_without_a_log_the_trouble_of_a_tree_takes_nothing_but_durability() {
     let folder = folder();

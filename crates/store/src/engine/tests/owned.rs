@@ -19,7 +19,7 @@ use crate::Error;
 use crate::engine::Engine;
 use crate::header::PageId;
 use crate::layout::SyncMethod;
-use crate::segment::{OwnedBlock, OwnedSegment};
+use crate::segment::{OwnedBlock, OwnedSegment, Purpose};
 
 const LIVES: u64 = 4;
 const HEAD_BYTES: u32 = 16;

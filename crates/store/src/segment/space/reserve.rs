@@ -84,7 +84,8 @@ impl Reserve<'_> {
             Stream::Moved if self.claims.dirty_bytes == 0 && self.ledger.tally().pending == 0 => {
                 largest_bytes
             }
-            // Without a log, a checkpoint frees nothing before owners have written all that they have in memory.
+            // Without a log, a checkpoint frees nothing before owners have written all that they have in
+            // memory.
             Stream::Moved if self.claims.flush_bytes > 0 => {
                 self.kept_for_checkpoint() + self.kept_for_owners()
             }
