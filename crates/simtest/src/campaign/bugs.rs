@@ -166,6 +166,20 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
         Bug::FrozenBufferNotReplayed => {
             vec![after(280, swarm_of(Feature::BeTrees, &[Feature::Flash, Feature::PowerCuts]))]
         }
+        Bug::ReplayedRangeLeftInTables => {
+            let with = [
+                Feature::LsmTrees,
+                Feature::Ranges,
+                Feature::SeveralTrees,
+                Feature::EarlyMemtables,
+                Feature::Kills,
+                Feature::LittleRoom,
+                Feature::FewTasks,
+            ];
+            let without =
+                [Feature::BTrees, Feature::Blocks, Feature::BeTrees, Feature::ReadErrors, Feature::NoLog];
+            vec![after(420, swarm(&with, &without))]
+        }
         Bug::CutAmidCommits | Bug::CutWithoutMemtables => vec![swarm(
             &[Feature::NoLog, Feature::Kills, Feature::SeveralTrees, Feature::LsmTrees, Feature::Preempted],
             &[],

@@ -15,7 +15,7 @@ use super::table::{KEY_DIVISOR, Table, VALUE_DIVISOR};
 use super::tree::Lsm;
 use crate::Error;
 use crate::buffered::{
-    Cursor, KeyVersions, Memtable, MemtableCursor, Retention, StagedMemtables, made_before,
+    Cursor, Held, KeyVersions, Memtable, MemtableCursor, Retention, StagedMemtables, made_before,
 };
 use crate::header::PageId;
 use crate::index::{
@@ -381,14 +381,26 @@ impl RemovesRanges for Lsm {
             self.remove_range(lower, upper, record);
             return Ok(());
         }
-        // What was replayed before, and was left out of the tables with it.
-        for memtable in parts.memtables.iter() {
-            let mut cursor = MemtableCursor::new(memtable, Direction::Forward, Bound::Included(lower));
-            while let Some(key) =
-                cursor.get().map(|(key, ..)| key.to_vec()).filter(|key| key.as_slice() < upper)
-            {
-                self.reapply(&key, Write::Remove, record)?;
-                cursor.advance()?;
+        // What was replayed before, and was left out of the tables with it, is in memory, or in tables that
+        // were flushed since.
+        let at = Timestamp::MAX;
+        let hidden = parts.hidden(lower, Some(upper), at)?;
+        let reader = self.shared.reader(Reading::Once);
+        let mut merged =
+            parts.merged(&reader, Direction::Forward, Bound::Included(lower), (at, hidden.as_ref()))?;
+        let mut versions = KeyVersions::default();
+        let is_in_memory = |key: &[u8]| {
+            parts.memtables.iter().any(|memtable| memtable.find(key, at, &mut Vec::new()).is_some())
+        };
+        let is_flushed = |key: &[u8]| planted!(ReplayedRangeLeftInTables) && !is_in_memory(key);
+        while merged.next_key(&mut versions)? && versions.key() < upper {
+            let is_there = |newest: &Held| {
+                let is_removed =
+                    hidden.as_ref().is_some_and(|hidden| hidden.has(versions.key(), newest.version));
+                !newest.version.is_tombstone() && !is_removed && !is_flushed(versions.key())
+            };
+            if versions.all.first().is_some_and(is_there) {
+                self.reapply(versions.key(), Write::Remove, record)?;
             }
         }
         Ok(())

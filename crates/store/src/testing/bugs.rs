@@ -427,6 +427,9 @@ bugs! {
     /// The overflow values in memtables are not freed when their tree is dropped: they leak.
     DroppedBufferLeaks: "dropped-buffer-leaks", BeTree;
 
+    /// A removal of a range is replayed in memory alone: records of it that the replay has flushed stay.
+    ReplayedRangeLeftInTables: "replayed-range-left-in-tables", Swarm;
+
     // Stores without a log.
     /// A checkpoint without a log does not wait for commits under way: a crash leaves a part of one.
     CutAmidCommits: "cut-amid-commits", Swarm;
