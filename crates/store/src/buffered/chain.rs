@@ -50,6 +50,11 @@ impl Chain {
         self.newest
     }
 
+    /// Whether its value is made of an overflow value, whose pages are read for that.
+    pub fn needs_overflow(&self) -> bool {
+        !self.lists.is_empty() && matches!(self.base, Base::Overflow(_))
+    }
+
     /// The record as it is kept while it is not merged.
     pub fn unmerged(self) -> Unmerged {
         let operands = self.lists.into_iter().rev().collect::<Vec<_>>().concat();

@@ -59,11 +59,13 @@ impl LsmScan {
         Self { is_unmerged: true, ..self }
     }
 
-    /// The record of a key whose newest version is made of operands: its version, and its value.
+    /// The record of a key whose newest version is made of operands: its version, and its value. The scan has
+    /// no shares of blocks while pages of an overflow value are read: with all memory in such shares, it would
+    /// wait for itself.
     fn merged_record(
         &self,
         versions: &KeyVersions,
-        hidden: Option<&Hidden>,
+        (merged, hidden): (&mut Merged, Option<&Hidden>),
     ) -> Result<Option<(Version, Vec<u8>)>, Error> {
         let key = versions.key();
         let mut chain = Chain::new(self.at);
@@ -88,10 +90,14 @@ impl LsmScan {
             chain.unmerged().encode(&mut value);
             return Ok(Some((Version::operands(newest), value)));
         }
+        if chain.needs_overflow() {
+            merged.let_go();
+        }
         match self.tree.value_of(key, &chain) {
             Ok(value) => Ok(value.map(|value| (Version::put(newest), value))),
             // An overflow value may have gone, as a merge has put what was made of it into its place.
             Err(_) => {
+                merged.let_go();
                 let mut value = Vec::new();
                 let found = match self.tree.read_merged(key, self.at, &mut value) {
                     Err(error) if error.kind() == ErrorKind::Operator => return Ok(unreadable(newest)),
@@ -146,10 +152,14 @@ impl LsmScan {
 
 impl LsmScan {
     /// What it sees of a key.
-    fn met<'v>(&self, versions: &'v KeyVersions, hidden: Option<&Hidden>) -> Result<Met<Seen<'v>>, Error> {
+    fn met<'v>(
+        &self,
+        versions: &'v KeyVersions,
+        (merged, hidden): (&mut Merged, Option<&Hidden>),
+    ) -> Result<Met<Seen<'v>>, Error> {
         let record = match self.seen(versions, hidden) {
             Some(held) if held.version.is_operands() => {
-                let made = self.merged_record(versions, hidden)?;
+                let made = self.merged_record(versions, (merged, hidden))?;
                 made.map(|(version, value)| (version, Cow::Owned(value)))
             }
             held => held.map(|held| (held.version, Cow::Borrowed(versions.value(held)))),
@@ -250,7 +260,7 @@ impl Steps for LsmScan {
             }
             #[cfg(any(test, feature = "testing"))]
             crate::testing::count_step();
-            let (version, value) = match self.met(&versions, hidden.as_ref())? {
+            let (version, value) = match self.met(&versions, (merged, hidden.as_ref()))? {
                 Met::Record(record) => record,
                 Met::Dead(from) => {
                     as_of = as_of.max(from);
