@@ -400,6 +400,8 @@ impl RemovesRanges for Lsm {
                 !newest.version.is_tombstone() && !is_removed && !is_flushed(versions.key())
             };
             if versions.all.first().is_some_and(is_there) {
+                // It takes memory, all of which may be shares of cursors.
+                merged.let_go();
                 self.reapply(versions.key(), Write::Remove, record)?;
             }
         }
