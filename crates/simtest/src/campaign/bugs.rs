@@ -158,7 +158,7 @@ fn own_campaigns(bug: Bug) -> Option<Vec<Turn>> {
             vec![lsm(Errors { habits: Some(Habits::many_records()) }, 1), lsm(Errors { habits: None }, 1)]
         }
         Bug::OverflowNotHeldForReplay => vec![lsm(Lives::default(), 1)],
-        Bug::RangeRemovalNotValidated => vec![(Box::new(Tokens), 2)],
+        Bug::RangeRemovalNotValidated => vec![lsm(Tokens, 2), (Box::new(Tokens), 2)],
         Bug::ReadErrorEndsTable => vec![lsm(Faults::new(Kind::ReadErrorTransient), 1)],
         Bug::FrozenMemtableNotReplayed => {
             vec![swarm_of(Feature::LsmTrees, &[Feature::Flash, Feature::PowerCuts])]
