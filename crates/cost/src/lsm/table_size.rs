@@ -17,7 +17,7 @@
 pub struct TableSize {
     /// H: bytes that the busy drive transfers in the time of a setup.
     pub half_bandwidth_bytes: f64,
-    /// Reads of [`SMALL_BYTES`] under way that keep the drive busy.
+    /// Reads of `SMALL_BYTES` under way that keep the drive busy.
     pub small_requests: f64,
     /// Bytes of a request of a merge.
     pub request_bytes: f64,

@@ -60,7 +60,7 @@ impl LsmScan {
     }
 
     /// The record of a key whose newest version is made of operands: its version, and its value. The scan has
-    /// no shares of blocks while pages of an overflow value are read: with all memory in such shares, it would
+    /// no shares of blocks while pages of an overflow value are read: with all memory in shares, it would
     /// wait for itself.
     fn merged_record(
         &self,
