@@ -48,12 +48,7 @@ fn message(error: &anyhow::Error) -> String {
             text.push_str(&cause);
         }
     }
-    let of_store = match error.downcast_ref() {
-        Some(flashgrain::Error::Io { errno, .. }) => remedy_for(&io::Error::from_raw_os_error(*errno)),
-        _ => None,
-    };
-    let remedy =
-        of_store.or_else(|| error.chain().filter_map(|cause| cause.downcast_ref()).find_map(remedy_for));
+    let remedy = error.chain().filter_map(|cause| cause.downcast_ref()).find_map(remedy_for);
     match remedy.filter(|remedy| !text.contains(remedy)) {
         Some(remedy) => format!("{text}: {remedy}"),
         None => text,

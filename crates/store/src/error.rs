@@ -87,7 +87,7 @@ pub enum Error {
     },
     /// The source of a value that was to be inserted could not be read. Nothing was written.
     #[error("the value could not be read from its source: {0}")]
-    Source(Arc<std::io::Error>),
+    Source(#[source] Arc<std::io::Error>),
     /// Records that were to be loaded are not in ascending order of their keys, each key once.
     #[error(
         "record {record}, counted from 0, is not in order: its key is not larger than the one before; sort the records by key, and give each key once"
@@ -214,13 +214,8 @@ pub enum Error {
         got: String,
     },
     /// A device refused a request.
-    #[error("{doing}: {}", std::io::Error::from_raw_os_error(*.errno))]
-    Io {
-        /// The request that failed.
-        doing: String,
-        /// The error number that the device returned.
-        errno: i32,
-    },
+    #[error(transparent)]
+    Io(Arc<IoError>),
     /// A device could not be used at all.
     #[error(transparent)]
     Device(Arc<DeviceError>),
@@ -236,6 +231,16 @@ pub enum Error {
     /// The store was closed while this was under way.
     #[error("the store is closed")]
     Closed,
+}
+
+/// A request that a device refused: [`Error::Io`].
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}: {source}")]
+pub struct IoError {
+    /// The request.
+    pub doing: String,
+    /// The answer of the device.
+    pub source: std::io::Error,
 }
 
 /// Coarse kinds of [`Error`], for code that reacts to them.
@@ -285,6 +290,12 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// A request that a device refused with the error number `errno`.
+    pub(crate) fn io(doing: impl Into<String>, errno: i32) -> Self {
+        let source = std::io::Error::from_raw_os_error(errno);
+        Self::Io(Arc::new(IoError { doing: doing.into(), source }))
+    }
+
     /// The coarse kind of this error, which is stable.
     pub fn kind(&self) -> ErrorKind {
         match self {

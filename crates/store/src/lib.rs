@@ -1,5 +1,4 @@
-//! An embedded, ordered, transactional key-value store that takes its layout from what was learned of the
-//! drive.
+#![doc = include_str!("../README.md")]
 
 #[macro_use]
 mod planted;
@@ -50,7 +49,7 @@ pub use db::{
     RecoveryStats, Simulated, Snapshot, SpaceStats, Stats, ThrottleStats, Transaction, Tree, TreeOptions,
     Value, ValueReader, WrittenStats,
 };
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, IoError};
 pub use flashgrain_device::BackendKind;
 pub use flashgrain_settings::layout::{Decision, Setting};
 pub use flashgrain_settings::{Amount, Bytes, Count, LsmMetadata, Placement, SyncMethod};

@@ -114,7 +114,7 @@ mod tests {
         trouble.note(&Err(Error::Full { why: "pages".into() }));
         trouble.note(&Err(Error::Closed));
         assert!(trouble.check(TreeId(3)).is_ok() && !trouble.is_there());
-        trouble.note(&Err(Error::Io { doing: "read a page".into(), errno: 5 }));
+        trouble.note(&Err(Error::io("read a page", libc::EIO)));
         trouble.note(&Err(Error::Full { why: "pages".into() }));
         let error = trouble.check(TreeId(3)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TreeFailed);
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(trouble.replayed(record(3), || Ok(None)).unwrap(), None);
         assert!(trouble.replayed(record(4), || Err(Error::Closed)).is_err());
         assert!(trouble.check_whole(TreeId(3)).is_ok() && trouble.lacks_from().is_none());
-        let unread = || Err(Error::Io { doing: "read a page".into(), errno: 5 });
+        let unread = || Err(Error::io("read a page", libc::EIO));
         assert_eq!(trouble.replayed(record(7), unread).unwrap(), Some(Reapplied::default()));
         assert_eq!(trouble.replayed(record(6), || Ok(None)).unwrap(), Some(Reapplied::default()));
         assert_eq!(trouble.lacks_from(), Some(record(6)));

@@ -602,3 +602,19 @@ impl fmt::Debug for Db {
         formatter.debug_struct("Db").field("trees", &self.tree_names()).finish_non_exhaustive()
     }
 }
+
+/// Part of the public interface: these move between threads, and threads share them.
+const _: () = {
+    const fn shared<T: Send + Sync + 'static>() {}
+    shared::<Db>();
+    shared::<Tree>();
+    shared::<Snapshot>();
+    shared::<Iter>();
+    shared::<Cursor>();
+    shared::<Batch>();
+    shared::<Transaction>();
+    shared::<ValueReader>();
+    shared::<Value>();
+    shared::<Builder>();
+    shared::<Error>();
+};

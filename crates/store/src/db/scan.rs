@@ -17,11 +17,23 @@ pub(super) struct TreeScan {
     /// Keeps the versions that the scan sees.
     at: Arc<Snapshot>,
     direction: Direction,
-    steps: Box<dyn Steps>,
+    steps: Exclusive,
     piece: Piece,
     /// The piece's bytes, which its records share.
     shared: Arc<[u8]>,
     taken: usize,
+}
+
+/// The steps of a scan. Each one needs the scan exclusively, so threads may share it.
+struct Exclusive(Box<dyn Steps>);
+
+// SAFETY: a shared reference gives access to nothing.
+unsafe impl Sync for Exclusive {}
+
+impl Exclusive {
+    fn get_mut(&mut self) -> &mut dyn Steps {
+        &mut *self.0
+    }
 }
 
 /// Offsets of a record in the bytes that a scan shares: of its key, of its value, and of the value's end.
@@ -65,6 +77,7 @@ impl TreeScan {
         steps: Box<dyn Steps>,
     ) -> Self {
         let (core, tree, at) = (Arc::clone(core), Arc::clone(tree), Arc::clone(at));
+        let steps = Exclusive(steps);
         Self { core, tree, at, direction, steps, piece: Piece::default(), shared: Arc::from([]), taken: 0 }
     }
 
@@ -121,7 +134,7 @@ impl TreeScan {
                 return Ok(Some(place.map(|at| at as usize)));
             }
             self.core.check_open()?;
-            let is_more = self.steps.step(&mut self.piece);
+            let is_more = self.steps.get_mut().step(&mut self.piece);
             self.core.check_open()?;
             if !is_more? {
                 return Ok(None);

@@ -8,5 +8,5 @@ pub const DATA_FILE: &str = "data.flashgrain";
 pub const LOG_FILE: &str = "log.flashgrain";
 
 pub(super) fn io(doing: String, error: &std::io::Error) -> Error {
-    Error::Io { doing, errno: error.raw_os_error().unwrap_or(5) }
+    Error::io(doing, error.raw_os_error().unwrap_or(libc::EIO))
 }

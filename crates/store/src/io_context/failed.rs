@@ -19,7 +19,7 @@ impl Failed {
     /// As the store's error; `doing` says what was tried.
     pub fn error(self, doing: impl Into<String>) -> Error {
         match self {
-            Self::Errno(errno) => Error::Io { doing: doing.into(), errno },
+            Self::Errno(errno) => Error::io(doing, errno),
             Self::Device(error) => error.into(),
         }
     }

@@ -88,7 +88,7 @@ impl Pool {
     ) -> Result<Option<ImageBlock>, Error> {
         if trouble!(Page) {
             let doing = format!("read a block of page {}", read.image.page.0);
-            return Err(Error::Io { doing, errno: libc::EIO });
+            return Err(Error::io(doing, libc::EIO));
         }
         let id = id_of(read);
         if let Some((_, bytes)) = brought.as_mut().map(|all| all.block(read.number)).transpose()?.flatten() {

@@ -295,7 +295,7 @@ impl Pool {
         #[cfg(any(test, feature = "testing"))]
         crate::task::progress::step();
         if trouble!(Page) {
-            return Err(Error::Io { doing: format!("read page {}", id.0), errno: libc::EIO });
+            return Err(Error::io(format!("read page {}", id.0), libc::EIO));
         }
         match self.pages.look(id, access) {
             Some(guard) => {

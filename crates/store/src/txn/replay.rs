@@ -374,7 +374,7 @@ mod tests {
             let refused = harness.run(move || {
                 let give_back: GiveBack = Arc::new(move |_| match gives_back {
                     true => Ok(()),
-                    false => Err(Error::Io { doing: "free a page".into(), errno: libc::EIO }),
+                    false => Err(Error::io("free a page", libc::EIO)),
                 });
                 let mut replayer = Replayer::new(executor, u64::MAX, give_back);
                 for number in 0..count as u64 {

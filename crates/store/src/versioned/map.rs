@@ -80,7 +80,7 @@ impl Map {
         FAILS_IN.set(fails_in.saturating_sub(1));
         match fails_in {
             1 if IS_FULL_THEN.get() => Err(Error::Full { why: "as asked".into() }),
-            1 => Err(Error::Io { doing: "look at a record".into(), errno: libc::EIO }),
+            1 => Err(Error::io("look at a record", libc::EIO)),
             _ => Ok(()),
         }
     }

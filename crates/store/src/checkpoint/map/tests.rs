@@ -158,7 +158,7 @@ fn a_map_that_cannot_be_written_is_not_gone_on_with() {
         let mut write = |_: u64, _: Page<'_>| {
             pages += 1;
             match pages == nth {
-                true => Err(Error::Io { doing: "write a page".into(), errno: libc::EIO }),
+                true => Err(Error::io("write a page", libc::EIO)),
                 false => Ok(Location::new(pages << 20, PAGE_BYTES, 0)),
             }
         };
