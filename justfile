@@ -9,6 +9,14 @@ fix:
     cargo fmt --all
     cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
+# Let git check format, comment width, and the subjects and bodies of commits.
+hooks:
+    git config core.hooksPath .githooks
+
+# A tarball for any Linux: static binary, manual pages, completions, documentation.
+dist:
+    scripts/dist.sh
+
 # Compare the I/O path with fio's on this machine.
 compare-fio *ARGUMENTS:
     scripts/compare-fio.sh {{ARGUMENTS}}

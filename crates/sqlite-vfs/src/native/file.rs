@@ -378,8 +378,11 @@ unsafe extern "C" fn file_control(file: *mut File, operation: c_int, argument: *
             }
             code
         }
-        // SAFETY: the argument of this operation.
-        FCNTL_PRAGMA if let Some(answer) = unsafe { state.pragma(lower, argument.cast()) } => {
+        FCNTL_PRAGMA => {
+            // SAFETY: the argument of this operation.
+            let Some(answer) = (unsafe { state.pragma(lower, argument.cast()) }) else {
+                return call!(lower, file_control, operation, argument);
+            };
             let text = state.functions.text(&check!(answer));
             // SAFETY: the first is the place for the answer.
             unsafe { *argument.cast::<*mut c_char>() = text };

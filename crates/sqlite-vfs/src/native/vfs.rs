@@ -244,40 +244,37 @@ unsafe fn open_beside(
     let shim = unsafe { shim_of(vfs) };
     let real = RealName::new(real.to_bytes());
     // SAFETY: the arguments of `open`; the name lives as long as the file.
-    match unsafe { open_lower(vfs, real.as_ptr(), file, flags, flags_out) } {
-        Ok(_) if let Some(database) = stated_log(shim, path) => {
-            let (functions, names) = (shim.functions, &shim.names);
-            let state = LogState {
-                shape: LogShape::Undecided,
-                database,
-                _name: real,
-                functions,
-                names,
-                waiting: None,
-                frame: Vec::new(),
-            };
-            // SAFETY: the lower file is open.
-            unsafe { log_file::install(file, state) };
-            OK
-        }
-        Ok(lower) => {
-            let (shape, kind) = (Shape::Plain, Kind::Beside { _name: real });
-            let (functions, names) = (shim.functions, &shim.names);
-            let state = State {
-                shape,
-                kind,
-                functions,
-                names,
-                split: None,
-                sums: PageSums::default(),
-                level: LOCK_NONE,
-            };
-            // SAFETY: the lower file is open.
-            unsafe { install(file, lower, state) };
-            OK
-        }
-        Err(code) => code,
+    let lower = match unsafe { open_lower(vfs, real.as_ptr(), file, flags, flags_out) } {
+        Ok(lower) => lower,
+        Err(code) => return code,
+    };
+    let (functions, names) = (shim.functions, &shim.names);
+    if let Some(database) = stated_log(shim, path) {
+        let state = LogState {
+            shape: LogShape::Undecided,
+            database,
+            _name: real,
+            functions,
+            names,
+            waiting: None,
+            frame: Vec::new(),
+        };
+        // SAFETY: the lower file is open.
+        unsafe { log_file::install(file, state) };
+        return OK;
     }
+    let state = State {
+        shape: Shape::Plain,
+        kind: Kind::Beside { _name: real },
+        functions,
+        names,
+        split: None,
+        sums: PageSums::default(),
+        level: LOCK_NONE,
+    };
+    // SAFETY: the lower file is open.
+    unsafe { install(file, lower, state) };
+    OK
 }
 
 /// The database whose log this is, if such logs have statements.
