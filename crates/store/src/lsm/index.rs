@@ -376,28 +376,27 @@ impl RemovesRanges for Lsm {
         // No commit is beside a removal of a range: if tables have one that is not older, they have had this,
         // and in memory it would hide what is newer in them.
         let is_there = |table: &Arc<Table>| table.summary.newest >= record.timestamp.0;
-        let parts = self.parts().clone();
+        let mut parts = self.parts().clone();
         if !parts.levels.tables().any(is_there) {
             self.remove_range(lower, upper, record);
             return Ok(());
         }
-        // What was replayed before, and was left out of the tables with it, is in memory, or in tables that
-        // were flushed since.
+        // Versions that were replayed before, and were left out of the tables with it, are in memory, unless
+        // the replay has flushed some.
+        if self.counters.flushes.load(Ordering::Relaxed) == 0 || planted!(ReplayedRangeLeftInTables) {
+            parts.levels = Arc::default();
+        }
         let at = Timestamp::MAX;
         let hidden = parts.hidden(lower, Some(upper), at)?;
         let reader = self.shared.reader(Reading::Once);
         let mut merged =
             parts.merged(&reader, Direction::Forward, Bound::Included(lower), (at, hidden.as_ref()))?;
         let mut versions = KeyVersions::default();
-        let is_in_memory = |key: &[u8]| {
-            parts.memtables.iter().any(|memtable| memtable.find(key, at, &mut Vec::new()).is_some())
-        };
-        let is_flushed = |key: &[u8]| planted!(ReplayedRangeLeftInTables) && !is_in_memory(key);
         while merged.next_key(&mut versions)? && versions.key() < upper {
             let is_there = |newest: &Held| {
                 let is_removed =
                     hidden.as_ref().is_some_and(|hidden| hidden.has(versions.key(), newest.version));
-                !newest.version.is_tombstone() && !is_removed && !is_flushed(versions.key())
+                !newest.version.is_tombstone() && !is_removed
             };
             if versions.all.first().is_some_and(is_there) {
                 // It takes memory, all of which may be shares of cursors.
