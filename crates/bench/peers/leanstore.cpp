@@ -1,6 +1,7 @@
 /* LeanStore, branch `io` of its public sources (Haas, Leis: What Modern NVMe Storage Can Do, And How To Exploit It): B-trees with
    a buffer pool, whose clients are tasks of its workers. That branch has no transactions and no recovery, and its log has no
    writer: a store ends with the process that opened it, which can open one. */
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <iostream>
@@ -32,6 +33,13 @@ constexpr unsigned WRITES_MAX = 32;
 
 /* 4096 buffer partitions, as in those examples; 64 would be the default. */
 constexpr unsigned PARTITION_BITS = 12;
+
+/* Page frames that each worker keeps free at least. A worker that splits a node and finds no free frame polls for one and evicts
+   none meanwhile: with LeanStore's one percent of a small pool, no insert ends. */
+constexpr uint64_t FREE_FRAMES_MIN = 64;
+
+/* Page frames per worker of the smallest buffer pool: with 400, filling did not end. */
+constexpr uint64_t FRAMES_MIN = 1024;
 
 /* Jobs for tasks of the store. */
 struct work {
@@ -101,6 +109,12 @@ const char *version() { return "io"; }
 int store_open(const struct peer_setup *setup, void **out, char *settings, size_t settings_bytes, char *error) {
     if (setup->durability != PEER_NONE)
         return peer_broken(error, "LeanStore: its branch io has no durable commits, only --durability none");
+    uint64_t frames = setup->cache_bytes / sizeof(leanstore::storage::BufferFrame);
+    uint64_t frames_min = FRAMES_MIN * setup->cores;
+    if (frames < frames_min)
+        return peer_broken(error, "LeanStore: a cache of %llu bytes is too small for its workers; give --cache %llu or more",
+                           (unsigned long long)setup->cache_bytes,
+                           (unsigned long long)(frames_min * sizeof(leanstore::storage::BufferFrame)));
     static std::atomic<bool> taken{false};
     if (taken.exchange(true))
         return peer_broken(error, "LeanStore: a process can open one store, once");
@@ -122,6 +136,7 @@ int store_open(const struct peer_setup *setup, void **out, char *settings, size_
     FLAGS_pp_threads = store->workers;
     FLAGS_partition_bits = PARTITION_BITS;
     FLAGS_worker_tasks = tasks;
+    FLAGS_free_pct = std::max<uint64_t>(1, (100 * FREE_FRAMES_MIN * store->workers + frames - 1) / frames);
     FLAGS_async_batch_size = WRITES_MAX;
     /* Workers evict pages themselves, as in the paper. */
     FLAGS_nopp = true;

@@ -229,7 +229,7 @@ impl FileDevice {
                 self.ring_channel(files.clone(), FileEncoding::new(files), depth, ring)?
             }
             BackendKind::IoUringSqpoll => {
-                let thread = Some(SubmissionThread::shared(self.sqpoll_processor)?);
+                let thread = Some(submission_thread(self.sqpoll_processor)?);
                 let ring = RingOptions { thread, ..ring };
                 self.ring_channel(files.clone(), FileEncoding::new(files), depth, ring)?
             }
@@ -311,6 +311,16 @@ fn direct_align(targets: &[Target]) -> DirectAlign {
     )
 }
 
+fn submission_thread(processor: Option<u32>) -> io::Result<Arc<SubmissionThread>> {
+    SubmissionThread::shared(processor).map_err(|source| match processor {
+        Some(processor) if source.raw_os_error() == Some(libc::EINVAL) => io::Error::new(
+            source.kind(),
+            format!("the kernel cannot run its submission thread on processor {processor}: is it online?"),
+        ),
+        _ => source,
+    })
+}
+
 fn preferred_max_transfer(identity: &Identity) -> u32 {
     let bytes = identity.max_transfer_bytes.unwrap_or(1 << 20);
     u32::try_from(bytes).unwrap_or(u32::MAX).clamp(128 << 10, 16 << 20)
@@ -318,8 +328,9 @@ fn preferred_max_transfer(identity: &Identity) -> u32 {
 
 fn refuse(path: &Path) -> Result<(), Error> {
     // A missing target cannot lose data: the error says that it is missing.
-    std::fs::metadata(path)
+    let metadata = std::fs::metadata(path)
         .map_err(|source| Error::Os { doing: format!("open {}", path.display()), source })?;
+    Target::check_kind(path, metadata.file_type())?;
     let loss = "writing here destroys what it holds. If that is meant, say so with \
                 --destroy-contents-of and the same path; a directory instead gets a scratch file of its own";
     Err(Error::Target { path: path.into(), problem: loss.into() })

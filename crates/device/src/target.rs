@@ -1,7 +1,7 @@
 //! Opening one file or block device for I/O, without the page cache where that is possible.
 
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, FileType, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -74,13 +74,8 @@ impl Target {
         }
         let doing = || format!("open {}", path.display());
         let metadata = std::fs::metadata(path).map_err(|source| os(doing(), source))?;
+        Self::check_kind(path, metadata.file_type())?;
         let is_block_device = metadata.file_type().is_block_device();
-        if !is_block_device && !metadata.is_file() {
-            return Err(problem(
-                path,
-                "neither a file nor a block device, nor a namespace of an NVMe drive (/dev/ngXnY)",
-            ));
-        }
         let flags = if is_block_device && write { libc::O_EXCL } else { 0 };
         let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
         let file = file.map_err(|source| match source.raw_os_error() {
@@ -94,6 +89,15 @@ impl Target {
             return Err(problem(path, "it is empty: there is nothing to do I/O on"));
         }
         Self::finish(file, path, is_block_device, size_bytes, direct)
+    }
+
+    /// Refuses what no drive is read or written through.
+    pub fn check_kind(path: &Path, kind: FileType) -> Result<(), Error> {
+        if kind.is_block_device() || kind.is_file() || is_namespace(path) {
+            return Ok(());
+        }
+        let why = "neither a file nor a block device, nor a namespace of an NVMe drive (/dev/ngXnY)";
+        Err(problem(path, why))
     }
 
     /// An existing file or block device that its opener protects from others.

@@ -309,8 +309,11 @@ fn missing_and_unfit_targets_are_named() {
     for (path, expected) in
         [("/nowhere/at/all", "No such file"), ("/dev/null", "neither a file nor a block device")]
     {
-        let error = FileDevice::existing(&[path.into()], &[], &options).unwrap_err().to_string();
-        assert!(error.contains(path) && error.contains(expected), "{error}");
+        for write in [false, true] {
+            let options = OpenOptions { write, ..OpenOptions::default() };
+            let error = FileDevice::existing(&[path.into()], &[], &options).unwrap_err().to_string();
+            assert!(error.contains(path) && error.contains(expected), "{error}");
+        }
     }
     let (_directory, path) = file();
     let error = FileDevice::scratch(&[path], FILE_BYTES, &options).unwrap_err().to_string();

@@ -311,6 +311,22 @@ fn lines_may_end_as_on_windows() {
     }
 }
 
+#[test]
+fn lengths_that_no_kernel_takes_are_refused() {
+    for (before, after, format) in [
+        ("flashgrain trace 1\nname 0 f\nW 1 - 0:0 - ", " -\nend\n", Format::Own),
+        ("fio version 3 iolog\n1 f write 4096 ", "\n", Format::Fio3),
+        ("128166372003061629,usr,0,Read,7014609920,", ",41286\n", Format::MsrCambridge),
+    ] {
+        let rows_of = |length: u64| rows(format!("{before}{length}{after}").as_bytes(), format);
+        assert_eq!(rows_of((1 << 32) - 1).unwrap().len(), 1, "{format}");
+        for length in [1 << 32, u64::MAX] {
+            let error = rows_of(length).unwrap_err().to_string();
+            assert!(error.contains("less than 4 GiB"), "{error}");
+        }
+    }
+}
+
 /// As of `--absolute-timestamps=format:unix,precision:ns` and the like.
 #[test]
 fn strace_times_have_one_to_nine_digits_of_a_second() {

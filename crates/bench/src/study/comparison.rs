@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Both are near each other if neither is this much larger.
 const NEAR: f64 = 0.15;
 
+/// Operations from which a rate or a time of ours says something.
+const OPERATIONS_MIN: u64 = 100;
+
 /// How a number is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,6 +75,16 @@ impl Comparison {
     /// The same, with the reason why they cannot be.
     pub(super) fn apart(self, why: &str) -> Self {
         Self { apart: Some(why.into()), ..self }
+    }
+
+    /// The same for a rate or a time of `operations` operations: too few are not compared.
+    pub(super) fn of_operations(self, operations: Option<u64>) -> Self {
+        match operations {
+            Some(few) if few < OPERATIONS_MIN => {
+                self.apart(&format!("{few} operations were measured, too few to compare"))
+            }
+            _ => self,
+        }
     }
 
     /// Ours over the paper's.
@@ -185,6 +198,12 @@ mod tests {
         assert!(!number(100.0, None).is_near());
         // A gain of 2 % for a loss of 1 %: rates that are 3 % apart.
         assert!(Comparison::new("", "", Measure::Gain, 0.99, Some(1.02)).is_near());
+    }
+
+    #[test]
+    fn a_number_of_few_operations_is_not_compared() {
+        let of = |operations| number(100.0, Some(100.0)).of_operations(operations).is_compared();
+        assert!(of(None) && of(Some(100)) && !of(Some(99)));
     }
 
     #[test]

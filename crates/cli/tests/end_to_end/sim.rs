@@ -322,7 +322,7 @@ fn a_learned_profile_becomes_a_drive_that_behaves_like_the_one_it_was_learned_fr
 fn what_cannot_be_exported_says_why() {
     fails(flashgrain().args(["sim", "export", "--mqsim", "905p"]), 2, &["medium is", "flash only"]);
     fails(flashgrain().args(["sim", "export", "--mqsim", "--toml", "960evo"]), 2, &["--output"]);
-    fails(flashgrain().args(["sim", "export", "960evo"]), 2, &["--mqsim"]);
+    fails(flashgrain().args(["sim", "export", "960evo"]), 2, &["--mqsim", "--toml"]);
     let folder = folder();
     let profile = folder.path().join("profile.json");
     fs::write(&profile, "{}").unwrap();

@@ -13,7 +13,7 @@ use std::fmt;
 
 pub use own::TraceWriter;
 
-use crate::{Losses, Names, Request};
+use crate::{Losses, Names, Operation, Request};
 
 /// A format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +98,9 @@ pub(crate) enum LineReader {
     Own(own::Records),
 }
 
+/// No kernel takes reads or writes of this length: such a number is no length.
+const TRANSFER_BYTES_TOO_MANY: u64 = 1 << 32;
+
 impl LineReader {
     /// The reader of `format`; `None` if it is no text.
     pub(crate) fn new(format: Format) -> Option<Self> {
@@ -117,13 +120,21 @@ impl LineReader {
         if text.is_empty() {
             return Line::Other;
         }
-        match self {
+        let line = match self {
             Self::Blkparse => blkparse::line(text, names),
             Self::Fio(iolog) => iolog.line(text, names),
             Self::Msr(csv) => csv.line(text, names),
             Self::Strace(calls) => calls.line(text, names),
             Self::Mqsim(requests) => requests.line(text, names),
             Self::Own(records) => records.line(text, names),
+        };
+        match line {
+            Line::Request(Request {
+                operation: Operation::Read | Operation::Write,
+                length_bytes: TRANSFER_BYTES_TOO_MANY..,
+                ..
+            }) => Line::Wrong("a read or write of less than 4 GiB"),
+            line => line,
         }
     }
 

@@ -6,9 +6,12 @@ use super::{HiddenResult, PAPER_OPERATIONS, figures, mariadb, stripes};
 use crate::study::comparison::{Comparison, Measure, median};
 
 pub(super) fn comparisons(result: Option<&HiddenResult>) -> Vec<Comparison> {
-    let mut all = of_hot_locations(result);
-    all.extend(of_mariadb(result));
-    all.extend(of_stripes(result));
+    let hot = result.and_then(|result| Some(&*result.hot.as_ref()?.target));
+    let mariadb = result.and_then(|result| Some(&*result.mariadb.as_ref()?.target));
+    let log = result.and_then(|result| Some(&*result.stripes.as_ref()?.target));
+    let mut all = on_drive(of_hot_locations(result), hot, paper::HOT_DRIVE);
+    all.extend(on_drive(of_mariadb(result), mariadb, paper::HOT_DRIVE));
+    all.extend(on_drive(of_stripes(result), log, paper::LOG_DRIVE));
     let found = result.and_then(|result| result.records.as_ref());
     let share = found.map(|found| found.original_across as f64 / found.records as f64);
     all.push(Comparison::new(
@@ -19,6 +22,17 @@ pub(super) fn comparisons(result: Option<&HiddenResult>) -> Vec<Comparison> {
         share,
     ));
     all
+}
+
+/// The numbers of a run on `target`, which are compared if that is the paper's drive.
+fn on_drive(numbers: Vec<Comparison>, target: Option<&str>, papers: &str) -> Vec<Comparison> {
+    match target {
+        Some(other) if other != papers => {
+            let why = format!("{other} instead of {papers}");
+            numbers.into_iter().map(|number| number.apart(&why)).collect()
+        }
+        _ => numbers,
+    }
 }
 
 /// Gains are ratios of rates.

@@ -21,6 +21,12 @@ pub const ABOUT: About = About {
     ],
 };
 
+/// The drive whose pages are at hot locations, a Samsung 960 EVO.
+pub(super) const HOT_DRIVE: &str = "sim:960evo";
+
+/// The drive of the log, a Toshiba XG5.
+pub(super) const LOG_DRIVE: &str = "sim:xg5";
+
 /// By how much selects gain (Figure 12): over the iterations of a run, and over sizes of transactions.
 pub(super) const SELECT_GAIN: f64 = 0.304;
 pub(super) const SELECT_GAIN_MEDIAN: f64 = 0.292;

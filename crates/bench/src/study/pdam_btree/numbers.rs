@@ -25,18 +25,21 @@ pub(super) fn comparisons(result: Option<&PdamResult>) -> Vec<Comparison> {
     for drive in &result.drives {
         let tree = |nodes| drive.trees.iter().find(|found| found.nodes == nodes);
         let rate = |nodes, clients| Some(tree(nodes)?.by(clients)?.per_s);
+        let look_ups = |nodes, clients| Some(tree(nodes)?.by(clients)?.times.count);
         let over = |one: Option<f64>, other: Option<f64>| Some(one? / other?);
         if let Some(papers) = lemma::speedup(result, drive) {
             let ours = over(rate(Nodes::InBlocks, 1), rate(Nodes::Small, 1));
             let name = format!("{}: one client, van Emde Boas over nodes of B", drive.target);
-            all.push(Comparison::new("Lemma 13", name, Measure::Ratio, papers, ours));
+            let number = Comparison::new("Lemma 13", name, Measure::Ratio, papers, ours);
+            all.push(number.of_operations(look_ups(Nodes::InBlocks, 1)));
         }
         let clients = tree(Nodes::InBlocks).map(|found| found.look_ups.iter().map(|run| run.clients));
         for clients in clients.into_iter().flatten().filter(|clients| *clients > 1) {
             let Some(papers) = lemma::growth(result, drive, clients) else { continue };
             let ours = over(rate(Nodes::InBlocks, clients), rate(Nodes::InBlocks, 1));
             let name = format!("{}: {clients} clients over one, van Emde Boas", drive.target);
-            let number = Comparison::new("Lemma 13", name, Measure::Ratio, papers, ours);
+            let number = Comparison::new("Lemma 13", name, Measure::Ratio, papers, ours)
+                .of_operations(look_ups(Nodes::InBlocks, clients));
             all.push(match clients > result.blocks {
                 true => number.apart("beyond P clients the drive serves more blocks of B than P"),
                 false => number,

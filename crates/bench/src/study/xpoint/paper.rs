@@ -3,6 +3,7 @@
 use super::{Point, Question, XpointResult};
 use crate::study::about::About;
 use crate::study::comparison::{Comparison, Measure};
+use crate::study::subject::Times;
 
 /// What is repeated.
 pub const ABOUT: About = About {
@@ -123,7 +124,8 @@ pub(super) fn comparisons(result: Option<&XpointResult>) -> Vec<Comparison> {
             if setting.is_empty() { "" } else { ", " },
             question.varied()
         );
-        match number {
+        let count = |times: &Option<Times>| times.as_ref().map_or(0, |times| times.count);
+        let compared = match number {
             PerS(papers) => {
                 let ours = watched.map(|watched| watched.per_s);
                 Comparison::new(source, format!("operations/s, {of}"), Measure::Count, papers, ours)
@@ -143,7 +145,12 @@ pub(super) fn comparisons(result: Option<&XpointResult>) -> Vec<Comparison> {
                 Comparison::new(source, format!("p90 of writes, {of}"), Measure::Seconds, papers * 1e-6, ours)
                     .apart(OF_WRITES)
             }
-        }
+        };
+        compared.of_operations(watched.map(|watched| match number {
+            PerS(_) => count(&watched.reads) + count(&watched.writes),
+            ReadP90(_) => count(&watched.reads),
+            WriteP90(_) => count(&watched.writes),
+        }))
     };
     NUMBERS.into_iter().map(compared).collect()
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use flashgrain_profile::file;
 use flashgrain_ssdsim::SimConfig;
 use flashgrain_ssdsim::mqsim::export_drive;
@@ -17,12 +17,14 @@ use crate::output::{Context, print};
 ///
 /// Beside every value it says whether that was learned or assumed. A simulated drive can be exported, too.
 #[derive(Debug, Args)]
+#[group(skip)]
+#[command(group = ArgGroup::new("form").required(true).multiple(true).args(["mqsim", "toml"]))]
 pub struct ExportArguments {
     /// A `profile.json`; or a preset, a FILE.toml or an ssdconfig.xml.
     #[arg(value_name = "PROFILE")]
     profile: String,
     /// As MQSim's ssdconfig.xml.
-    #[arg(long, required_unless_present = "toml")]
+    #[arg(long)]
     mqsim: bool,
     /// As drive.toml, for `sim:drive.toml`.
     #[arg(long)]
