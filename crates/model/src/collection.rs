@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::left_out::{Gain, average, is_better};
 use crate::statistics::mean;
 
-/// The rate of random writes that a drive keeps up while so many bytes of data are valid.
+/// The rate of random writes that a drive keeps up with a volume of valid data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyWrites {
     /// V.
@@ -34,6 +34,10 @@ pub enum Collection {
         room_bytes: f64,
         /// Time of a byte without collection.
         seconds_per_byte: f64,
+        /// Mean of |ln(predicted / measured)| of left-out steady states with the term.
+        left_out_error: f64,
+        /// The same with one rate for all volumes.
+        left_out_error_without: f64,
     },
     /// The rate does not depend on the valid data.
     None {
@@ -43,7 +47,7 @@ pub enum Collection {
 }
 
 /// Fewer volumes of valid data than this cannot both fit and judge.
-const FEWEST_VOLUMES: usize = 4;
+pub const FEWEST_VOLUMES: usize = 4;
 
 /// Room over the most valid data, in steps of their logarithm. With more room nothing is collected.
 const ROOM_STEPS: u32 = 200;
@@ -108,7 +112,8 @@ impl Collection {
         let states: Vec<SteadyWrites> = states.iter().filter(known).copied().collect();
         if states.len() < FEWEST_VOLUMES {
             let why = format!(
-                "steady states of {} volumes of valid data were found, at least {FEWEST_VOLUMES} are needed",
+                "steady states of {} volumes of valid data were found, at least {FEWEST_VOLUMES} are needed: more time \
+                 and written bytes find more",
                 states.len()
             );
             return Self::None { why };
@@ -121,9 +126,12 @@ impl Collection {
         let without = left_out_errors(&states, alike).unwrap_or_default();
         let with = left_out_errors(&states, collected).unwrap_or_default();
         match Fitted::of(&states) {
-            Some(Fitted { room_bytes, seconds_per_byte }) if is_better(&with, &without) => {
-                Self::Kept { room_bytes, seconds_per_byte }
-            }
+            Some(Fitted { room_bytes, seconds_per_byte }) if is_better(&with, &without) => Self::Kept {
+                room_bytes,
+                seconds_per_byte,
+                left_out_error: average(&with),
+                left_out_error_without: average(&without),
+            },
             _ => Self::None {
                 why: format!(
                     "the volume of valid data does not lower the error of left-out steady states: {:.1} % with it, {:.1} % \
@@ -136,18 +144,19 @@ impl Collection {
         }
     }
 
-    /// Bytes per second of lasting random writes while so many bytes are valid; `None` without the term, and
+    /// Bytes per second of lasting random writes with `valid_bytes` of valid data; `None` without the term, and
     /// where valid data leave no room.
     pub fn bytes_per_second(&self, valid_bytes: f64) -> Option<f64> {
         match *self {
-            Self::Kept { room_bytes, seconds_per_byte } if valid_bytes < room_bytes => {
+            Self::Kept { room_bytes, seconds_per_byte, .. } if valid_bytes < room_bytes => {
                 Some(Fitted { room_bytes, seconds_per_byte }.seconds_per_byte(valid_bytes).recip())
             }
             _ => None,
         }
     }
 
-    /// Bytes that the drive writes for each byte of the host's while so many are valid; `None` as above.
+    /// Bytes that the drive writes for each byte of the host's with `valid_bytes` of valid data; `None` as in
+    /// [`bytes_per_second`](Self::bytes_per_second).
     pub fn amplification(&self, valid_bytes: f64) -> Option<f64> {
         match *self {
             Self::Kept { room_bytes, .. } if valid_bytes < room_bytes => {
@@ -164,7 +173,7 @@ mod tests {
 
     const GIB: f64 = 1_073_741_824.0;
 
-    /// Rates with so much room, with a fixed pattern of noise.
+    /// Rates in a room of `room_bytes`, with a fixed pattern of noise.
     fn states(room_bytes: f64, noise: f64) -> Vec<SteadyWrites> {
         [0.25, 0.5, 0.7, 0.85, 0.95]
             .into_iter()
@@ -181,11 +190,15 @@ mod tests {
     fn the_room_is_found() {
         for room in [1.0, 1.1, 1.4, 2.0] {
             for noise in [0.0, 0.03] {
-                let Collection::Kept { room_bytes, seconds_per_byte } =
+                let Collection::Kept { room_bytes, seconds_per_byte, left_out_error, left_out_error_without } =
                     Collection::fit(&states(room * GIB, noise))
                 else {
                     panic!("{room} {noise}")
                 };
+                assert!(
+                    left_out_error < left_out_error_without,
+                    "{left_out_error}, {left_out_error_without}"
+                );
                 assert!((room_bytes / GIB / room - 1.0).abs() < 0.02 + 2.0 * noise, "{room}: {room_bytes}");
                 assert!((seconds_per_byte * 1e9 - 1.0).abs() < 0.02 + 2.0 * noise, "{seconds_per_byte}");
             }

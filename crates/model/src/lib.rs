@@ -39,7 +39,7 @@ mod statistics;
 
 pub use affine::Affine;
 pub use bootstrap::bootstrap;
-pub use collection::{Collection, SteadyWrites};
+pub use collection::{Collection, FEWEST_VOLUMES, SteadyWrites};
 pub use compare::{ComparedPoint, Comparison, ComparisonRow, NoiseFloor, WithoutRow, compare};
 pub use dam::Dam;
 pub use error::Error;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use flashgrain_model::FEWEST_VOLUMES;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -231,6 +232,10 @@ pub struct Config {
     pub location_groups: usize,
     /// Limits of `sustain`.
     pub sustain: SustainLimits,
+    /// Shares of the region, above 0 and below 1, with which `sustain` looks for further steady states: only
+    /// these hold valid data, the rest of the region is discarded. None, or as many as the term for garbage
+    /// collection needs next to the whole region.
+    pub sustain_valid_shares: Vec<f64>,
     /// State of the drive.
     pub precondition: Precondition,
     /// Driver threads at most. `None`: one for every two processors up to four, and one on a simulated drive.
@@ -262,6 +267,7 @@ impl Default for Config {
             request_size_region_bytes: None,
             location_groups: 16,
             sustain: SustainLimits::default(),
+            sustain_valid_shares: Vec::new(),
             precondition: Precondition::None,
             workers: None,
             polled: false,
@@ -326,6 +332,19 @@ impl Config {
                 "sustain needs a time, a round, a request size and a depth above zero".into(),
             ));
         }
+        if !self.sustain_valid_shares.iter().all(|share| *share > 0.0 && *share < 1.0) {
+            return Err(Error::Argument("sustain needs shares of valid data above 0 and below 1".into()));
+        }
+        let mut shares = self.sustain_valid_shares.clone();
+        shares.sort_by(f64::total_cmp);
+        shares.dedup();
+        let fewest = FEWEST_VOLUMES - 1;
+        if (1..fewest).contains(&shares.len()) {
+            let few = shares.len();
+            return Err(Error::Argument(format!(
+                "{few} shares of valid data cannot show how garbage collection slows writes down: give at least {fewest}"
+            )));
+        }
         Ok(())
     }
 }
@@ -351,6 +370,22 @@ mod tests {
         }
         assert!(Config { experiments: vec![], ..Config::default() }.check().is_err());
         assert!(Config::default().check().is_ok());
+    }
+
+    #[test]
+    fn shares_of_valid_data_lie_within_the_region_and_are_enough_for_a_fit() {
+        let check = |shares: &[f64]| {
+            let experiments = vec![ExperimentName::Sustain];
+            let sustain_valid_shares = shares.to_vec();
+            Config { experiments, sustain_valid_shares, ..Config::default() }.check()
+        };
+        for sound in [&[][..], &[0.3, 0.5, 0.7]] {
+            assert!(check(sound).is_ok(), "{sound:?}");
+        }
+        for unsound in [&[0.3, 0.5][..], &[0.3, 0.5, 0.5], &[0.0, 0.3, 0.5], &[0.3, 0.5, 1.0]] {
+            assert!(check(unsound).is_err(), "{unsound:?}");
+        }
+        assert!(check(&[f64::NAN, 0.3, 0.5]).is_err());
     }
 
     #[test]

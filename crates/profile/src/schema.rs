@@ -1,7 +1,7 @@
 //! The device profile as it is stored: `profile.json`. Units are in the names of the keys.
 
 use flashgrain_device::{Geometry, Identity};
-use flashgrain_model::{Comparison, Estimate, Models, Workload};
+use flashgrain_model::{Collection, Comparison, Estimate, Models, SteadyWrites, Workload};
 use flashgrain_settings::{SyncMethod, drive, layout};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -412,6 +412,13 @@ pub struct Sustain {
     pub burst_bytes_per_second: f64,
     /// Rate in the steady state, bytes per second.
     pub sustained_bytes_per_second: Estimate,
+    /// Steady states by the valid data, the least first; those that were not steady are left out. Empty unless
+    /// asked for, and in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_valid_data: Vec<SteadyWrites>,
+    /// The term for garbage collection that was fitted to these; `None` unless asked for, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection: Option<Collection>,
 }
 
 /// One round of sustained writes.

@@ -2,6 +2,7 @@
 
 mod common;
 
+use flashgrain_model::{Collection, SteadyWrites};
 use flashgrain_profile::DeviceProfile;
 use flashgrain_report::html;
 
@@ -156,6 +157,22 @@ fn what_was_left_out_says_why_in_the_place_of_its_chart() {
         page(&profile)
             .contains("Sustained writes: not run: sustain: opt-in, needs several minutes of writing.")
     );
+}
+
+#[test]
+fn garbage_collection_by_valid_data_has_its_line_and_its_errors() {
+    const PANEL: &str = "Steady rate by the volume of valid data";
+    let mut profile = common::full();
+    assert!(!page(&profile).contains(PANEL), "nothing was asked for");
+    let sustain = profile.measurements.sustain.as_mut().unwrap();
+    sustain.by_valid_data = [(0.3, 98e6), (0.5, 81e6), (0.7, 61e6), (0.85, 42e6), (1.0, 20e6)]
+        .map(|(share, bytes_per_second)| SteadyWrites { valid_bytes: share * 1e9, bytes_per_second })
+        .to_vec();
+    sustain.collection = Some(Collection::fit(&sustain.by_valid_data));
+    let page = page(&profile);
+    assert!(page.contains(PANEL));
+    assert!(page.contains("; garbage collection writes 1."), "with the least valid data");
+    assert!(page.contains("error of left-out steady states"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::arguments::{MeasuringOptions, TargetOptions};
 use crate::exit::Usage;
 use crate::measure::Measured;
 use crate::output::{Context, print, print_json};
-use crate::units::{parse_positive_bytes, parse_seconds};
+use crate::units::{parse_positive_bytes, parse_seconds, parse_share};
 use crate::{measure, results, summary};
 
 /// Run experiments on a drive, or look at stored profiles.
@@ -47,6 +47,11 @@ struct MeasureArguments {
     /// Most bytes written by `sustain`.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "8GiB")]
     sustain_write_bytes: u64,
+    /// Also look for the steady states in which only these shares of the scratch region hold valid data, the
+    /// rest being discarded: how garbage collection slows writes down as valid data grow. At least three, such
+    /// as 30%,50%,70%,85%. Implies `--sustain`; all states share its limits.
+    #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = parse_share)]
+    sustain_valid: Vec<f64>,
     /// Bring the scratch region to a known state first, within the write budget.
     #[arg(long, value_enum, default_value_t = RegionState::AsFound)]
     precondition: RegionState,
@@ -175,7 +180,8 @@ impl MeasureArguments {
     fn config(&self, measuring: &MeasuringOptions) -> Config {
         let mut experiments =
             if self.only.is_empty() { ExperimentName::default_set() } else { self.only.clone() };
-        if self.sustain && !experiments.contains(&ExperimentName::Sustain) {
+        let is_sustain_wanted = self.sustain || !self.sustain_valid.is_empty();
+        if is_sustain_wanted && !experiments.contains(&ExperimentName::Sustain) {
             experiments.push(ExperimentName::Sustain);
         }
         Config {
@@ -189,6 +195,7 @@ impl MeasureArguments {
                 write_bytes: self.sustain_write_bytes,
                 ..SustainLimits::default()
             },
+            sustain_valid_shares: self.sustain_valid.clone(),
             precondition: match self.precondition {
                 RegionState::AsFound => Precondition::None,
                 RegionState::Sequential => Precondition::Sequential,

@@ -111,6 +111,8 @@ fn exports_are_about_sustained_writes_where_these_are_known() {
         steady_from_round: Some(1),
         burst_bytes_per_second: bursts[0],
         sustained_bytes_per_second: Estimate::Determined { value: 1e8, low: 1e8, high: 1e8 },
+        by_valid_data: Vec::new(),
+        collection: None,
     });
     assert!(bursts.into_iter().all(|rate| rate > 1.1e8), "{bursts:?}");
     assert!(written(&profile).into_iter().all(|rate| rate <= 1.001e8), "{:?}", written(&profile));

@@ -1,7 +1,7 @@
 //! The numbers that a reader wants first.
 
-use flashgrain_model::Access;
-use flashgrain_profile::schema::{Cap, Point, WriteRates};
+use flashgrain_model::{Access, Collection};
+use flashgrain_profile::schema::{Cap, Point, Sustain, WriteRates};
 use flashgrain_profile::{DeviceProfile, describe_workload};
 
 use super::store::cached_sentence;
@@ -129,13 +129,37 @@ fn sustained_writes(profile: &DeviceProfile) -> Option<Headline> {
     let name = "sustained write bandwidth";
     if let (Some(sustain), Some(rate)) = (&all.sustain, all.sustained_write_bytes_per_second()) {
         let bytes = unit::bytes(sustain.request_bytes as f64);
-        let detail = format!("steady state of {bytes} writes with {} in flight", sustain.concurrency);
+        let mut detail = format!("steady state of {bytes} writes with {} in flight", sustain.concurrency);
+        detail += &collection(sustain).unwrap_or_default();
         return Some(Headline { name, value: unit::rate(rate), detail });
     }
     let WriteRates::Sustained { .. } = all.write_rates() else { return None };
     let mut headline = bandwidth(profile, Access::Write, name)?;
     headline.detail += ", behind a full cache";
     Some(headline)
+}
+
+/// How garbage collection slows these down, if that was asked for.
+fn collection(sustain: &Sustain) -> Option<String> {
+    let [least, most] = [sustain.by_valid_data.first(), sustain.by_valid_data.last()];
+    let found = sustain.collection.as_ref()?;
+    Some(match found {
+        Collection::None { why } => format!("; no term for garbage collection: {why}"),
+        Collection::Kept { room_bytes, left_out_error, left_out_error_without, .. } => {
+            let [least, most] = [least?.valid_bytes, most?.valid_bytes];
+            format!(
+                "; garbage collection writes {:.2} times as much with {} of valid data, {:.2} times with {}, in room \
+                 for {}; error of left-out steady states {} with this term, {} without",
+                found.amplification(least)?,
+                unit::bytes(least),
+                found.amplification(most)?,
+                unit::bytes(most),
+                unit::bytes(*room_bytes),
+                unit::share(*left_out_error),
+                unit::share(*left_out_error_without)
+            )
+        }
+    })
 }
 
 /// Writes that the cache takes; all writes where none shows, with how far that was tried.

@@ -3,12 +3,15 @@
 use std::cmp::Ordering;
 
 use flashgrain_model::{Access, Estimate};
-use flashgrain_profile::schema::{InterfacePoint, Point};
+use flashgrain_profile::schema::{InterfacePoint, Point, Sustain};
 use flashgrain_profile::{DeviceProfile, describe_workload};
 
 use super::{Drawn, Figure, Key, access_series, not_run, rate_mark};
 use crate::svg::{Axis, Bar, Growth, Mark, Plot, Series, bars, colour};
 use crate::unit::{self, Unit};
+
+/// Pieces of a predicted line.
+const LINE_POINTS: u32 = 64;
 
 /// Requests per second and CPU time per request of each backend.
 pub(crate) fn interface(profile: &DeviceProfile) -> Drawn {
@@ -241,6 +244,35 @@ pub(crate) fn sustain(profile: &DeviceProfile) -> Drawn {
         title,
         caption,
         legend,
-        panels: vec![plot.finish("Sustained writes")],
+        panels: [plot.finish("Sustained writes")].into_iter().chain(by_valid_data(sustain)).collect(),
     })
+}
+
+/// Steady rates by the volume of valid data, with the line of the term for garbage collection.
+fn by_valid_data(sustain: &Sustain) -> Option<String> {
+    let states = &sustain.by_valid_data;
+    let [least, .., most] = &states[..] else { return None };
+    let series = access_series(Some(Access::Write));
+    let x =
+        Axis::over("valid data", Unit::Bytes, Growth::Linear, states.iter().map(|state| state.valid_bytes));
+    let y = Axis::over("rate", Unit::Rate, Growth::Linear, states.iter().map(|state| state.bytes_per_second));
+    let mut plot = Plot::new("Steady rate by the volume of valid data", x, y);
+    if let Some(term) = &sustain.collection {
+        let step = (most.valid_bytes - least.valid_bytes) / f64::from(LINE_POINTS);
+        let volumes = (0..=LINE_POINTS).map(|point| least.valid_bytes + f64::from(point) * step);
+        let line = volumes.filter_map(|bytes| Some((bytes, term.bytes_per_second(bytes)?)));
+        plot.line(&series, "trace", line);
+    }
+    let marks: Vec<Mark> = states
+        .iter()
+        .map(|state| Mark {
+            x: state.valid_bytes,
+            y: state.bytes_per_second,
+            range: None,
+            filled: true,
+            tip: format!("{} valid: {}", unit::bytes(state.valid_bytes), unit::rate(state.bytes_per_second)),
+        })
+        .collect();
+    plot.marks(&series, &marks);
+    Some(plot.finish("Sustained writes by valid data"))
 }

@@ -188,6 +188,8 @@ fn sustain(noise: &mut Noise) -> Sustain {
         steady_from_round: Some(31),
         burst_bytes_per_second: 1.6e9,
         sustained_bytes_per_second: determined(0.43e9, 0.42e9, 0.44e9),
+        by_valid_data: Vec::new(),
+        collection: None,
     }
 }
 

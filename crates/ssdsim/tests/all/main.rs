@@ -23,5 +23,6 @@ mod repeat;
 mod score;
 mod short;
 mod steady;
+mod valid_data;
 mod writes;
 mod xpoint;
