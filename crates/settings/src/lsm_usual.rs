@@ -2,7 +2,7 @@
 
 use crate::FilterBits;
 
-/// Memtables take this part of the cache; tables are as large, unless their size is given.
+/// Memtables take this part of the cache. Tables are at most as large, unless their size is given.
 pub const MEMTABLE_DIVISOR: u64 = 8;
 /// The most bytes of a memtable.
 pub const MEMTABLE_BYTES_MAX: u64 = 64 << 20;
@@ -19,6 +19,12 @@ pub const FILTER: FilterBits = FilterBits(100);
 pub const REQUESTS_PER_PART: u32 = 8;
 /// See [`REQUESTS_PER_PART`].
 pub const REQUESTS_PER_JOB: u32 = 16;
+
+/// Least tables that a part of a job merges.
+pub const TABLES_PER_PART: u64 = 2;
+
+/// Bytes of a partition, which a merge reads at once.
+pub const PARTITION_BYTES: u64 = 64 << 10;
 
 /// The most jobs.
 const JOBS: u32 = 8;

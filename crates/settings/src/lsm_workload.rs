@@ -2,16 +2,18 @@
 //!
 //! Each candidate is priced as `flashgrain advise` prices it, by the requests and bytes that an operation
 //! takes of it ([`LsmTree`]), but with less that is known of the drive: in page times, each of which is that
-//! of a page of 4 KiB of a drive that is kept busy, be it read or written. The price is the mean over sizes
-//! around the one that is declared, as a tree grows and shrinks, and levels that are just full are luck.
-//! Designs that take far more space than their records are no candidates, however little they write.
+//! of a read of 4 KiB of a drive that is kept busy. A read takes a setup, which is worth the bytes of the
+//! half-bandwidth size, and its bytes (t + αB′ of Eq. 10 of "Multi-Queue SSD I/O Modeling"). Merges read
+//! partitions, and write units that take no setups. The price is the mean over sizes around the one that is
+//! declared, as a tree grows and shrinks, and levels that are just full are luck. Designs that take far more
+//! space than their records are no candidates, however little they write.
 
 use flashgrain_cost::Access;
 use flashgrain_cost::dictionary::{Design, Operation, Records, Situation};
 use flashgrain_cost::lsm::LsmTree;
 
 use crate::LsmLayout;
-use crate::lsm_usual::{FILTER, LEVELS_MAX};
+use crate::lsm_usual::{self, FILTER, LEVELS_MAX};
 
 /// What is done to a tree, in shares of its operations, and how large it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,16 @@ pub struct LsmWorkload {
     scans: u32,
     data_bytes: u64,
     record_bytes: u32,
+}
+
+/// The drive and the memtables of a tree's store.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LsmSurroundings {
+    /// Bytes that a busy drive transfers in the time of a setup of its reads: s/β; 0 if nothing is known of
+    /// it, and a read takes the time of its bytes.
+    pub half_bandwidth_bytes: f64,
+    /// Bytes of a memtable, and of a run of level 0.
+    pub memtable_bytes: u64,
 }
 
 /// The layout, F and C of a tree.
@@ -53,6 +65,9 @@ const ASKING: f64 = 0.02;
 /// again.
 const SPACE_MAX: f64 = 2.5;
 
+/// Bytes of a read of a merge.
+const PARTITION_BYTES: f64 = lsm_usual::PARTITION_BYTES as f64;
+
 /// Page times within this factor of each other are alike.
 const TIE: f64 = 1.02;
 
@@ -63,12 +78,12 @@ const RECORD_BYTES: u32 = 128;
 const KEY_BYTES: f64 = 16.0;
 
 impl LsmDesign {
-    /// The tree as its price has it, with tables and memtables of so many bytes.
-    pub fn tree(self, table_bytes: u64) -> LsmTree {
+    /// The tree as its price has it, with memtables and tables of `memtable_bytes`.
+    pub fn tree(self, memtable_bytes: u64) -> LsmTree {
         let runs = f64::from(self.level_zero_runs);
         LsmTree {
             fanout: self.fanout.into(),
-            file_bytes: table_bytes as f64,
+            file_bytes: memtable_bytes as f64,
             level_one_files: runs,
             level_zero_files: runs / 2.0,
             level_zero_batch_files: runs,
@@ -166,32 +181,46 @@ impl LsmWorkload {
         Self::SIZES.iter().map(|size| number(&self.situation(*size))).sum::<f64>() / Self::SIZES.len() as f64
     }
 
-    /// Page times of an operation, with level 0 of tables of so many bytes.
-    pub fn page_times(&self, design: LsmDesign, table_bytes: u64) -> f64 {
-        let tree = design.tree(table_bytes);
+    /// Page times of an operation.
+    pub fn page_times(&self, design: LsmDesign, room: &LsmSurroundings) -> f64 {
+        let tree = design.tree(room.memtable_bytes);
+        let half = room.half_bandwidth_bytes;
         let [put, look_up, scan] =
             [self.puts, self.look_ups, self.scans].map(|share| f64::from(share) / 1000.0);
         self.mean(|situation| {
-            let demand = |operation| tree.demand(operation, situation);
-            let pages = |operation| {
-                let demand = demand(operation);
-                (demand.bytes(Access::Read) + demand.bytes(Access::Write)) / PAGE_BYTES
+            let pages = |operation: Operation| {
+                let demand = tree.demand(operation, situation);
+                let (read, written) = (demand.bytes(Access::Read), demand.bytes(Access::Write));
+                let setups = match operation.is_change() {
+                    true => read / PARTITION_BYTES,
+                    false => demand.requests(Access::Read),
+                };
+                (setups * half + read + written) / (half + PAGE_BYTES)
             };
             let runs: f64 = tree.runs(situation).iter().map(|runs| runs.count).sum();
             let asking = ASKING * runs;
             put * pages(Operation::Update)
-                + look_up * (demand(Operation::PointHit).requests(Access::Read) + asking)
-                + scan * (demand(Operation::Range { bytes: 0.0 }).requests(Access::Read) + asking)
+                + look_up * (pages(Operation::PointHit) + asking)
+                + scan * (pages(Operation::Range { bytes: 0.0 }) + asking)
         })
     }
 
     /// Bytes that a tree takes for each byte of records while all of these are replaced again and again.
-    fn space(&self, design: LsmDesign, table_bytes: u64) -> f64 {
-        self.mean(|situation| design.tree(table_bytes).space_amplification(situation))
+    fn space(&self, design: LsmDesign, memtable_bytes: u64) -> f64 {
+        self.mean(|situation| design.tree(memtable_bytes).space_amplification(situation))
     }
 
     /// The candidate of the least page times, and these; the usual one if it takes next to no more.
-    pub fn best(&self, table_bytes: u64) -> (LsmDesign, f64) {
+    pub fn best(&self, room: &LsmSurroundings) -> (LsmDesign, f64) {
+        self.best_of(room, |_| true)
+    }
+
+    /// The same of the wanted candidates, and the usual one.
+    pub fn best_of(
+        &self,
+        room: &LsmSurroundings,
+        is_wanted: impl Fn(&LsmDesign) -> bool,
+    ) -> (LsmDesign, f64) {
         let of_layout = |layout: LsmLayout| {
             let fanouts: &[u32] = if layout == LsmLayout::SingleLevel { &FANOUTS[2..3] } else { &FANOUTS };
             fanouts.iter().map(move |fanout| (layout, *fanout))
@@ -199,9 +228,10 @@ impl LsmWorkload {
         let designs = LsmLayout::ALL.into_iter().flat_map(of_layout).flat_map(|(layout, fanout)| {
             LEVEL_ZERO_RUNS.map(|level_zero_runs| LsmDesign { layout, fanout, level_zero_runs })
         });
-        let small = designs.filter(|design| self.space(*design, table_bytes) <= SPACE_MAX);
-        let priced = small.map(|design| (design, self.page_times(design, table_bytes)));
-        let usual = (LsmDesign::USUAL, self.page_times(LsmDesign::USUAL, table_bytes));
+        let small = designs
+            .filter(|design| is_wanted(design) && self.space(*design, room.memtable_bytes) <= SPACE_MAX);
+        let priced = small.map(|design| (design, self.page_times(design, room)));
+        let usual = (LsmDesign::USUAL, self.page_times(LsmDesign::USUAL, room));
         let best = priced.fold(usual, |best, next| if next.1 < best.1 { next } else { best });
         if usual.1 <= TIE * best.1 { usual } else { best }
     }
@@ -211,10 +241,14 @@ impl LsmWorkload {
 mod tests {
     use super::*;
 
-    const TABLE_BYTES: u64 = 8 << 20;
+    fn room(half_bandwidth_bytes: f64) -> LsmSurroundings {
+        LsmSurroundings { half_bandwidth_bytes, memtable_bytes: 8 << 20 }
+    }
+
+    const UNKNOWN: f64 = 0.0;
 
     fn best(puts: f64, look_ups: f64, scans: f64) -> LsmDesign {
-        LsmWorkload::new(puts, look_ups, scans).best(TABLE_BYTES).0
+        LsmWorkload::new(puts, look_ups, scans).best(&room(UNKNOWN)).0
     }
 
     #[test]
@@ -235,20 +269,53 @@ mod tests {
     fn what_is_chosen_for_a_size_is_near_the_best_of_others() {
         for [puts, look_ups, scans] in [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.3, 0.0, 0.7]] {
             let of = |gigabytes: u64| LsmWorkload::new(puts, look_ups, scans).data_bytes(gigabytes << 30);
-            let (chosen, _) = of(64).best(TABLE_BYTES);
+            let (chosen, _) = of(64).best(&room(UNKNOWN));
             for gigabytes in [45, 55, 64, 80, 90] {
                 let (times, best) =
-                    (of(gigabytes).page_times(chosen, TABLE_BYTES), of(gigabytes).best(TABLE_BYTES));
+                    (of(gigabytes).page_times(chosen, &room(UNKNOWN)), of(gigabytes).best(&room(UNKNOWN)));
                 assert!(times < 1.15 * best.1, "{chosen:?} at {gigabytes} GiB: {times}, {best:?}");
             }
         }
+    }
+
+    /// The fanout at which the sum of equations 9 and 10 is least, of levels whose number is no whole one:
+    /// (m·(a + bF) + r) / ln F has its minimum where F·(ln F - 1) = (a + r/m) / b. A level costs the bytes m
+    /// for each table that a merge of one touches there, a + bF of them, and r for its run.
+    fn least(scans: f64, half: f64) -> f64 {
+        let (intercept, slope) = (1.39, 0.391);
+        let moved = (1.0 - scans) * f64::from(RECORD_BYTES) * (2.0 + half / PARTITION_BYTES);
+        let read = scans * (half + PAGE_BYTES) * (1.0 + ASKING);
+        let right = (intercept + read / moved) / slope;
+        (1..10_000).map(f64::from).find(|fanout| fanout * (fanout.ln() - 1.0) >= right).unwrap()
+    }
+
+    #[test]
+    fn the_drives_setups_decide_the_fanout_as_in_equations_9_and_10() {
+        let is_leveled = |design: &LsmDesign| LsmDesign { fanout: 8, ..*design } == LsmDesign::USUAL;
+        let fanouts = [UNKNOWN, 4e3, 64e3, 1e6].map(|half| {
+            let best = LsmWorkload::new(0.8, 0.0, 0.2).best_of(&room(half), is_leveled).0.fanout;
+            let nearest = least(0.2, half).log2().round().exp2().min(32.0);
+            assert!((f64::from(best) / nearest - 1.0).abs() < 0.01, "{half}: {best}, {nearest}");
+            best
+        });
+        assert_eq!(fanouts, [8, 16, 32, 32]);
+    }
+
+    #[test]
+    fn drives_with_long_setups_have_fewer_runs_to_read() {
+        let mixed = LsmWorkload::new(0.95, 0.0, 0.05);
+        let layout = |half: f64| mixed.best(&room(half)).0.layout;
+        assert_eq!([UNKNOWN, 64e3].map(layout), [LsmLayout::LazyLeveled, LsmLayout::Leveled]);
+        let scans = LsmWorkload::new(0.2, 0.0, 0.8);
+        assert_eq!(scans.best(&room(4e3)).0.layout, LsmLayout::Leveled);
+        assert_eq!(scans.best(&room(256e3)).0.layout, LsmLayout::SingleLevel);
     }
 
     #[test]
     fn what_no_share_can_be_is_none() {
         let nonsense = LsmWorkload::new(f64::NAN, -1.0, f64::INFINITY);
         assert_eq!(nonsense.text(), "0 % writes, 0 % look-ups, 0 % scans");
-        assert_eq!(nonsense.best(TABLE_BYTES).0.layout, LsmLayout::Leveled);
+        assert_eq!(nonsense.best(&room(UNKNOWN)).0.layout, LsmLayout::Leveled);
         assert_eq!(LsmWorkload::new(3.0, 1.0, 0.0).text(), "75 % writes, 25 % look-ups, 0 % scans");
     }
 

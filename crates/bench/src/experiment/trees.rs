@@ -242,7 +242,8 @@ impl Structure {
                     fanout: count(Setting::fanout),
                     level_zero_runs: count(Setting::level_zero_runs),
                 },
-                table_bytes: bytes(layout, Setting::table),
+                // The sizes of levels follow from memtables, not from tables.
+                table_bytes: bytes(layout, Setting::memtable),
             },
         }
     }

@@ -3,6 +3,8 @@
 use std::ops::Bound;
 use std::panic::resume_unwind;
 
+use flashgrain_settings::lsm_usual::TABLES_PER_PART;
+
 use super::below::Below;
 use super::cursor::RunCursor;
 use super::hidden;
@@ -28,10 +30,7 @@ use crate::worker::spend_merged;
 /// Keys that a merge writes before others may go on.
 const KEYS_PER_PAUSE: usize = 64;
 
-/// A part of a compaction has at least so many tables' bytes to read.
-const TABLES_PER_PART: u64 = 2;
-
-/// The same of an eager one.
+/// An eager part of a compaction has at least so many bytes to read.
 const EAGER_PART_BYTES: u64 = 1 << 10;
 
 /// What a merge has made: tables, and references of the overflow values that it left out.

@@ -1,8 +1,9 @@
 //! The numbers of an LSM-tree.
 
+use flashgrain_device::bytes_text;
 use flashgrain_settings::layout::{Decision, Setting};
 use flashgrain_settings::lsm_usual::{self, REQUESTS_PER_JOB, REQUESTS_PER_PART};
-use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmMetadata, LsmWorkload};
+use flashgrain_settings::{Bytes, Count, FilterBits, LsmDesign, LsmMetadata, LsmSurroundings, LsmWorkload};
 
 use super::flush_batch::FlushBatch;
 use super::policy::{LsmLayout, Policy, PolicyOptions, SLOW_FROM, STOP_AT};
@@ -110,7 +111,8 @@ impl LsmOptions {
         self
     }
 
-    /// T: bytes of a table, which become as many as whole segments have.
+    /// T: bytes of a table, rounded up to whole segments. Unless given, the size with which a merge of level 0
+    /// keeps the profiled drive busy, at most that of a memtable; without a profile that of a memtable.
     pub fn table_bytes(mut self, bytes: u64) -> Self {
         self.table_bytes = Some(bytes);
         self
@@ -242,20 +244,29 @@ impl Decided {
     /// [`Error::Options`] says what is wrong with what is given.
     pub fn of(given: LsmOptions, room: Room) -> Result<Self, Error> {
         let memtable_bytes = given.memtable_bytes.unwrap_or_else(|| memtable_bytes(room));
-        let wanted_bytes = given.table_bytes.unwrap_or(memtable_bytes);
-        let table_bytes = wanted_bytes.checked_next_multiple_of(room.segment_bytes);
-        let table_bytes = table_bytes.filter(|bytes| *bytes > 0).unwrap_or(wanted_bytes);
-        let design = given.workload.map_or(LsmDesign::USUAL, |workload| workload.best(table_bytes).0);
-        let level_zero_runs = given.level_zero_runs.unwrap_or(design.level_zero_runs);
+        let runs_of = given.table_bytes.map_or(memtable_bytes, |bytes| in_segments(bytes, room));
+        let surroundings = surroundings(runs_of, room);
+        let is_wanted = |design: &LsmDesign| given.layout.is_none_or(|layout| layout == design.layout);
+        let best =
+            given.workload.map_or(LsmDesign::USUAL, |workload| workload.best_of(&surroundings, is_wanted).0);
+        let design = LsmDesign {
+            layout: given.layout.unwrap_or(best.layout),
+            fanout: given.fanout.unwrap_or(best.fanout),
+            level_zero_runs: given.level_zero_runs.unwrap_or(best.level_zero_runs),
+        };
+        let LsmDesign { level_zero_runs, .. } = design;
+        let parts = given.parts.unwrap_or_else(|| lsm_usual::parts(room.in_flight));
+        let table_bytes =
+            given.table_bytes.unwrap_or_else(|| design.table_bytes(&surroundings, room.in_flight, parts));
         let slowdown_runs = given.slowdown_runs.unwrap_or(level_zero_runs.saturating_mul(SLOW_FROM as u32));
         let stop_runs = given.stop_runs.unwrap_or_else(|| {
             level_zero_runs.saturating_mul(STOP_AT as u32).max(slowdown_runs.saturating_mul(2))
         });
         let policy = PolicyOptions {
-            layout: given.layout.unwrap_or(design.layout),
-            fanout: given.fanout.unwrap_or(design.fanout),
+            layout: design.layout,
+            fanout: design.fanout,
             level_zero_runs,
-            table_bytes,
+            table_bytes: in_segments(table_bytes, room),
             memtable_bytes: given.memtable_bytes.unwrap_or(0),
             slowdown_runs,
             stop_runs,
@@ -266,7 +277,7 @@ impl Decided {
             policy,
             filter_tenths: given.filter_tenths.unwrap_or(lsm_usual::FILTER.0),
             jobs: given.jobs.unwrap_or_else(|| lsm_usual::jobs(room.in_flight)),
-            parts: given.parts.unwrap_or_else(|| lsm_usual::parts(room.in_flight)),
+            parts,
             throttling: given.throttling.unwrap_or_default(),
             delayed_bytes_per_s: given.delayed_bytes_per_s.unwrap_or(DELAYED_BYTES_PER_S),
             compression,
@@ -373,14 +384,26 @@ impl Decided {
             fanout: policy.fanout,
             level_zero_runs: policy.level_zero_runs,
         };
+        let is_given = |bit: u64| self.given_bits & bit != 0;
+        let runs_of = if is_given(bit::TABLE) { policy.table_bytes } else { options.memtable_bytes };
+        let surroundings = surroundings(runs_of, room);
         let of_design = match &self.workload {
             None => "default: no workload is declared".to_owned(),
             Some(workload) => {
-                let (best, times) = workload.best(policy.table_bytes);
-                let beside =
-                    if best == design { "the least of all candidates" } else { "the others being given" };
-                let own = workload.page_times(design, policy.table_bytes);
-                format!("{}: {own:.2} page times an operation, {beside} ({times:.2})", workload.text())
+                let (best, times) = workload.best(&surroundings);
+                let beside = match best == design {
+                    true => "the least of all candidates",
+                    false if is_given(bit::LAYOUT | bit::FANOUT | bit::LEVEL_ZERO_RUNS) => {
+                        "the others being given"
+                    }
+                    false => "decided when the tree was made; now the least",
+                };
+                let own = workload.page_times(design, &surroundings);
+                let drive = match room.half_bandwidth_bytes {
+                    0 => String::new(),
+                    half => format!("; a setup of the busy drive is worth {}", bytes_text(half.into())),
+                };
+                format!("{}: {own:.2} page times an operation, {beside} ({times:.2}){drive}", workload.text())
             }
         };
         let requests = |each: u32| {
@@ -389,7 +412,19 @@ impl Decided {
                 room.in_flight
             )
         };
-        let of_table = "a memtable, in whole segments, so that no table needs to be cleaned".to_owned();
+        let best_bytes = design.table_bytes(&surroundings, room.in_flight, self.parts);
+        let of_table = match options.table_bytes == in_segments(options.memtable_bytes, room) {
+            true => "a memtable, in whole segments, so that no table needs to be cleaned".to_owned(),
+            false if options.table_bytes == in_segments(best_bytes, room) => format!(
+                "in whole segments of {}: a merge of level 0 keeps the drive busy with parts of {} tables of {}; {} reads of 4 KiB do, and a setup is worth {} (Eq. 9)",
+                bytes_text(room.segment_bytes),
+                lsm_usual::TABLES_PER_PART,
+                bytes_text(best_bytes),
+                room.in_flight,
+                bytes_text(room.half_bandwidth_bytes.into())
+            ),
+            false => "decided when the tree was made".to_owned(),
+        };
         let given_memtable = (self.policy.memtable_bytes > 0).then_some(self.policy.memtable_bytes);
         let of_memtable = room.memtable_reason(given_memtable, true, options.memtable_bytes);
         let of_filter = "default: one look-up of 512 passes that the table does not have".to_owned();
@@ -404,9 +439,9 @@ impl Decided {
             (bit::JOBS, Setting::Jobs(Count(self.jobs.into())), requests(REQUESTS_PER_JOB)),
             (bit::PARTS, Setting::Parts(Count(self.parts.into())), requests(REQUESTS_PER_PART)),
         ];
-        let with_reason = |(bit, setting, because): (u64, Setting, String)| {
-            let is_given = self.given_bits & bit != 0;
-            Decision { setting, because: if is_given { "set by hand".to_owned() } else { because } }
+        let with_reason = |(bit, setting, because): (u64, Setting, String)| Decision {
+            setting,
+            because: if is_given(bit) { "set by hand".to_owned() } else { because },
         };
         let mut decisions: Vec<Decision> = settings.into_iter().map(with_reason).collect();
         if self.metadata == LsmMetadata::Pinned {
@@ -484,6 +519,16 @@ impl Decided {
 
 fn record_bytes_max(block_bytes: usize) -> u64 {
     (block_bytes / KEY_DIVISOR + block_bytes / VALUE_DIVISOR) as u64
+}
+
+/// The surroundings of a tree in this room whose runs of level 0 have `memtable_bytes`.
+fn surroundings(memtable_bytes: u64, room: Room) -> LsmSurroundings {
+    LsmSurroundings { half_bandwidth_bytes: f64::from(room.half_bandwidth_bytes), memtable_bytes }
+}
+
+/// `bytes` rounded up to whole segments.
+fn in_segments(bytes: u64, room: Room) -> u64 {
+    bytes.checked_next_multiple_of(room.segment_bytes).filter(|whole| *whole > 0).unwrap_or(bytes)
 }
 
 /// Bytes of a memtable, as many as whole segments have: what is left of the last segment of a table is lost.
@@ -670,6 +715,40 @@ mod tests {
         assert_eq!((slow.jobs, slow.parts), (1, 1));
         let again = Decided::of(decided.given(), Room { in_flight: 1, ..ROOM }).unwrap();
         assert_eq!(again, decided, "reasons, too");
+    }
+
+    #[test]
+    fn the_drives_setups_decide_the_fanout_and_the_tables() {
+        let of = |given: LsmOptions, half_bandwidth_bytes| {
+            let room = Room { half_bandwidth_bytes, in_flight: 128, ..ROOM };
+            let decided = Decided::of(given, room).unwrap();
+            let decisions = decided.decisions(&Options::new(decided, 4096, room), room);
+            let one = |name: &str| decisions.iter().find(|one| one.setting.name() == name).unwrap().clone();
+            (
+                decided.policy.fanout,
+                decided.policy.table_bytes >> 20,
+                one("fanout").because,
+                one("table").because,
+            )
+        };
+        let scans = LsmOptions::new().workload(LsmWorkload::new(0.8, 0.0, 0.2)).layout(LsmLayout::Leveled);
+        let scans = scans.level_zero_runs(4);
+        let (fanout, table, because, of_table) = of(scans, 0);
+        assert!(fanout < 32 && table == 8, "{fanout} {table}");
+        assert!(
+            !because.contains("setup") && of_table.starts_with("a memtable, in whole segments"),
+            "{because}"
+        );
+        let (fanout, table, because, of_table) = of(scans, 64 << 10);
+        assert_eq!((fanout, table), (32, 4));
+        assert!(because.contains("a setup of the busy drive is worth 64 KiB"), "{because}");
+        assert!(
+            of_table.contains("keeps the drive busy") && of_table.contains("128 reads of 4 KiB"),
+            "{of_table}"
+        );
+        let (fanout, table, because, of_table) = of(scans.fanout(5).table_bytes(3 << 20), 64 << 10);
+        assert_eq!((fanout, table), (5, 3));
+        assert_eq!([because, of_table], ["set by hand"; 2]);
     }
 
     #[test]

@@ -8,7 +8,9 @@ use flashgrain_cost::lsm::{LsmTree, Metadata, OutOfPlaceLsmTree};
 use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, asked, situation};
 use flashgrain_settings::lsm_usual::{self, MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
 use flashgrain_settings::unit::{self, DEFAULT_UNIT_BYTES, UNIT_BYTES};
-use flashgrain_settings::{Bytes, Count, LsmDesign, LsmWorkload, SyncMethod, drive as decided};
+use flashgrain_settings::{
+    Bytes, Count, LsmDesign, LsmSurroundings, LsmWorkload, SyncMethod, drive as decided,
+};
 
 use super::super::tuned::Configuration;
 use super::around::AroundItsSize;
@@ -59,6 +61,8 @@ pub(super) struct Store {
     pub syncs: bool,
     /// Requests that saturate the drive.
     pub in_flight: u32,
+    /// Bytes that the busy drive transfers in the time of a setup of its reads; 0 if that was not learned.
+    pub half_bandwidth_bytes: u64,
     /// How the tree is kept.
     pub structure: TreeStructure,
     /// What is known of it.
@@ -90,6 +94,7 @@ pub(super) const DEFAULT: Store = Store {
     sync_method: SyncMethod::Fdatasync,
     syncs: true,
     in_flight: 64,
+    half_bandwidth_bytes: 0,
     structure: TreeStructure::BTree,
     facts: StoreFacts::USUAL,
     is_there: false,
@@ -100,7 +105,7 @@ const CACHE_FRACTION: f64 = 0.9;
 const CACHE_BYTES_MIN: f64 = KIBI * KIBI;
 /// A scan of an LSM-tree reads so many blocks of a run one by one, then up to a partition at once.
 const BLOCKS_ALONE: f64 = 16.0;
-const PARTITION_BYTES: f64 = 64.0 * KIBI;
+const PARTITION_BYTES: f64 = lsm_usual::PARTITION_BYTES as f64;
 /// Log between two checkpoints.
 const LOG_BYTES: f64 = 256.0 * KIBI * KIBI;
 
@@ -126,6 +131,7 @@ impl Store {
             border_bytes: border_bytes.into(),
             segment_bytes: segment.map_or(DEFAULT.segment_bytes, |(shape, _)| shape.bytes.max(1)),
             in_flight: in_flight.map_or(DEFAULT.in_flight, |(Count(count), _)| count as u32),
+            half_bandwidth_bytes: learned(decided::Setting::busy_half_bandwidth).unwrap_or_default(),
             sync_method: method.unwrap_or(DEFAULT.sync_method),
             // What a store buffers is bound to no window.
             syncs: workload.durability != Durability::None,
@@ -207,7 +213,11 @@ impl Store {
     pub fn lsm_trees_for(&self, workload: &Workload) -> Vec<TreeStructure> {
         let (declared, most) = (declared(workload), self.table_bytes());
         let sizes = std::iter::successors(Some(self.segment_bytes), |bytes| bytes.checked_mul(2));
-        let of = |table_bytes| TreeStructure::LsmTree { design: declared.best(table_bytes).0, table_bytes };
+        let of = |table_bytes| {
+            let half_bandwidth_bytes = self.half_bandwidth_bytes as f64;
+            let room = LsmSurroundings { half_bandwidth_bytes, memtable_bytes: table_bytes };
+            TreeStructure::LsmTree { design: declared.best(&room).0, table_bytes }
+        };
         let mut all: Vec<_> = sizes.take_while(|bytes| *bytes <= most).map(of).collect();
         all.reverse();
         all
