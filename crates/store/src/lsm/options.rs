@@ -385,7 +385,11 @@ impl Decided {
             level_zero_runs: policy.level_zero_runs,
         };
         let is_given = |bit: u64| self.given_bits & bit != 0;
-        let runs_of = if is_given(bit::TABLE) { policy.table_bytes } else { options.memtable_bytes };
+        let runs_of = match is_given(bit::TABLE) {
+            true => policy.table_bytes,
+            // An opening with less room has smaller memtables than the one that made the tree.
+            false => options.memtable_bytes.max(policy.table_bytes),
+        };
         let surroundings = surroundings(runs_of, room);
         let of_design = match &self.workload {
             None => "default: no workload is declared".to_owned(),
@@ -413,17 +417,18 @@ impl Decided {
             )
         };
         let best_bytes = design.table_bytes(&surroundings, room.in_flight, self.parts);
-        let of_table = match options.table_bytes == in_segments(options.memtable_bytes, room) {
-            true => "a memtable, in whole segments, so that no table needs to be cleaned".to_owned(),
-            false if options.table_bytes == in_segments(best_bytes, room) => format!(
-                "in whole segments of {}: a merge of level 0 keeps the drive busy with parts of {} tables of {}; {} reads of 4 KiB do, and a setup is worth {} (Eq. 9)",
+        let of_table = match best_bytes < runs_of {
+            false if options.table_bytes == in_segments(runs_of, room) => {
+                "a memtable, in whole segments, so that no table needs to be cleaned".to_owned()
+            }
+            true if options.table_bytes == in_segments(best_bytes, room) => format!(
+                "in whole segments of {}: a merge of level 0 keeps the drive busy with parts of {} tables; {} reads of 4 KiB do, and a setup is worth {} (Eq. 9)",
                 bytes_text(room.segment_bytes),
                 lsm_usual::TABLES_PER_PART,
-                bytes_text(best_bytes),
                 room.in_flight,
                 bytes_text(room.half_bandwidth_bytes.into())
             ),
-            false => "decided when the tree was made".to_owned(),
+            _ => "decided when the tree was made".to_owned(),
         };
         let given_memtable = (self.policy.memtable_bytes > 0).then_some(self.policy.memtable_bytes);
         let of_memtable = room.memtable_reason(given_memtable, true, options.memtable_bytes);
