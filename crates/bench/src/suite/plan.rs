@@ -1,4 +1,4 @@
-//! The runs of each suite. One command makes the tables of docs/benchmarks.md.
+//! The runs of each suite. One command makes the tables of docs/benchmarks/tables.md.
 
 use clap::ValueEnum;
 
