@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the relative links of all tracked Markdown files: the file exists, and the heading if one is named.
+"""Checks the relative links of all Markdown files: the file exists, and the heading if one is named.
 
     scripts/check-links.py
 
@@ -77,7 +77,10 @@ def broken(path, page, anchors_of):
 def main():
     """Checks all pages; the exit status says whether all links lead somewhere."""
     listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "-z", "*.md"], check=True, capture_output=True, text=True
+        ["git", "-C", ROOT, "ls-files", "-z", "-co", "--exclude-standard", "*.md"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     paths = [ROOT / name for name in listed.stdout.split("\0") if name]
     pages = {path: path.read_text(encoding="utf-8") for path in paths if path.exists()}

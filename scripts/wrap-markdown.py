@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Wraps the prose of Markdown files at 110 columns.
 
-    scripts/wrap-markdown.py             # all tracked Markdown files
+    scripts/wrap-markdown.py             # all Markdown files of the repository
     scripts/wrap-markdown.py FILE...     # these files
     scripts/wrap-markdown.py --check     # changes nothing; fails and names the files that would change
 
@@ -172,13 +172,16 @@ def wrapped(page):
 
 
 def main(arguments):
-    """Wraps the files that are named, or all tracked ones."""
+    """Wraps the files that are named, or all of the repository."""
     check = "--check" in arguments
     names = [argument for argument in arguments if argument != "--check"]
     if not names:
         root = Path(__file__).resolve().parent.parent
         listed = subprocess.run(
-            ["git", "-C", root, "ls-files", "-z", "*.md"], check=True, capture_output=True, text=True
+            ["git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard", "*.md"],
+            check=True,
+            capture_output=True,
+            text=True,
         )
         names = [root / name for name in listed.stdout.split("\0") if name]
     changed = 0
