@@ -1,6 +1,7 @@
 //! The rules of ARCHITECTURE.md that a compiler does not check.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod decisions;
 mod modules;
 mod named;
 mod source;

@@ -1,11 +1,12 @@
-//! The names in ARCHITECTURE.md and the pages on the store's code: files and folders exist, and an item is
-//! in the file that follows it.
+//! The names in ARCHITECTURE.md, the pages on the store's code and the decision notes: files and folders
+//! exist, an item is in the file that follows it, and the words of any other item occur in code.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that paths on the page may be relative to, besides the crates and their `src`.
-const BASES: &[&str] = &["", "crates/store/src", "docs"];
+const BASES: &[&str] = &["", "crates/store/src", "docs", "docs/decisions"];
 
 /// The texts between backquotes and the targets of links, outside of blocks of code, each with what stands
 /// between it and the one before.
@@ -64,7 +65,8 @@ fn missing(root: &Path, page: &str) -> Vec<String> {
         }
         match find(root, span) {
             None => missing.push(format!("there is no {span}")),
-            Some(path) if before == " (" && !item.is_empty() => {
+            // A line may end between the item and its file.
+            Some(path) if before.trim_start() == "(" && !item.is_empty() => {
                 let text = fs::read_to_string(&path).unwrap_or_default();
                 if !defines(&text, item) {
                     missing.push(format!("{span} defines no {item}"));
@@ -77,10 +79,59 @@ fn missing(root: &Path, page: &str) -> Vec<String> {
     missing
 }
 
+/// All words of the workspace's code.
+fn words(root: &Path) -> HashSet<String> {
+    let mut words = HashSet::new();
+    for source in super::sources() {
+        let text = fs::read_to_string(root.join(source)).unwrap();
+        for word in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
+            if !words.contains(word) {
+                words.insert(word.to_owned());
+            }
+        }
+    }
+    words
+}
+
+/// The items of the page, such as `Type::function`, of which a word occurs nowhere in code.
+fn unknown<'a>(words: &HashSet<String>, page: &'a str) -> Vec<&'a str> {
+    let is_item = |span: &str| {
+        let name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
+        span.contains("::") && span.split("::").all(name)
+    };
+    let items = spans(page).into_iter().map(|(_, span)| span.split('(').next().unwrap_or_default());
+    items.filter(|span| is_item(span) && !span.split("::").all(|part| words.contains(part))).collect()
+}
+
+#[test]
+fn everything_that_decision_notes_name_is_there() {
+    let root = super::root();
+    let (words, mut paths) = (words(&root), 0);
+    for entry in fs::read_dir(root.join("docs/decisions")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        // Names of a note that another one replaces as a whole may be gone.
+        if text.contains("\nStatus: superseded by ") {
+            continue;
+        }
+        paths += spans(&text).into_iter().filter(|(_, span)| is_path(span)).count();
+        let (missing, unknown) = (missing(&root, &text), unknown(&words, &text));
+        assert!(missing.is_empty() && unknown.is_empty(), "{}: {missing:#?} {unknown:#?}", path.display());
+    }
+    assert!(paths > 100, "the paths of the notes must be found: {paths}");
+}
+
 #[test]
 fn everything_that_the_pages_name_is_there() {
     let root = super::root();
-    for (page, least) in [("ARCHITECTURE.md", 50), ("docs/glossary.md", 50), ("docs/store-steps.md", 50)] {
+    for (page, least) in [
+        ("ARCHITECTURE.md", 50),
+        ("docs/glossary.md", 50),
+        ("docs/store-steps.md", 50),
+        ("docs/store-format.md", 2),
+        ("docs/store.md", 20),
+        ("docs/trust.md", 5),
+    ] {
         let text = fs::read_to_string(root.join(page)).unwrap();
         let paths = spans(&text).into_iter().filter(|(_, span)| is_path(span)).count();
         assert!(paths > least, "the paths of {page} must be found: {paths}");
@@ -107,4 +158,9 @@ fn paths_and_items_that_are_missing_are_found() {
         "there is no docs/gone.md",
     ];
     assert_eq!(missing(&root, page), expected);
+    assert_eq!(missing(&root, "`BTree::gone`\n(`btree/descent.rs`)"), [expected[2]]);
+
+    let words = ["Tree", "insert"].map(str::to_owned).into();
+    let page = "`Tree::insert`, `Tree::insert(key)`, `a / b`, `Tree::gone`, `Gone::insert(key)`";
+    assert_eq!(unknown(&words, page), ["Tree::gone", "Gone::insert"]);
 }
