@@ -29,3 +29,7 @@ man:
 # Measure beside the other stores and make the report; --quick for trying.
 bench-peers *ARGUMENTS:
     scripts/bench-peers.sh {{ARGUMENTS}}
+
+# The documentation as a site, into target/book.
+book:
+    scripts/build-book.sh

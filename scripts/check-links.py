@@ -3,7 +3,8 @@
 
     scripts/check-links.py
 
-Links to other sites are not followed. Fails with one line for each link that leads nowhere.
+Links to other sites are not followed. Fails with one line for each link that leads nowhere, and for each page
+of docs that docs/SUMMARY.md, the contents of the book, does not list.
 """
 
 import re
@@ -12,34 +13,12 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote
 
+sys.dont_write_bytecode = True
+
+from markdown_links import DEFINITION, HTML, LINK, is_relative, prose, without_fences
+
 ROOT = Path(__file__).resolve().parent.parent
-FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-LINK = re.compile(r"!?\]\(\s*<?([^\s()<>]*(?:\([^\s()]*\)[^\s()<>]*)*)>?(?:\s+\"[^\"]*\")?\s*\)")
-DEFINITION = re.compile(r"^\s{0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$", re.MULTILINE)
-HTML = re.compile(r"<[a-z]+\s[^>]*?(?:href|src)=\"([^\"]+)\"")
-
-
-def without_fences(page):
-    """The page with empty lines in place of its blocks of code."""
-    lines, fence = [], None
-    for line in page.split("\n"):
-        match = FENCE.match(line)
-        if fence is None and match:
-            fence = match.group(1)
-            lines.append("")
-        elif fence is not None:
-            closes = match and match.group(1).startswith(fence) and line.strip() == match.group(1)
-            fence = None if closes else fence
-            lines.append("")
-        else:
-            lines.append(line)
-    return "\n".join(lines)
-
-
-def without_code(text):
-    """The text with blanks in place of its code spans."""
-    blank = lambda match: re.sub(r"[^\n]", " ", match.group())
-    return re.sub(r"(?<!`)(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)", blank, text, flags=re.DOTALL)
+SUMMARY = ROOT / "docs" / "SUMMARY.md"
 
 
 def anchors(page):
@@ -54,24 +33,27 @@ def anchors(page):
     return found | set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", page))
 
 
-def broken(path, page, anchors_of):
-    """The links of a page that lead nowhere, each with its line and the reason."""
-    text = without_fences(page)
-    prose = without_code(text)
-    for pattern, source in ((LINK, prose), (DEFINITION, prose), (HTML, prose)):
-        for match in pattern.finditer(source):
+def targets(page):
+    """The relative targets of a page, each with its line."""
+    text = prose(page)
+    for pattern in (LINK, DEFINITION, HTML):
+        for match in pattern.finditer(text):
             target = unquote(match.group(1))
-            if re.match(r"[a-z][a-z0-9+.-]*:", target):
-                continue
-            line = source.count("\n", 0, match.start(1)) + 1
-            name, _, anchor = target.partition("#")
-            file = (path.parent / name).resolve() if name else path
-            if name.startswith("/") or not file.is_relative_to(ROOT):
-                yield line, f"{target} is outside of the repository"
-            elif not file.exists():
-                yield line, f"there is no {target}"
-            elif anchor and file.suffix == ".md" and anchor not in anchors_of(file):
-                yield line, f"{target}: {file.relative_to(ROOT)} has no heading #{anchor}"
+            if is_relative(target):
+                yield text.count("\n", 0, match.start(1)) + 1, target
+
+
+def broken(path, target, anchors_of):
+    """The reason why a target leads nowhere, or None."""
+    name, _, anchor = target.partition("#")
+    file = (path.parent / name).resolve() if name else path
+    if name.startswith("/") or not file.is_relative_to(ROOT):
+        return f"{target} is outside of the repository"
+    if not file.exists():
+        return f"there is no {target}"
+    if anchor and file.suffix == ".md" and anchor not in anchors_of(file):
+        return f"{target}: {file.relative_to(ROOT)} has no heading #{anchor}"
+    return None
 
 
 def main():
@@ -91,14 +73,19 @@ def main():
             known[path] = anchors(pages.get(path) or path.read_text(encoding="utf-8"))
         return known[path]
 
-    count, links = 0, 0
+    links, failures = 0, []
     for path, page in pages.items():
-        links += len(LINK.findall(without_code(without_fences(page))))
-        for line, reason in broken(path, page, anchors_of):
-            count += 1
-            print(f"{path.relative_to(ROOT)}:{line}: {reason}")
-    print(f"{links} links in {len(pages)} Markdown files, {count} lead nowhere")
-    return 1 if count else 0
+        for line, target in targets(page):
+            links += 1
+            reason = broken(path, target, anchors_of)
+            if reason:
+                failures.append(f"{path.relative_to(ROOT)}:{line}: {reason}")
+    in_book = {(SUMMARY.parent / target).resolve() for _, target in targets(pages[SUMMARY])}
+    for path in pages:
+        if path.is_relative_to(SUMMARY.parent) and path != SUMMARY and path not in in_book:
+            failures.append(f"docs/SUMMARY.md does not list {path.relative_to(ROOT)}")
+    print("\n".join([*failures, f"{links} relative links in {len(pages)} Markdown files"]))
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
