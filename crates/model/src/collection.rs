@@ -144,8 +144,8 @@ impl Collection {
         }
     }
 
-    /// Bytes per second of lasting random writes with `valid_bytes` of valid data; `None` without the term, and
-    /// where valid data leave no room.
+    /// Bytes per second of lasting random writes with `valid_bytes` of valid data; `None` without the term,
+    /// and where valid data leave no room.
     pub fn bytes_per_second(&self, valid_bytes: f64) -> Option<f64> {
         match *self {
             Self::Kept { room_bytes, seconds_per_byte, .. } if valid_bytes < room_bytes => {

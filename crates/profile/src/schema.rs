@@ -412,8 +412,8 @@ pub struct Sustain {
     pub burst_bytes_per_second: f64,
     /// Rate in the steady state, bytes per second.
     pub sustained_bytes_per_second: Estimate,
-    /// Steady states by the valid data, the least first; those that were not steady are left out. Empty unless
-    /// asked for, and in older files.
+    /// Steady states by the valid data, the least first; those that were not steady are left out. Empty
+    /// unless asked for, and in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_valid_data: Vec<SteadyWrites>,
     /// The term for garbage collection that was fitted to these; `None` unless asked for, and in older files.

@@ -48,8 +48,8 @@ struct MeasureArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "8GiB")]
     sustain_write_bytes: u64,
     /// Also look for the steady states in which only these shares of the scratch region hold valid data, the
-    /// rest being discarded: how garbage collection slows writes down as valid data grow. At least three, such
-    /// as 30%,50%,70%,85%. Implies `--sustain`; all states share its limits.
+    /// rest being discarded: how garbage collection slows writes down as valid data grow. At least three,
+    /// such as 30%,50%,70%,85%. Implies `--sustain`; all states share its limits.
     #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = parse_share)]
     sustain_valid: Vec<f64>,
     /// Bring the scratch region to a known state first, within the write budget.

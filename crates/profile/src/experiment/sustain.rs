@@ -45,9 +45,9 @@ struct Rounds {
 /// Writes until the drive is steady or the limits of `sustain` are reached.
 ///
 /// With [`Config::sustain_valid_shares`](crate::config::Config) the same is done first with only these shares
-/// of the region as valid data; the rest is discarded. Each share has the same part of the limits as the whole
-/// region, and is steady at the earliest after the bytes of the whole region were written: all of the drive's
-/// free blocks have been used by then.
+/// of the region as valid data; the rest is discarded. Each share has the same part of the limits as the
+/// whole region, and is steady at the earliest after the bytes of the whole region were written: all of the
+/// drive's free blocks have been used by then.
 pub(crate) fn run(bench: &mut Bench<'_>, site: &Site) -> Result<Sustain, Error> {
     let limits = bench.config.sustain;
     let mut shares = bench.config.sustain_valid_shares.clone();

@@ -1,5 +1,5 @@
-//! Lasting writes by the volume of valid data: the term for garbage collection is kept where a drive collects,
-//! and dropped where it does not.
+//! Lasting writes by the volume of valid data: the term for garbage collection is kept where a drive
+//! collects, and dropped where it does not.
 
 use flashgrain_model::Collection;
 use flashgrain_profile::schema::Sustain;

@@ -1,13 +1,12 @@
 //! A scan of a tree as of a snapshot, record by record.
 
-use std::sync::Arc;
-
 use super::core::Core;
 use super::value::Value;
 use crate::Error;
 use crate::catalog::NamedTree;
 use crate::index::{Base, Direction, Piece, Steps, Unmerged, Version};
 use crate::log::Timestamp;
+use crate::sync::{Arc, Mutex, PoisonError};
 use crate::txn::Snapshot;
 
 /// See the module.
@@ -17,23 +16,12 @@ pub(super) struct TreeScan {
     /// Keeps the versions that the scan sees.
     at: Arc<Snapshot>,
     direction: Direction,
-    steps: Exclusive,
+    /// Never locked: the mutex makes a scan `Sync`, as a step needs it exclusively.
+    steps: Mutex<Box<dyn Steps>>,
     piece: Piece,
     /// The piece's bytes, which its records share.
     shared: Arc<[u8]>,
     taken: usize,
-}
-
-/// The steps of a scan. Each one needs the scan exclusively, so threads may share it.
-struct Exclusive(Box<dyn Steps>);
-
-// SAFETY: a shared reference gives access to nothing.
-unsafe impl Sync for Exclusive {}
-
-impl Exclusive {
-    fn get_mut(&mut self) -> &mut dyn Steps {
-        &mut *self.0
-    }
 }
 
 /// Offsets of a record in the bytes that a scan shares: of its key, of its value, and of the value's end.
@@ -77,7 +65,7 @@ impl TreeScan {
         steps: Box<dyn Steps>,
     ) -> Self {
         let (core, tree, at) = (Arc::clone(core), Arc::clone(tree), Arc::clone(at));
-        let steps = Exclusive(steps);
+        let steps = Mutex::new(steps);
         Self { core, tree, at, direction, steps, piece: Piece::default(), shared: Arc::from([]), taken: 0 }
     }
 
@@ -134,7 +122,7 @@ impl TreeScan {
                 return Ok(Some(place.map(|at| at as usize)));
             }
             self.core.check_open()?;
-            let is_more = self.steps.get_mut().step(&mut self.piece);
+            let is_more = self.steps.get_mut().unwrap_or_else(PoisonError::into_inner).step(&mut self.piece);
             self.core.check_open()?;
             if !is_more? {
                 return Ok(None);

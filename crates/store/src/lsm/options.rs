@@ -111,8 +111,8 @@ impl LsmOptions {
         self
     }
 
-    /// T: bytes of a table, rounded up to whole segments. Unless given, the size with which a merge of level 0
-    /// keeps the profiled drive busy, at most that of a memtable; without a profile that of a memtable.
+    /// T: bytes of a table, rounded up to whole segments. Unless given, the size with which a merge of level
+    /// 0 keeps the profiled drive busy, at most that of a memtable; without a profile that of a memtable.
     pub fn table_bytes(mut self, bytes: u64) -> Self {
         self.table_bytes = Some(bytes);
         self
@@ -391,25 +391,7 @@ impl Decided {
             false => options.memtable_bytes.max(policy.table_bytes),
         };
         let surroundings = surroundings(runs_of, room);
-        let of_design = match &self.workload {
-            None => "default: no workload is declared".to_owned(),
-            Some(workload) => {
-                let (best, times) = workload.best(&surroundings);
-                let beside = match best == design {
-                    true => "the least of all candidates",
-                    false if is_given(bit::LAYOUT | bit::FANOUT | bit::LEVEL_ZERO_RUNS) => {
-                        "the others being given"
-                    }
-                    false => "decided when the tree was made; now the least",
-                };
-                let own = workload.page_times(design, &surroundings);
-                let drive = match room.half_bandwidth_bytes {
-                    0 => String::new(),
-                    half => format!("; a setup of the busy drive is worth {}", bytes_text(half.into())),
-                };
-                format!("{}: {own:.2} page times an operation, {beside} ({times:.2}){drive}", workload.text())
-            }
-        };
+        let of_design = self.design_reason(design, &surroundings, room);
         let requests = |each: u32| {
             format!(
                 "{} requests saturate the drive, and each of these keeps {each} under way",
@@ -417,19 +399,7 @@ impl Decided {
             )
         };
         let best_bytes = design.table_bytes(&surroundings, room.in_flight, self.parts);
-        let of_table = match best_bytes < runs_of {
-            false if options.table_bytes == in_segments(runs_of, room) => {
-                "a memtable, in whole segments, so that no table needs to be cleaned".to_owned()
-            }
-            true if options.table_bytes == in_segments(best_bytes, room) => format!(
-                "in whole segments of {}: a merge of level 0 keeps the drive busy with parts of {} tables; {} reads of 4 KiB do, and a setup is worth {} (Eq. 9)",
-                bytes_text(room.segment_bytes),
-                lsm_usual::TABLES_PER_PART,
-                room.in_flight,
-                bytes_text(room.half_bandwidth_bytes.into())
-            ),
-            _ => "decided when the tree was made".to_owned(),
-        };
+        let of_table = table_reason(options.table_bytes, runs_of, best_bytes, room);
         let given_memtable = (self.policy.memtable_bytes > 0).then_some(self.policy.memtable_bytes);
         let of_memtable = room.memtable_reason(given_memtable, true, options.memtable_bytes);
         let of_filter = "default: one look-up of 512 passes that the table does not have".to_owned();
@@ -456,6 +426,24 @@ impl Decided {
         let because = "the tree's node size, or the store's".to_owned();
         decisions.push(Decision { setting: Setting::Block(Bytes(options.block_bytes() as u64)), because });
         decisions
+    }
+
+    /// The reason for layout, F and C.
+    fn design_reason(&self, design: LsmDesign, surroundings: &LsmSurroundings, room: Room) -> String {
+        let Some(workload) = &self.workload else { return "default: no workload is declared".to_owned() };
+        let is_given = self.given_bits & (bit::LAYOUT | bit::FANOUT | bit::LEVEL_ZERO_RUNS) != 0;
+        let (best, times) = workload.best(surroundings);
+        let beside = match best == design {
+            true => "the least of all candidates",
+            false if is_given => "the others being given",
+            false => "decided when the tree was made; now the least",
+        };
+        let own = workload.page_times(design, surroundings);
+        let drive = match room.half_bandwidth_bytes {
+            0 => String::new(),
+            half => format!("; a setup of the busy drive is worth {}", bytes_text(half.into())),
+        };
+        format!("{}: {own:.2} page times an operation, {beside} ({times:.2}){drive}", workload.text())
     }
 
     /// The bytes that the catalog has.
@@ -524,6 +512,24 @@ impl Decided {
 
 fn record_bytes_max(block_bytes: usize) -> u64 {
     (block_bytes / KEY_DIVISOR + block_bytes / VALUE_DIVISOR) as u64
+}
+
+/// The reason for T of `table_bytes`, where a run has `runs_bytes` and the least time would have
+/// `best_bytes`.
+fn table_reason(table_bytes: u64, runs_bytes: u64, best_bytes: u64, room: Room) -> String {
+    match best_bytes < runs_bytes {
+        false if table_bytes == in_segments(runs_bytes, room) => {
+            "a memtable, in whole segments, so that no table needs to be cleaned".to_owned()
+        }
+        true if table_bytes == in_segments(best_bytes, room) => format!(
+            "in whole segments of {}: a merge of level 0 keeps the drive busy with parts of {} tables; {} reads of 4 KiB do, and a setup is worth {} (Eq. 9)",
+            bytes_text(room.segment_bytes),
+            lsm_usual::TABLES_PER_PART,
+            room.in_flight,
+            bytes_text(room.half_bandwidth_bytes.into())
+        ),
+        _ => "decided when the tree was made".to_owned(),
+    }
 }
 
 /// The surroundings of a tree in this room whose runs of level 0 have `memtable_bytes`.

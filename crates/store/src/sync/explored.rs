@@ -156,6 +156,10 @@ impl<T: ?Sized> Mutex<T> {
         point();
         self.0.try_lock()
     }
+
+    pub fn get_mut(&mut self) -> prelude::LockResult<&mut T> {
+        self.0.get_mut()
+    }
 }
 
 /// See the module.
