@@ -24,6 +24,9 @@ pub struct ProcessorCosts {
     pub compared_ns: u64,
 }
 
+/// The longest time of one piece of work that can be given.
+const NS_MAX: u64 = 1_000_000_000;
+
 impl std::str::FromStr for ProcessorCosts {
     type Err = String;
 
@@ -40,6 +43,14 @@ impl std::str::FromStr for ProcessorCosts {
             _ => return Err(HELP.into()),
         };
         let (look_up_ns, write_ns, wait_ns, request_ns) = (*look_up_ns, *write_ns, *wait_ns, *request_ns);
+        // Operations in memory that take no time would never let virtual time pass.
+        if look_up_ns == 0 || write_ns == 0 {
+            return Err("look-ups and writes take 1 ns at least".into());
+        }
+        let all = [look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns, compared_ns];
+        if all.iter().any(|ns| *ns > NS_MAX) {
+            return Err("each takes 1000000000 ns, a second, at most".into());
+        }
         Ok(Self { look_up_ns, write_ns, wait_ns, request_ns, search_ns, merged_kib_ns, compared_ns })
     }
 }
@@ -125,7 +136,17 @@ mod tests {
             let costs: ProcessorCosts = typed.parse().unwrap();
             assert_eq!((costs.wait_ns, costs.to_string().as_str()), (500, typed));
         }
-        for nonsense in ["", "1,2,3", "1,2,3,4,5", "1,2,3,4,5,6,7,8", "1,2,3,x", "-1,2,3,4"] {
+        for nonsense in [
+            "",
+            "1,2,3",
+            "1,2,3,4,5",
+            "1,2,3,4,5,6,7,8",
+            "1,2,3,x",
+            "-1,2,3,4",
+            "0,1,1,1",
+            "1,0,1,1",
+            "1,1,1000000001,1",
+        ] {
             assert!(nonsense.parse::<ProcessorCosts>().is_err(), "{nonsense}");
         }
     }

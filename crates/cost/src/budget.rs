@@ -104,6 +104,9 @@ impl Default for Prices {
     }
 }
 
+/// Prices that can be given, in dollars.
+const PRICES: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
+
 impl FromStr for Prices {
     type Err = String;
 
@@ -111,12 +114,12 @@ impl FromStr for Prices {
         let numbers: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
         match numbers.as_deref() {
             Ok(&[budget, server, memory_gb, drive_tb])
-                if [budget, server, memory_gb, drive_tb].iter().all(|price| *price > 0.0 && price.is_finite())
+                if [budget, server, memory_gb, drive_tb].iter().all(|price| PRICES.contains(price))
                     && server <= budget =>
             {
                 Ok(Self { budget, server, memory_gb, drive_tb })
             }
-            _ => Err("expected prices above zero, a server for no more than the budget: BUDGET,SERVER,MEMORY_GB,DRIVE_TB".into()),
+            _ => Err("expected prices from 0.000001 to 1000000000000, a server for no more than the budget: BUDGET,SERVER,MEMORY_GB,DRIVE_TB".into()),
         }
     }
 }

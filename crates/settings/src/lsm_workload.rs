@@ -71,6 +71,9 @@ const PARTITION_BYTES: f64 = lsm_usual::PARTITION_BYTES as f64;
 /// Page times within this factor of each other are alike.
 const TIE: f64 = 1.02;
 
+/// Larger weights of an operation count as this one.
+const WEIGHT_MAX: f64 = 1e100;
+
 /// Bytes of a tree, and of a record, unless they are given.
 const DATA_BYTES: u64 = 64 << 30;
 const RECORD_BYTES: u32 = 128;
@@ -103,7 +106,8 @@ impl LsmWorkload {
 
     /// Operations in these proportions, of which each is at least 0 and one above it: others are taken for 0.
     pub fn new(puts: f64, look_ups: f64, scans: f64) -> Self {
-        let known = |share: f64| if share.is_finite() && share > 0.0 { share } else { 0.0 };
+        // So that the sum of all is finite, too.
+        let known = |share: f64| if share.is_finite() && share > 0.0 { share.min(WEIGHT_MAX) } else { 0.0 };
         let all = known(puts) + known(look_ups) + known(scans);
         let of_a_thousand = |share: f64| (known(share) / all.max(f64::MIN_POSITIVE) * 1000.0).round() as u32;
         Self {

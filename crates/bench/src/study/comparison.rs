@@ -77,6 +77,11 @@ impl Comparison {
         Self { apart: Some(why.into()), ..self }
     }
 
+    /// The same, unless there is a reason already.
+    pub(super) fn apart_too(self, why: &str) -> Self {
+        if self.apart.is_some() { self } else { self.apart(why) }
+    }
+
     /// The same for a rate or a time of `operations` operations: too few are not compared.
     pub(super) fn of_operations(self, operations: Option<u64>) -> Self {
         match operations {

@@ -115,6 +115,10 @@ pub fn replay(device: &dyn Device, replay: &Replay<'_>, interrupt: &AtomicBool) 
             Pace::AsRecorded { speed } => {
                 let due = start + Nanos((request.at.0 as f64 / speed) as u64);
                 run.wait_until(due, interrupt)?;
+                if interrupt.load(Ordering::Relaxed) {
+                    run.replayed.interrupted = true;
+                    break;
+                }
                 Some(due)
             }
             Pace::AsFastAsItGoes => {

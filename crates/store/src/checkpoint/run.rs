@@ -304,8 +304,9 @@ impl Run {
             log.end_block();
             let cut = self.cut();
             // Otherwise commits would wait for the next checkpoint, and again.
+            let [without_memtables, amid_commits] = [planted!(CutWithoutMemtables), planted!(CutAmidCommits)];
             debug_assert!(
-                cut.replay_start == cut.log_end || planted!(CutWithoutMemtables) || planted!(CutAmidCommits),
+                cut.replay_start == cut.log_end || without_memtables || amid_commits,
                 "a checkpoint has {:?} of {:?}",
                 cut.replay_start,
                 cut.log_end

@@ -76,9 +76,13 @@ impl Records {
 
     fn loss(&mut self, text: &str) -> Option<()> {
         let (word, count) = text.split_once(' ')?;
-        // A newer Flashgrain may know more kinds.
-        if let Some(loss) = Loss::of_word(word) {
-            self.losses.add(loss, count.parse().ok()?);
+        let count = count.parse().ok()?;
+        match Loss::of_word(word) {
+            Some(loss) => self.losses.add(loss, count),
+            // A newer Flashgrain may know more kinds.
+            None => self
+                .notes
+                .push(format!("{count} losses of the kind `{word}`, which this version does not know")),
         }
         Some(())
     }

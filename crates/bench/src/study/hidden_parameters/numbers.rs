@@ -29,7 +29,7 @@ fn on_drive(numbers: Vec<Comparison>, target: Option<&str>, papers: &str) -> Vec
     match target {
         Some(other) if other != papers => {
             let why = format!("{other} instead of {papers}");
-            numbers.into_iter().map(|number| number.apart(&why)).collect()
+            numbers.into_iter().map(|number| number.apart_too(&why)).collect()
         }
         _ => numbers,
     }

@@ -1,6 +1,6 @@
 //! Memory or drives for the same money: section 1.
 
-use flashgrain_cost::budget::{Budget, DriveRates, LARGE_BYTES};
+use flashgrain_cost::budget::{Budget, DriveRates, LARGE_BYTES, Prices};
 use flashgrain_model::{Access, Workload};
 use flashgrain_report::budget;
 use flashgrain_ssdsim::config::StartState;
@@ -36,7 +36,11 @@ impl Found {
         let bandwidth = found.map(|found| found.budget.with_drives.rates.bytes_per_s);
         let name = "bandwidth of the drives for 15,000 dollars";
         let papers = paper::WITH_DRIVES.rates.bytes_per_s;
-        vec![Comparison::new("§1", name, Measure::Rate, papers, bandwidth)]
+        let number = Comparison::new("§1", name, Measure::Rate, papers, bandwidth);
+        vec![match found {
+            Some(found) if found.budget.prices != Prices::default() => number.apart("of other prices"),
+            _ => number,
+        }]
     }
 
     pub fn part(&self) -> Part {

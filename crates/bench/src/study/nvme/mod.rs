@@ -310,8 +310,20 @@ impl NvmeResult {
             title: "NVMe drives, and a store on them".into(),
             conditions: self.conditions(),
             parts: self.answers.iter().map(Answer::part).collect(),
-            comparisons: if self.is_simulated { numbers(&self.answers) } else { Vec::new() },
+            comparisons: self.comparisons(),
         }
+    }
+
+    fn comparisons(&self) -> Vec<Comparison> {
+        if !self.is_simulated {
+            return Vec::new();
+        }
+        let numbers = numbers(&self.answers);
+        if self.target == paper::DRIVES {
+            return numbers;
+        }
+        let why = format!("{} instead of {}", self.target, paper::DRIVES);
+        numbers.into_iter().map(|number| number.apart_too(&why)).collect()
     }
 
     fn conditions(&self) -> Vec<String> {

@@ -21,6 +21,9 @@ pub const ABOUT: About = About {
     ],
 };
 
+/// The paper's drives, eight PM1733.
+pub(super) const DRIVES: &str = "sim:8xpm1733";
+
 /// Requests per second of eight drives, random reads of 4 KiB: section 2.1, Figure 2a.
 pub(super) const ARRAY_READS_PER_S: f64 = 12.5e6;
 

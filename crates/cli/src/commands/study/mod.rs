@@ -45,6 +45,17 @@ enum What {
     Xpoint(xpoint::XpointArguments),
 }
 
+/// Each of them once, in the order in which they were given: a point that is asked for twice is one point.
+fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
+    let mut all: Vec<T> = Vec::new();
+    for one in given {
+        if !all.contains(one) {
+            all.push(one.clone());
+        }
+    }
+    all
+}
+
 pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> {
     match &arguments.what {
         What::List(arguments) => show::list(arguments, context),

@@ -97,8 +97,8 @@ pub fn measure(arguments: &MqssdLsmArguments, context: &Context) -> anyhow::Resu
         records: arguments.records,
         table_bytes: arguments.table_bytes,
         cache_share: arguments.cache,
-        fanouts: arguments.fanouts.clone(),
-        concurrency: arguments.concurrency.clone(),
+        fanouts: super::distinct(&arguments.fanouts),
+        concurrency: super::distinct(&arguments.concurrency),
         filter_bits: arguments.filter_bits,
         metadata: match arguments.metadata {
             Metadata::Pinned => LsmMetadata::Pinned,

@@ -80,6 +80,11 @@ pub fn run(arguments: &RunArguments, context: &Context) -> anyhow::Result<()> {
     })?;
     fs::create_dir_all(&arguments.to)
         .with_context(|| format!("make the folder {} for results", arguments.to.display()))?;
+    // Before hours of work, not after them.
+    let probe = arguments.to.join(format!(".probe-{}", std::process::id()));
+    fs::write(&probe, []).and_then(|()| fs::remove_file(&probe)).with_context(|| {
+        format!("write into the folder {} for results (another one: --to)", arguments.to.display())
+    })?;
     let folder = arguments.to.display();
     context.interrupt.leaves(format!("{folder} has the answers so far, and the same command goes on"));
     let mut all: Vec<(&About, Vec<Comparison>)> = Vec::new();

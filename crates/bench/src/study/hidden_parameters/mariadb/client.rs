@@ -45,14 +45,21 @@ pub struct ServerCosts {
     pub page_ns: u64,
 }
 
+/// Times of one piece of work that can be given: with none, virtual time would not pass.
+const WORK_NS: std::ops::RangeInclusive<u64> = 1..=1_000_000_000;
+
 impl std::str::FromStr for ServerCosts {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
         match numbers.as_deref() {
-            Ok(&[select_ns, change_ns, page_ns]) => Ok(Self { select_ns, change_ns, page_ns }),
-            _ => Err("expected times in nanoseconds: SELECT,CHANGE,PAGE".into()),
+            Ok(&[select_ns, change_ns, page_ns])
+                if [select_ns, change_ns, page_ns].iter().all(|ns| WORK_NS.contains(ns)) =>
+            {
+                Ok(Self { select_ns, change_ns, page_ns })
+            }
+            _ => Err("expected times of 1 to 1000000000 ns: SELECT,CHANGE,PAGE".into()),
         }
     }
 }
