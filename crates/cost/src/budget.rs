@@ -191,6 +191,16 @@ mod tests {
         assert_eq!(Budget::new(none, DRIVE).with_drives.rates, DriveRates::NONE);
     }
 
+    #[test]
+    fn prices_are_bounded() {
+        assert_eq!("15000,7500,3.75,200".parse(), Ok(Prices::default()));
+        for nonsense in
+            ["15000,7500,1e-300,200", "1e308,1,1,1", "1,2,3,4", "15000,7500,3.75,0", "15000,7500,inf,1"]
+        {
+            assert!(nonsense.parse::<Prices>().is_err(), "{nonsense}");
+        }
+    }
+
     /// Gray and Putzolu, 1987: a disk with its channel costs 2,000 dollars for each access a second, a KB of
     /// memory 5 dollars, so that a record of 1 KB is worth its memory at one access in 400 seconds. A page of
     /// 4 KiB is at one in a quarter of that.

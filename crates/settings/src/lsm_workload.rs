@@ -251,6 +251,11 @@ mod tests {
 
     const UNKNOWN: f64 = 0.0;
 
+    #[test]
+    fn the_largest_weights_are_shares_too() {
+        assert_eq!(LsmWorkload::new(1e308, 1e308, 1.0), LsmWorkload::new(1.0, 1.0, 0.0));
+    }
+
     fn best(puts: f64, look_ups: f64, scans: f64) -> LsmDesign {
         LsmWorkload::new(puts, look_ups, scans).best(&room(UNKNOWN)).0
     }

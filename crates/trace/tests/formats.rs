@@ -312,6 +312,19 @@ fn lines_may_end_as_on_windows() {
 }
 
 #[test]
+fn a_loss_of_an_unknown_kind_is_noted() {
+    let trace = |loss: &str| format!("flashgrain trace 1\nname 0 f\nloss {loss}\nW 1 - 0:0 - 512 -\nend\n");
+    let text = trace("moonshine 3");
+    let mut reader = Reader::new(text.as_bytes()).unwrap();
+    assert_eq!(reader.by_ref().map(Result::unwrap).count(), 1);
+    let [note] = reader.notes() else { panic!("{:?}", reader.notes()) };
+    assert!(note.contains("3 losses") && note.contains("moonshine"), "{note}");
+    for count in ["-3", "y", "99999999999999999999999"] {
+        assert!(rows(trace(&format!("moonshine {count}")).as_bytes(), Format::Own).is_err(), "{count}");
+    }
+}
+
+#[test]
 fn lengths_that_no_kernel_takes_are_refused() {
     for (before, after, format) in [
         ("flashgrain trace 1\nname 0 f\nW 1 - 0:0 - ", " -\nend\n", Format::Own),

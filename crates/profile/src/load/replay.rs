@@ -214,3 +214,33 @@ impl Run {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use flashgrain_device::{FileDevice, OpenOptions};
+
+    use super::*;
+
+    #[test]
+    fn an_interrupt_between_requests_issues_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().to_path_buf()];
+        let device = FileDevice::scratch(&paths, 1 << 20, &OpenOptions::default()).unwrap();
+        let read = |at| Recorded { at, op: Op::Read, offset_bytes: 0, length_bytes: 4096 };
+        let requests = [read(Nanos(0)), read(Nanos(3_600_000_000_000))];
+        let replay = Replay { requests: &requests, pace: Pace::AsRecorded { speed: 1.0 }, depth: 4, seed: 1 };
+        let interrupt = AtomicBool::new(false);
+        let replayed = thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(std::time::Duration::from_millis(50));
+                interrupt.store(true, Ordering::Relaxed);
+            });
+            super::replay(&device, &replay, &interrupt).unwrap()
+        });
+        assert!(replayed.interrupted);
+        let [reads, ..] = &replayed.latency_ns;
+        assert!(reads.len() <= 1, "{} reads were counted", reads.len());
+    }
+}
