@@ -1,6 +1,6 @@
-//! Where tables end so that each overlaps only so much of the level below: what brings one down later,
-//! tombstones that are few but far apart included, must not rewrite a whole level (as in LevelDB and
-//! RocksDB).
+//! Where tables end: each overlaps a bounded number of bytes of the level below. The merge that brings a
+//! table down later, even one of few tombstones that are far apart, must not rewrite a whole level (as in
+//! LevelDB and RocksDB).
 
 use super::levels::Run;
 
@@ -15,7 +15,7 @@ pub(super) struct Below {
 }
 
 impl Below {
-    /// A table overlaps about so many bytes of this run at most.
+    /// A table overlaps at most about `bytes_max` bytes of this run.
     pub fn new(run: Run, bytes_max: u64) -> Self {
         Self { run, next: 0, bytes: 0, bytes_max }
     }

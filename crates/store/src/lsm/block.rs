@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A key is stored without the bytes that it shares with the key before it. At a *restart* it is stored
-//! whole, so that a search can begin there. Who reads blocks has verified their checksums; a block that is
-//! damaged nevertheless is no panic.
+//! whole, so that a search can begin there. Readers of blocks have verified their checksums; a block that is
+//! damaged nevertheless causes no panic.
 
 use std::cmp::Ordering;
 use std::ops::{Deref, Range};
@@ -106,7 +106,7 @@ pub(super) struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// Adds a record behind the others.
+    /// Appends a record.
     pub fn push(&mut self, key: &[u8], version: Version, value: &[u8]) {
         let shared = if self.records.is_multiple_of(RESTART_EVERY) {
             self.restarts.push(self.bytes.len() as u32);
@@ -261,7 +261,8 @@ impl Block {
         Ok(record)
     }
 
-    /// The record behind another one, whose key `key` is and becomes that of the next. `None` at the end.
+    /// The record after another one. `key` is that record's key, and becomes that of the next one. `None` at
+    /// the end.
     ///
     /// # Errors
     /// `Err` if the block is damaged.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A block is kept compressed only if that gains. Where it does not, most blocks are not even tried. In
-//! memory blocks are as they were before, so only what comes from the device is decompressed.
+//! memory blocks are not compressed, so only blocks that come from the device are decompressed.
 
 use super::block::Content;
 use crate::compression::LsmCompression;
@@ -14,11 +14,11 @@ use crate::compression::LsmCompression;
 /// A compressed block has at most this part of its bytes before.
 const GAIN: f64 = 7.0 / 8.0;
 
-/// After so many blocks in a row that did not gain, one of so many is tried.
+/// After `VAIN_MAX` blocks in a row that did not gain, one of `TRIED_EVERY` is tried.
 const VAIN_MAX: u32 = 4;
 const TRIED_EVERY: u32 = 16;
 
-/// A block has at most so many times the bytes that it should have compressed.
+/// A block has at most `RATIO_MAX` times the bytes that it should have compressed.
 const RATIO_MAX: f64 = 4.0;
 
 /// The newest block's share in the ratio that the next one is expected to have.
@@ -40,7 +40,7 @@ impl Compressor {
         Self { compression, ratio: 1.0, vain: 0 }
     }
 
-    /// How many bytes of records will have about so many on the device.
+    /// Bytes of records that will take about `bytes` on the device.
     pub fn expected(&self, bytes: usize) -> usize {
         (bytes as f64 * self.ratio) as usize
     }
@@ -49,7 +49,7 @@ impl Compressor {
     pub fn pack(&mut self, mut records: Vec<u8>) -> Vec<u8> {
         let is_tried = self.vain < VAIN_MAX || self.vain.is_multiple_of(TRIED_EVERY);
         let compressed = if is_tried { self.compression.compress(&records) } else { None };
-        // The length behind it counts, too.
+        // The length that follows it counts, too.
         let written = |packed: &Vec<u8>| (packed.len() + LENGTH_BYTES) as f64;
         let gains = |packed: &Vec<u8>| written(packed) <= GAIN * records.len() as f64;
         if let Some(mut packed) = compressed.filter(gains) {

@@ -37,7 +37,7 @@ struct Row {
 }
 
 impl Row {
-    /// The equation of a key's hash, in a system of so many rows.
+    /// The equation of a key's hash, in a system of `rows` rows.
     fn of(hash: u64, seed: u8, rows: u64, result_bits: u32) -> Self {
         let mixed = mix(hash ^ u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let starts = rows - WIDTH + 1;
@@ -48,19 +48,20 @@ impl Row {
     }
 }
 
-/// Result bits of a filter of so many bits for each key, its rows included; 0: no filter.
+/// Result bits of a filter of `bits_per_key` bits for each key, its rows included; 0: no filter.
 fn result_bits(bits_per_key: f64) -> u32 {
     ((bits_per_key / ROWS_PER_KEY) as u32).min(RESULT_BITS_MAX)
 }
 
-/// Bytes that a filter of so many keys hardly ever exceeds.
+/// Bytes that a filter of `keys` keys hardly ever exceeds.
 pub(super) fn bytes_max(keys: usize, bits_per_key: f64) -> usize {
     let rows = (keys as f64 * ROWS_PER_KEY + WIDTH as f64) as u64;
     let rows = rows.next_multiple_of(WIDTH) as usize;
     HEADER_BYTES + rows / 8 * result_bits(bits_per_key) as usize
 }
 
-/// The filter of the keys with these hashes, of about so many bits for each; empty if that is less than one.
+/// The filter of the keys with these hashes, of about `bits_per_key` bits for each; empty if that is less
+/// than one.
 pub(super) fn build(hashes: &[u64], bits_per_key: f64) -> Vec<u8> {
     let result_bits = result_bits(bits_per_key);
     if result_bits == 0 || hashes.is_empty() {

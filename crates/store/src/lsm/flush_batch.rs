@@ -10,7 +10,7 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 /// Of these flushes the first is of one memtable, and the second of several, whichever was better before.
 const FLUSHES_PER_COMPARISON: u32 = 16;
 
-/// Several are merged if that keeps at most this share of what flushes of one memtable keep.
+/// Several are merged if that keeps at most this share of the bytes that flushes of one memtable keep.
 const KEPT_FRACTION_MAX: f64 = 7.0 / 8.0;
 
 /// See the module.

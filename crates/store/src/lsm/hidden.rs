@@ -1,6 +1,6 @@
-//! Tables of which nobody sees anything: a removal of a range, of which everybody knows, has all of their
-//! keys, and is newer than they are. They go without being read, unless they have overflow values, which have
-//! to be given up one by one.
+//! Tables that no reader sees any part of: a removal of a range that is visible to every snapshot covers all
+//! of their keys and is newer than they are. They are dropped without being read, unless they have overflow
+//! values, which have to be given up one by one.
 
 use super::levels::{Levels, Run, Target, overlapping};
 use super::policy::{Busy, Job};
@@ -8,7 +8,8 @@ use super::table::Table;
 use crate::buffered::{Fragment, KeyInterval, RangeTombstones, Retention};
 use crate::log::Timestamp;
 
-/// Reads what [`pick`] looks at, for which it may wait. What cannot be read hides nothing until it can.
+/// Reads the range tombstones that [`pick`] looks at, and may wait for the device. Those that cannot be read
+/// hide nothing until they can.
 pub(super) fn prepare(levels: &Levels) {
     for table in levels.tables().filter(|table| table.summary.range_tombstones > 0) {
         let _tried = table.range_tombstones();

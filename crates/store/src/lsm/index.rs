@@ -1,4 +1,4 @@
-//! LSM-trees behind the boundary of indexes.
+//! The implementation of `Index` by LSM-trees.
 
 use std::ops::Bound;
 use std::task::Poll;
@@ -149,7 +149,8 @@ impl Index for Lsm {
         let turn = match (self.flushes.try_take(), may) {
             (Some(turn), _) => turn,
             (None, May::Wait) => self.flushes.take(),
-            // A flush that is under way may wait for this checkpoint. What is not flushed stays in the log.
+            // A flush that is under way may wait for this checkpoint. Records that are not flushed stay in
+            // the log.
             (None, May::NotWait) => return Ok(()),
         };
         if self.is_cleared.load(Ordering::SeqCst) {
@@ -205,11 +206,11 @@ impl Index for Lsm {
         }
         self.freeze();
         let flushed = self.flush(&turn);
-        // What merges give up from now on would not be freed before the last checkpoint.
+        // Segments that merges give up from now on would not be freed before the last checkpoint.
         self.is_stopped.store(true, Ordering::SeqCst);
         self.jobs.wait_for_rest();
         self.sweep();
-        // What cannot be given up now is at the next opening.
+        // Tables that cannot be given up now are given up at the next opening.
         let _tried = self.withdraw_orphans();
         let _tried = self.leave_to_next_opening();
         // Counts that cannot be kept are no reason not to close.
@@ -309,7 +310,7 @@ impl Index for Lsm {
         }
         clearing.free_all(references)?;
         let emptied = self.clear_levels(clearing).and_then(|()| self.withdraw_loads());
-        // Statistics have tables for a moment, in which they do not wait. No table leaves the levels now.
+        // Statistics hold tables for a moment, without waiting meanwhile. No table leaves the levels now.
         let mut left = self.left().len();
         while left > 0 {
             self.sweep();
@@ -373,8 +374,8 @@ impl RemovesRanges for Lsm {
     }
 
     fn reapply_range(&self, lower: &[u8], upper: &[u8], record: LogRecord) -> Result<(), Error> {
-        // No commit is beside a removal of a range: if tables have one that is not older, they have had this,
-        // and in memory it would hide what is newer in them.
+        // No other commit is under way during a removal of a range. So tables with a commit that is not older
+        // already include this one, and in memory it would hide newer records in them.
         let is_there = |table: &Arc<Table>| table.summary.newest >= record.timestamp.0;
         let mut parts = self.parts().clone();
         if !parts.levels.tables().any(is_there) {
@@ -399,7 +400,7 @@ impl RemovesRanges for Lsm {
                 !newest.version.is_tombstone() && !is_removed
             };
             if versions.all.first().is_some_and(is_there) {
-                // It takes memory, all of which may be shares of cursors.
+                // It takes memory, and cursors may hold all of it as their shares.
                 merged.let_go();
                 self.reapply(versions.key(), Write::Remove, record)?;
             }

@@ -9,7 +9,7 @@ use crate::index::{Horizon, is_eager};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::{Waker, park, waker};
 
-/// One more job runs for each so many bytes of debt, in batches of level 0.
+/// One more job runs for each `BATCHES_PER_JOB` batches of level 0 that the debt has in bytes.
 const BATCHES_PER_JOB: u64 = 4;
 
 /// See the module.
@@ -69,8 +69,8 @@ impl Jobs {
     }
 
     /// The next job, which is running from now on, if one is due. How many may run follows from the debt.
-    /// `levels` gives the present ones. Tables of which nobody sees anything any more come first, and
-    /// what is `wanted` for the sake of room last.
+    /// `levels` gives the present ones. Tables that no reader sees any more come first, and the merges that
+    /// are `wanted` for the sake of room last.
     pub fn begin(
         &self,
         options: &Options,
@@ -78,7 +78,7 @@ impl Jobs {
         levels: impl FnOnce() -> Arc<Levels>,
     ) -> Option<(Job, Ticket, Arc<Levels>)> {
         let mut state = self.state();
-        // The lock is held, with which nobody may wait: the tables of a job that has ended are in them.
+        // The lock is held, so nothing here may wait: the levels have the tables of each job that has ended.
         let levels = levels();
         let dropping =
             horizon.and_then(|horizon| hidden::pick(&levels, &state.busy, &Retention::new(horizon)));

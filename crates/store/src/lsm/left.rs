@@ -19,7 +19,7 @@ impl Lsm {
             left.iter().filter(is_unread).cloned().collect()
         };
         let mut pages = unread.iter().flat_map(|table| &table.pages);
-        // After an error nothing refers to what is left of them.
+        // After an error nothing refers to the pages that remain.
         let _given_back = pages.try_for_each(|page| self.shared.pool.free_unread(*page));
         self.left().retain(|table| !unread.iter().any(|swept| Arc::ptr_eq(table, swept)));
     }

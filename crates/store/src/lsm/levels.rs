@@ -1,4 +1,4 @@
-//! The tables of a tree: which there are, and in which order they are looked into.
+//! The tables of a tree, in their search order.
 //!
 //! A *run* is tables with key ranges that do not overlap, in key order. A *level* has runs, the newest first.
 //! Of two versions of a key, the newer one is in the earlier run, or earlier level. [`Levels`] never change:
@@ -24,11 +24,11 @@ pub(super) struct Levels {
     levels: Vec<Vec<Run>>,
     /// Bytes of the tables of each level.
     bytes: Vec<u64>,
-    /// The tables of each [load](super::load) that is prepared: in no level, and nobody reads them.
+    /// The tables of each [load](super::load) that is prepared: in no level, and without readers.
     loads: Vec<Run>,
 }
 
-/// What a flush or compaction changes.
+/// The change that a flush or compaction makes.
 pub(super) struct Edit {
     /// Tables that go.
     pub removed: Vec<Arc<Table>>,
@@ -49,7 +49,8 @@ impl Edit {
 pub(super) enum Target {
     /// A run of their own, newer than the others of the level.
     NewRun(usize),
-    /// The oldest run of the level, of which they replace what goes; a run of their own if it has none.
+    /// The oldest run of the level, where they replace the removed tables; a run of their own if the level
+    /// has none.
     OldestRun(usize),
 }
 
@@ -114,7 +115,7 @@ impl Levels {
         self.levels.get(level).map_or(&[], Vec::as_slice)
     }
 
-    /// All runs, in the order in which they are looked into.
+    /// All runs, in their search order.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         self.levels.iter().flatten()
     }
@@ -133,7 +134,7 @@ impl Levels {
         self.loads.iter().find(|run| id_of(run) == load)
     }
 
-    /// All tables that nobody reads yet.
+    /// All tables of loads, which have no readers yet.
     pub fn loaded_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.loads.iter().flatten()
     }
@@ -241,7 +242,7 @@ fn encode_table(table: &Table, into: &mut Vec<u8>) {
 /// Decodes levels, runs and tables, and opens each table by `open`.
 ///
 /// # Errors
-/// Those of `open`; `None` for what no [`Levels::encode`] gave.
+/// Those of `open`; `None` for bytes that [`Levels::encode`] cannot have returned.
 pub(super) fn decode(
     mut bytes: &[u8],
     open: &mut dyn FnMut(Entry) -> Result<Table, Error>,
@@ -322,7 +323,7 @@ pub(super) mod tests {
         Arc::new(Table::new(Vec::new(), vec![PageId(number), PageId(number + 1)], places, summary))
     }
 
-    /// A table with these keys, of so many bytes.
+    /// A table with these keys, of `bytes` bytes.
     pub fn sized(first: u8, last: u8, bytes: u64) -> Arc<Table> {
         let summary = Summary { first_key: vec![first], last_key: vec![last], bytes, ..Summary::default() };
         Arc::new(Table::new(Vec::new(), Vec::new(), Places::default(), summary))

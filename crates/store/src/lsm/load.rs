@@ -1,12 +1,12 @@
 //! Loads: records in key order become tables at once, at the level where they belong.
 //!
 //! 1. *Written*: the records go into tables as they come. Their versions have a timestamp that no record has,
-//!    [`LOADED`], in place of that of the load's commit, which nobody knows yet.
-//! 2. *Prepared*: the manifest has the tables, beside the levels. Nobody reads them. If the commit never
-//!    comes, they are given up, after a crash too.
+//!    [`LOADED`], in place of that of the load's commit, which is not known yet.
+//! 2. *Prepared*: the manifest has the tables, apart from the levels. They have no readers. If the commit
+//!    never comes, they are given up, after a crash too.
 //! 3. *Committed*: no other commit is under way, and the memtables are empty. So the load is newer than all
-//!    there is, and the tables come into the lowest level, of those that are large enough, above which and in
-//!    which nothing has keys between theirs. [`Table::version`] gives the versions the commit's timestamp.
+//!    other records. The tables come into the lowest level that is large enough and has no keys between
+//!    theirs, neither itself nor above it. [`Table::version`] gives the versions the commit's timestamp.
 
 use std::ops::Bound;
 
@@ -28,7 +28,7 @@ const RECORDS_PER_PAUSE: u64 = 64;
 /// A load that is not committed.
 struct LsmLoad<'a> {
     tree: &'a Lsm,
-    /// The first key behind the load's own that the tree had as it began.
+    /// The first key after the load's own that the tree had when the load began.
     until: Option<Vec<u8>>,
     writer: TableWriter<'a>,
     made: Vec<Made>,
@@ -93,7 +93,7 @@ impl Lsm {
         self.flush(&turn)
     }
 
-    /// Where tables of so many bytes belong that are newer than all there is.
+    /// Where tables of `bytes` bytes belong that are newer than all others.
     fn place(&self, levels: &Levels, busy: &Busy, range: KeyInterval<'_>, bytes: u64) -> Target {
         let is_taken = |level: usize| {
             levels.level(level).iter().any(|run| !overlapping(run, range).is_empty())
@@ -107,7 +107,7 @@ impl Lsm {
         }
     }
 
-    /// What was prepared becomes what a commit has written. No other commit is under way.
+    /// Makes the prepared tables the writes of a commit. No other commit is under way.
     fn commit_load(&self, load: LoadId, at: Timestamp) -> Result<(), Error> {
         let _turn = self.changes.take();
         let before = Arc::clone(&self.parts().levels);
@@ -142,7 +142,7 @@ impl Lsm {
         Ok(())
     }
 
-    /// Gives up all loads that are prepared: nobody will commit them.
+    /// Gives up all loads that are prepared: they will not be committed.
     pub(super) fn withdraw_loads(&self) -> Result<(), Error> {
         let prepared: Vec<LoadId> = self.parts().levels.loads().collect();
         prepared.into_iter().try_for_each(|load| self.withdraw_load(load))
@@ -162,7 +162,7 @@ impl Load for LsmLoad<'_> {
 
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         if self.writer.is_full(self.tree.options.table_bytes) {
-            // What is left is others'.
+            // The remaining space is reserved for commits and merges.
             if self.tree.shared.segments.owned.lacks_room() {
                 return Err(Error::Full { why: "what is left is needed for commits and merges".into() });
             }

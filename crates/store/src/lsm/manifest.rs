@@ -1,7 +1,7 @@
 //! The manifest: pages that say which tables a tree has.
 //!
-//! The *root*, whose number the catalog has, says in which *parts* the [levels](super::levels) are written. A
-//! change is made in steps, none of which needs more than one page in memory, however many tables there are:
+//! The *root*, whose number the catalog has, names the *parts* that the [levels](super::levels) are written
+//! in. A change is made in steps. Each needs one page in memory at most, however many tables the tree has:
 //! 1. Tables' segments get numbers, and all parts are written anew. Checkpoints leave them out.
 //! 2. In one section the root refers to the new parts, and checkpoints leave them out no longer: each has all
 //!    of the change or nothing.
@@ -12,8 +12,8 @@
 //! part: | page header | bytes, u32 | zero, u32 | bytes of the levels |
 //! ```
 //!
-//! The *counts* say what was done to the tree: see [`Kept`]. A root without them, or with others, is one of a
-//! version that did not count.
+//! The *counts* are those of the tree's operations and loads: see [`Kept`]. A root without them, or with
+//! others, is one of a version that did not count.
 
 use super::levels::Levels;
 use super::stats::{Counters, KEPT, Kept};
@@ -134,7 +134,7 @@ impl Manifest {
         Ok((parts, guard))
     }
 
-    /// What was stored last; nothing in a new one.
+    /// The bytes that were stored last; none in a new manifest.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`].
@@ -172,7 +172,7 @@ impl Manifest {
             Ok(levels)
         });
         match stored {
-            // What cannot be freed stays allocated, as after a crash.
+            // Parts that cannot be freed stay allocated, as after a crash.
             Ok(_) if planted!(OldManifestLeaks) => {}
             Ok(_) => self.free_parts(&old),
             Err(_) => self.give_up(set),
@@ -204,7 +204,7 @@ impl Manifest {
         Ok((levels, parts))
     }
 
-    /// The least class of the largest parts with which the root has room for the numbers of all.
+    /// The smallest class of parts that leaves the root room for the numbers of all parts.
     fn class_of_parts(&self, bytes: usize) -> Result<usize, Error> {
         let count_max = room(ROOT_CLASS) / 8 - KEPT;
         let mut classes = PART_CLASS..=self.pool.class_max().clamp(PART_CLASS, PART_CLASS_MAX);

@@ -30,10 +30,10 @@ use crate::worker::spend_merged;
 /// Keys that a merge writes before others may go on.
 const KEYS_PER_PAUSE: usize = 64;
 
-/// An eager part of a compaction has at least so many bytes to read.
+/// An eager part of a compaction has at least this number of bytes to read.
 const EAGER_PART_BYTES: u64 = 1 << 10;
 
-/// What a merge has made: tables, and references of the overflow values that it left out.
+/// The output of a merge: tables, and references of the overflow values that it left out.
 #[derive(Default)]
 pub(super) struct Output {
     made: Vec<Made>,
@@ -42,14 +42,14 @@ pub(super) struct Output {
     versions: u64,
 }
 
-/// What becomes of versions that are merged.
+/// How merged versions are written.
 struct Making<'a> {
     /// The removals of ranges that come with them.
     ranges: &'a RangeTombstones,
     purpose: Purpose,
     /// The runs with versions that may be older.
     older: &'a [Run],
-    /// Nothing behind this key is merged.
+    /// Nothing after this key is merged.
     to: Option<&'a [u8]>,
     table: TableOptions,
     /// The run below the new tables, where these are to overlap little of it.
@@ -58,7 +58,7 @@ struct Making<'a> {
     goes_on: &'a dyn Fn() -> bool,
 }
 
-/// What a merge does not read.
+/// The tables around the inputs of a merge, which it does not read.
 struct Beside {
     /// The runs with versions that may be older.
     older: Vec<Run>,
@@ -66,7 +66,7 @@ struct Beside {
     below: Run,
 }
 
-/// Keys of a part of a merge: behind the first, up to the second.
+/// Keys of a part of a merge: after the first, up to the second.
 type KeyRange = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl Lsm {
@@ -87,7 +87,7 @@ impl Lsm {
                 // The flush finds out whether there is room.
                 own.jobs.wait();
             }
-            // What could not be written stays where it is, in memory and in the log, and is tried again.
+            // Memtables that could not be written stay in memory and in the log, and are tried again.
             let _tried = own.flush_due(&turn);
         });
     }
@@ -139,8 +139,8 @@ impl Lsm {
         self.jobs.begin(&self.options, (self.shared.horizon().as_deref(), wanted), levels)
     }
 
-    /// Flushes, as what is removed in memory hides nothing on the device yet, and has jobs run until none
-    /// wins any room.
+    /// Flushes, as removals in memory hide nothing on the device yet, and has jobs run until none frees any
+    /// room.
     pub(super) fn win_room(&self) {
         {
             let turn = self.flushes.take();
@@ -259,8 +259,8 @@ impl Lsm {
         }
         let removed: Vec<Arc<Table>> = job.tables().cloned().collect();
         let is_input = |table: &Arc<Table>| removed.iter().any(|other| Arc::ptr_eq(table, other));
-        // What is in the order behind the first input, and no input, may be older than some. Other jobs only
-        // bring such versions further down meanwhile.
+        // Tables that follow the first input in the order of search, and are no inputs, may be older than
+        // some input. Other jobs only bring such versions further down meanwhile.
         let behind = levels.runs().skip_while(|run| !run.iter().any(is_input));
         let older: Vec<Run> =
             behind.map(|run| run.iter().filter(|table| !is_input(table)).cloned().collect()).collect();
@@ -306,7 +306,7 @@ impl Lsm {
         Ok(all)
     }
 
-    /// How many parts run side by side that merge so many bytes.
+    /// Number of parts that run concurrently in a merge of `bytes` bytes.
     pub(super) fn parts_of(&self, bytes: u64) -> u64 {
         let least_bytes =
             if is_eager() { EAGER_PART_BYTES } else { TABLES_PER_PART * self.options.table_bytes };
@@ -334,7 +334,7 @@ impl Lsm {
             }
         }
         match ranges.last_mut() {
-            // Nothing lies behind the last table's end.
+            // Nothing follows the last table's end.
             Some(last) if sum == 0 => last.1 = None,
             _ => ranges.push((from, None)),
         }
@@ -367,13 +367,14 @@ impl Lsm {
         self.merge(merged, &making)
     }
 
-    /// Writes what is merged as tables, without the versions that nobody will see.
+    /// Writes the merged records as tables, without the versions that no reader will see.
     fn merge(&self, mut merged: Merged, making: &Making<'_>) -> Result<Output, Error> {
         let Making { ranges, purpose, older, to, table, below, goes_on } = *making;
         let (mut output, mut keys, mut unspent_bytes) = (Output::default(), 0_usize, 0);
         let horizon = self.shared.horizon();
         let retention = horizon.as_deref().map(Retention::new);
-        // What they remove may go in any case. Each range is in the table with the key before its cut.
+        // The records that they remove may go in any case. Each range is in the table with the key before its
+        // cut.
         let mut left = ranges.clone();
         if let Some(retention) = &retention {
             left.retain(|range| needed(retention, range, older));
@@ -435,8 +436,8 @@ impl Lsm {
         }
     }
 
-    /// Makes new tables part of the tree in place of others, and of memtables of which they have all, and
-    /// gives up the overflow values that they left out.
+    /// Makes new tables part of the tree in place of others and of the memtables that they contain, and gives
+    /// up the overflow values that they left out.
     pub(super) fn install(
         &self,
         Output { made, gone, .. }: Output,
@@ -497,14 +498,14 @@ fn written_bytes(made: &[Made]) -> u64 {
     made.iter().map(|made| made.summary.bytes).sum()
 }
 
-/// The removals of a range that somebody needs.
+/// The removals of a range that are still needed.
 fn needed(retention: &Retention, range: &Fragment, older: &[Run]) -> Vec<Timestamp> {
     let is_oldest = !older.iter().any(|run| !overlapping(run, range.interval()).is_empty());
     retention.needed(range, is_oldest || planted!(RangeTombstoneDroppedOverOlder))
 }
 
 impl Lsm {
-    /// Takes out of a key's versions those that nobody will see, and folds operands. The references of
+    /// Takes out of a key's versions those that no reader will see, and folds operands. The references of
     /// overflow values among them go into `gone`.
     fn leave_out(
         &self,

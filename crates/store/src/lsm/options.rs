@@ -16,8 +16,8 @@ use crate::{Error, varint};
 /// A memtable has at most this part of the memory and of the log, which keep several of them.
 const MEMTABLE_DIVISOR_MIN: u64 = 4;
 
-/// Tables have room for so many blocks, whatever size is given: the end of one takes up to three, and with
-/// room for no more each key would have a table of its own.
+/// Tables have room for at least this number of blocks, whatever size is given: the end of one takes up to
+/// three, and with room for no more each key would have a table of its own.
 const TABLE_BLOCKS_MIN: u64 = 8;
 
 const FILTER_TENTHS_MAX: u32 = 300;
@@ -68,7 +68,7 @@ impl LsmOptions {
         Self::default()
     }
 
-    /// What will be done to the tree: layout, F and C follow from it, unless they are given.
+    /// The expected workload: layout, F and C follow from it, unless they are given.
     pub fn workload(mut self, workload: LsmWorkload) -> Self {
         self.workload = Some(workload);
         self
@@ -99,26 +99,26 @@ impl LsmOptions {
         self
     }
 
-    /// Runs of level 0 from which on writers are slowed down; twice those that are merged unless given.
+    /// Number of runs of level 0 that slows writers down; twice those that are merged unless given.
     pub fn slowdown_runs(mut self, runs: u32) -> Self {
         self.slowdown_runs = Some(runs);
         self
     }
 
-    /// Runs of level 0 at which writers are stopped; five times those that are merged unless given.
+    /// Number of runs of level 0 that stops writers; five times those that are merged unless given.
     pub fn stop_runs(mut self, runs: u32) -> Self {
         self.stop_runs = Some(runs);
         self
     }
 
-    /// T: bytes of a table, rounded up to whole segments. Unless given, the size with which a merge of level
-    /// 0 keeps the profiled drive busy, at most that of a memtable; without a profile that of a memtable.
+    /// T: bytes of a table, rounded up to whole segments. Unless given, the size that lets a merge of level 0
+    /// keep the profiled drive busy, at most that of a memtable; without a profile that of a memtable.
     pub fn table_bytes(mut self, bytes: u64) -> Self {
         self.table_bytes = Some(bytes);
         self
     }
 
-    /// Bytes of a memtable, at most a quarter of the cache, of which they are part, and of the log; an eighth
+    /// Bytes of a memtable, at most a quarter of the cache, where they are counted, and of the log; an eighth
     /// of the cache of each opening, and at most a 128th of a device of fixed size, unless given.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = Some(bytes);
@@ -136,15 +136,15 @@ impl LsmOptions {
 
     /// Bits of the filters for each key, up to 30; with 0 there are no filters.
     pub fn filter_bits_per_key(mut self, bits: f64) -> Self {
-        // What is no number of bits is refused when the tree is created.
+        // A value that is no number of bits is refused when the tree is created.
         let is_number = bits.is_finite() && bits >= 0.0;
         self.filter_tenths = Some(if is_number { (bits * 10.0).round() as u32 } else { u32::MAX });
         self
     }
 
-    /// Whether filters and fence pointers that were read stay in memory as long as their table is used, for
-    /// which they take up to three eighths of the cache; they are cached as other blocks unless given.
-    /// Without filters a look-up then reads a block of each run (MQSSD paper §5.1.2).
+    /// Whether filters and fence pointers that were read stay in memory as long as their table is used. They
+    /// then take up to three eighths of the cache. Unless given, they are cached as other blocks. Without
+    /// filters a look-up then reads a block of each run (MQSSD paper §5.1.2).
     pub fn metadata(mut self, metadata: LsmMetadata) -> Self {
         self.metadata = Some(metadata);
         self
@@ -162,7 +162,7 @@ impl LsmOptions {
         self
     }
 
-    /// Most jobs that merge at a time, from 1 to 64. How many do follows from what is due.
+    /// Most jobs that merge at a time, from 1 to 64. The number that do follows from the merges that are due.
     pub fn jobs(mut self, jobs: u32) -> Self {
         self.jobs = Some(jobs);
         self
@@ -188,7 +188,7 @@ impl LsmOptions {
     }
 }
 
-/// Bits of the options that decisions are made about, in what the catalog says of those that were given.
+/// Bits of the options that decisions are made about, in the catalog's mask of those that were given.
 mod bit {
     pub const LAYOUT: u64 = 1;
     pub const FANOUT: u64 = 1 << 1;
@@ -238,10 +238,10 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// What is given, and the rest for this room.
+    /// The given options, and the rest decided for this room.
     ///
     /// # Errors
-    /// [`Error::Options`] says what is wrong with what is given.
+    /// [`Error::Options`] names the given option that is wrong.
     pub fn of(given: LsmOptions, room: Room) -> Result<Self, Error> {
         let memtable_bytes = given.memtable_bytes.unwrap_or_else(|| memtable_bytes(room));
         let runs_of = given.table_bytes.map_or(memtable_bytes, |bytes| in_segments(bytes, room));
@@ -296,7 +296,7 @@ impl Decided {
     /// Whether this build can keep such a tree.
     ///
     /// # Errors
-    /// [`Error::Options`] says what it lacks.
+    /// [`Error::Options`] names the compression that this build lacks.
     pub fn check_build(&self) -> Result<(), Error> {
         if self.compression.is_there() && self.last_level_compression.is_there() {
             return Ok(());
@@ -305,8 +305,8 @@ impl Decided {
         Err(Error::Options(why.into()))
     }
 
-    /// Refuses what the policy does not know. The numbers of a tree that was made elsewhere, or with another
-    /// cache, need not suit this room: [`Options::new`] bounds them.
+    /// Checks the options that the policy does not know. The numbers of a tree that was made elsewhere, or
+    /// with another cache, need not suit this room: [`Options::new`] bounds them.
     fn check(&self, given: LsmOptions, room: Room) -> Result<(), Error> {
         let most_bytes = room.cache_bytes.min(room.log_bytes) / MEMTABLE_DIVISOR_MIN;
         let least_bytes = room.segment_bytes.min(most_bytes);
@@ -477,7 +477,7 @@ impl Decided {
         bytes
     }
 
-    /// The numbers that the catalog has as bytes; `None` for what was never written.
+    /// The numbers that the catalog has as bytes; `None` for bytes that were never written.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let policy = PolicyOptions::take(&mut bytes)?;
         let mut number = || varint::take(&mut bytes);
@@ -542,7 +542,7 @@ fn in_segments(bytes: u64, room: Room) -> u64 {
     bytes.checked_next_multiple_of(room.segment_bytes).filter(|whole| *whole > 0).unwrap_or(bytes)
 }
 
-/// Bytes of a memtable, as many as whole segments have: what is left of the last segment of a table is lost.
+/// Bytes of a memtable, as many as whole segments have: the rest of a table's last segment is lost.
 fn memtable_bytes(room: Room) -> u64 {
     room.usual_memtable().0.max(1).next_multiple_of(room.segment_bytes)
 }
@@ -552,7 +552,7 @@ pub(super) struct Options {
     pub memtable_bytes: u64,
     /// Memtables of a quarter are enough while writes prevail.
     pub level_zero_by_reads: bool,
-    /// T: a table takes so many bytes at most, as much as whole segments have, unless one key has more.
+    /// T: the most bytes of a table, a multiple of a segment's, unless one key has more.
     pub table_bytes: u64,
     table: TableOptions,
     last_level_compression: LsmCompression,
@@ -595,7 +595,7 @@ impl Options {
         TableOptions { compression, ..self.table }
     }
 
-    /// With blocks of so many bytes, in this room.
+    /// With blocks of `block_bytes` bytes, in this room.
     pub fn new(decided: Decided, block_bytes: usize, room: Room) -> Self {
         let filter_bits_per_key = f64::from(decided.filter_tenths) / 10.0;
         let least_bytes = (TABLE_BLOCKS_MIN * block_bytes as u64).next_multiple_of(room.segment_bytes);

@@ -5,8 +5,8 @@ use crate::buffered::RangeTombstones;
 use crate::index::Version;
 
 impl RangeTombstones {
-    /// They become blocks of at most so many bytes each, unless a single removal takes more: records whose
-    /// keys are where fragments begin, and whose values where they end.
+    /// Blocks of at most `block_bytes` each, unless a single removal takes more. A record's key is where a
+    /// fragment begins, and its value where it ends.
     pub(super) fn encode(&self, block_bytes: usize) -> Vec<Vec<u8>> {
         let (mut blocks, mut block) = (Vec::new(), BlockBuilder::default());
         for fragment in self.fragments() {

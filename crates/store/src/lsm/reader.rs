@@ -4,13 +4,12 @@ use crate::pool::Pool;
 use crate::sync::Arc;
 use crate::task::Executor;
 
-/// What to do with blocks that are read.
+/// How blocks that are read are cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// They stay in memory for others.
     Kept,
-    /// Nobody else wants them: whole partitions are read by few requests, the next one while this one is
-    /// used.
+    /// For this reader only: whole partitions are read by few requests, the next one while this one is used.
     Once,
 }
 

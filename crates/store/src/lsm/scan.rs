@@ -36,7 +36,7 @@ pub(super) struct LsmScan {
 /// A record as a scan sees it.
 type Seen<'v> = (Version, Cow<'v, [u8]>);
 
-/// Where a scan is: what it goes over, without what it sees nothing of.
+/// A scan's position: the tree's parts, their merged records, and the ranges that are hidden from the scan.
 type UnderWay = (Parts, Merged, Option<Hidden>);
 
 impl LsmScan {
@@ -95,7 +95,7 @@ impl LsmScan {
         }
         match self.tree.value_of(key, &chain) {
             Ok(value) => Ok(value.map(|value| (Version::put(newest), value))),
-            // An overflow value may have gone, as a merge has put what was made of it into its place.
+            // An overflow value may have gone, as a merge has replaced it with a value made of it.
             Err(_) => {
                 merged.let_go();
                 let mut value = Vec::new();
@@ -130,7 +130,7 @@ impl LsmScan {
         newest.filter(|held| !is_removed(held))
     }
 
-    /// What is left to be scanned.
+    /// The records that are left to be scanned.
     fn merged(&mut self) -> Result<UnderWay, Error> {
         let parts = self.tree.current();
         match self.under_way.take() {
@@ -151,7 +151,7 @@ impl LsmScan {
 }
 
 impl LsmScan {
-    /// What it sees of a key.
+    /// The version of a key that the scan sees.
     fn met<'v>(
         &self,
         versions: &'v KeyVersions,
@@ -171,7 +171,7 @@ impl LsmScan {
         Ok(Met::of(record, newest.map(|newest| newest.version), self.at))
     }
 
-    /// Goes on behind a key.
+    /// Goes on after a key.
     fn pass(&mut self, key: &[u8]) {
         match self.direction {
             Direction::Forward => self.lower = behind(key),
@@ -199,8 +199,8 @@ impl LsmScan {
         true
     }
 
-    /// It has come to a key without a record behind others: it passes what the tree knows to be without
-    /// records, and watches what comes then. `None`: it goes on as before.
+    /// Called at a key without a record that follows others like it: passes the keys that the tree knows to
+    /// be without records, and watches those that come then. `None`: it goes on as before.
     fn pass_more<'t>(
         &mut self,
         tree: &'t Lsm,
@@ -219,7 +219,7 @@ impl LsmScan {
         if watch.is_none() {
             *watch = Some(tree.dead.watch(self.place(), self.direction));
         }
-        // What was written before the watch is found from here on.
+        // Records that were written before the watch are found from here on.
         self.under_way = None;
         self.merged().map(Some)
     }
@@ -265,7 +265,7 @@ impl Steps for LsmScan {
                 Met::Dead(from) => {
                     as_of = as_of.max(from);
                     if bytes > 0 && self.dead_keys + 1 >= DEAD_RUN {
-                        // What it has is not kept waiting for what comes behind.
+                        // Its records do not wait for those that follow.
                         break;
                     }
                     if let Some(further) = self.pass_more(&tree, versions.key(), &mut watch)? {

@@ -8,7 +8,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// Levels with counters of their own; the others count as the last of these.
 const LEVELS: usize = 16;
 
-/// What a tree counts.
+/// The counters of a tree.
 #[derive(Default)]
 pub(super) struct Counters {
     pub flushes: AtomicU64,
@@ -33,7 +33,7 @@ pub(super) struct Counters {
     read_bytes: [AtomicU64; LEVELS],
 }
 
-/// What a tree counts from its beginning, and its manifest keeps.
+/// Counts since a tree's creation, which its manifest keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
     pub operations: TreeOperations,
@@ -55,8 +55,8 @@ impl Kept {
         Self { operations, loads, loaded_bytes }
     }
 
-    /// Whether this is worth being written, beside what was written last: there were loads, or an eighth more
-    /// operations.
+    /// Whether these counts are worth being written, compared with those written last: they have more loads,
+    /// or an eighth more operations.
     pub fn is_news(&self, written: &Self) -> bool {
         let (now, before) = (self.operations.sum(), written.operations.sum());
         self.loads != written.loads || now > before.saturating_add(before / 8)
@@ -75,7 +75,7 @@ impl Counters {
         }
     }
 
-    /// What the manifest keeps.
+    /// The counts that the manifest keeps.
     pub fn kept(&self) -> Kept {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let operations = self.operations.all();
@@ -87,7 +87,7 @@ impl Counters {
         self.loads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tables of so many bytes were read, and others written into a level.
+    /// Counts bytes of tables that were read, and of tables that were written into a level.
     pub fn wrote(&self, level: usize, read_bytes: u64, written_bytes: u64) {
         let at = level.min(LEVELS - 1);
         self.read_bytes[at].fetch_add(read_bytes, Ordering::Relaxed);
@@ -112,7 +112,7 @@ impl Counters {
         new(reads, &self.reads_before) > new(writes, &self.writes_before)
     }
 
-    /// The counts, with what there is at present.
+    /// The counts, with the present memtables, levels and debt.
     pub fn stats(&self, memtables: usize, levels: &Levels, debt: Debt) -> LsmStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let of_level = |level: usize| {

@@ -1,14 +1,14 @@
 //! Tables: sorted records that never change, in segments of their own.
 //!
-//! A table's blocks lie one behind the other in its segments:
+//! A table's blocks lie one after the other in its segments:
 //!
 //! ```text
 //! data | … | data | partition | data | … | data | partition | … | ranges | … | top
 //! ```
 //!
 //! - A *data* block has records ([`Block`]), which may be [compressed](super::compression).
-//! - A *partition* is behind the data blocks that it is about: a [filter](super::filter) of their keys, and
-//!   for each of them its last key and version, the *fence pointer*, and where it is.
+//! - A *partition* follows the data blocks that it is about. It is a [filter](super::filter) of their keys,
+//!   and for each of them its last key and version, the *fence pointer*, and its place.
 //! - *Ranges* are removals of [ranges of keys](crate::buffered::RangeTombstones), which the table's first
 //!   and last key include.
 //! - The *top* has the same of each partition. It stays in memory while the table is used.
@@ -49,7 +49,7 @@ pub(super) const LOADED: Timestamp = Timestamp(1);
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// What a data block says about how it is packed, if it is not.
+/// Bytes of the codec of a data block that is not compressed.
 const CODEC_BYTES: usize = 1;
 
 /// Most bytes of the last entry of a top, but for long keys, and of headers.
@@ -104,7 +104,7 @@ pub(super) struct Places {
     pub ranges: Vec<Place>,
 }
 
-/// What is known of a table without reading it.
+/// The facts about a table that are known without reading it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     pub first_key: Vec<u8>,
@@ -196,8 +196,8 @@ impl<'a> TableWriter<'a> {
         written + open + end as u64
     }
 
-    /// Whether the next record belongs into another table, where tables have so many bytes: with it this one
-    /// might take more, or its top, which is one block, might not fit into the smallest segment.
+    /// Whether the next record belongs into another table: with it this one might take more than
+    /// `table_bytes`, or its top, which is one block, might not fit into the smallest segment.
     pub fn is_full(&self, table_bytes: u64) -> bool {
         // Each partition adds its last key.
         let more = 2 * (self.options.block_bytes / KEY_DIVISOR + END_BYTES);
@@ -210,7 +210,7 @@ impl<'a> TableWriter<'a> {
         &self.summary.last_key
     }
 
-    /// Adds a record behind all others.
+    /// Appends a record.
     ///
     /// # Errors
     /// Those of [`OwnedSegments::take`] and [`SegmentWriter::append`].
@@ -239,7 +239,7 @@ impl<'a> TableWriter<'a> {
         let block = self.options.block_bytes;
         let left = block - self.open.as_ref().map_or(0, |writer| writer.at() as usize % block);
         let bytes = if left < block / 2 { left + block } else { left };
-        // What follows on the records of a data block is less, as they are fewer.
+        // The bytes that follow the records of a data block are fewer, as it has fewer records.
         bytes - BLOCK_HEADER_BYTES as usize - CODEC_BYTES
     }
 
@@ -346,9 +346,9 @@ impl<'a> TableWriter<'a> {
     }
 }
 
-/// A table, for as long as somebody reads it.
+/// A table, which lives as long as it has a reader.
 pub(super) struct Table {
-    /// Numbers of the segments, by which the page table knows them.
+    /// Numbers of the segments in the page table.
     pub pages: Vec<PageId>,
     pub places: Places,
     pub summary: Summary,
@@ -452,7 +452,7 @@ impl Table {
         segment.ok_or_else(|| self.damaged("a segment that it has", place))
     }
 
-    /// The content of a block, from memory if it is there. `unpack` makes it of what was written.
+    /// The content of a block, from memory if it is there. `unpack` makes it of the bytes on the device.
     fn content(
         &self,
         pool: &Pool,
@@ -523,7 +523,7 @@ impl Table {
         Ok(self.ranges.get_or_init(|| ranges))
     }
 
-    /// Its removals of ranges, if somebody has read them. It does not wait.
+    /// Its removals of ranges, if they have been read. It does not wait.
     pub fn known_range_tombstones(&self) -> Option<&RangeTombstones> {
         self.ranges.get()
     }
@@ -607,7 +607,7 @@ impl Table {
                 bytes.extend_from_slice(content);
                 ends.push(bytes.len());
             })?;
-            // What is read once more is there twice: the last ones are whole.
+            // Blocks that are read once more have two ends here: the last ones are whole.
             let ends = ends.get(ends.len().saturating_sub(owned.len())..).unwrap_or_default();
             let all = Content::from(bytes);
             let lengths = owned.iter().map(|block| (block.length - BLOCK_HEADER_BYTES) as usize);

@@ -1,10 +1,10 @@
 //! How writers are slowed down where merges do not keep up.
 //!
 //! [`LsmThrottling::Graded`] needs no state: the debt is told to the throttle of all commits. The others
-//! write at a *rate*: the next bytes may be written when those before them have had their time. What sets the
-//! rate is RocksDB 5.17's controller ("Algorithm 1" of the paper on RocksDB and 3D XPoint, §IV.A): after each
+//! write at a *rate*: the next bytes may be written when those before them have had their time. The rate is
+//! set by RocksDB 5.17's controller ("Algorithm 1" of the paper on RocksDB and 3D XPoint, §IV.A): after each
 //! flush and merge it becomes smaller if the debt has grown, and larger if it has shrunk. Time is given in
-//! intervals, of which a write waits for one at least: that is what makes the controller coarse.
+//! intervals, and a write waits for at least one: that makes the controller coarse.
 
 use flashgrain_device::Nanos;
 
@@ -33,7 +33,7 @@ impl LsmThrottling {
 const REFILL: Nanos = Nanos(1_024_000);
 
 /// The rate's factors: if the debt has grown, if writers are about to be stopped, if it has shrunk, and when
-/// nobody has to be slowed down any more.
+/// writers need not be slowed down any more.
 const GROWN: f64 = 0.8;
 const NEAR_STOP: f64 = 0.6;
 const SHRUNK: f64 = 1.0 / GROWN;
@@ -69,7 +69,7 @@ struct State {
 }
 
 impl Controller {
-    /// Writers that are slowed down write so many bytes in a second at most.
+    /// Writers that are slowed down write at most `bytes_per_s` bytes in a second.
     pub fn new(throttling: LsmThrottling, bytes_per_s: u64) -> Self {
         let bytes_per_s_max = bytes_per_s as f64;
         let state =
@@ -81,9 +81,9 @@ impl Controller {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What of a debt is left to the throttle of all commits.
+    /// The part of a debt that is left to the throttle of all commits.
     pub fn left_to_others(&self, fraction: f64) -> f64 {
-        // Beyond the upper bound everybody is stopped.
+        // Beyond the upper bound all writers are stopped.
         if self.throttling == LsmThrottling::Graded || fraction >= 1.0 { fraction } else { 0.0 }
     }
 
@@ -109,7 +109,7 @@ impl Controller {
         self.is_slow.store(is_slow, Ordering::Relaxed);
     }
 
-    /// How long who writes so many bytes has to wait first.
+    /// Time that a writer of `bytes` bytes waits before its write.
     pub fn pace(&self, bytes: u64, now: &dyn Fn() -> Nanos) -> Nanos {
         if !self.is_slow.load(Ordering::Relaxed) {
             return Nanos(0);
@@ -139,7 +139,7 @@ mod tests {
         Debt { bytes, fraction }
     }
 
-    /// Bytes a second of one writer of a KiB at a time, who waits as it is told.
+    /// Bytes a second of one writer of a KiB at a time, which waits as it is told.
     fn rate(controller: &Controller) -> f64 {
         let mut now = Nanos(5);
         for _ in 0..1000 {

@@ -6,14 +6,14 @@
 //! 2. A full memtable is *frozen*, and another one becomes active. The frozen one is *flushed*: written as
 //!    tables, which the manifest gets as the newest run of level 0.
 //! 3. *Compactions* merge runs into those of the next level, as the [policy](super::policy) says, and leave
-//!    out what [nobody will see](crate::buffered::Retention).
+//!    out versions that [no reader will see](crate::buffered::Retention).
 //!
 //! A reader looks into the memtables and runs from the newest to the oldest, and stops at the first version
 //! that it sees.
 //!
-//! Who may change what: memtables, commits, as long as these are active. Which memtables are frozen, and the
-//! levels: the holder of the manifest's turn. A flush holds the turn of flushes, as the oldest memtable comes
-//! first. Compactions are [jobs](super::jobs) that keep away from each other's tables.
+//! Synchronization: commits change memtables, as long as these are active. The holder of the manifest's turn
+//! changes which memtables are frozen, and the levels. A flush holds the turn of flushes, as the oldest
+//! memtable comes first. Compactions are [jobs](super::jobs) that keep away from each other's tables.
 
 use std::ops::Bound;
 use std::task::Poll;
@@ -49,7 +49,7 @@ impl Shared {
     /// The numbers of a new LSM-tree.
     ///
     /// # Errors
-    /// [`Error::Options`] says what is wrong with what is given.
+    /// [`Error::Options`] names the given option that is wrong.
     pub fn decide_lsm(&self, given: LsmOptions) -> Result<Decided, Error> {
         if self.segments.owned.is_in_place() {
             let why = "pages stay in their places, and leave no segments to the tables of LSM-trees";
@@ -58,7 +58,7 @@ impl Shared {
         Decided::of(given, self.room)
     }
 
-    /// The numbers of a new LSM-tree with blocks of so many bytes, and why they are so.
+    /// The numbers of a new LSM-tree with blocks of `block_bytes` bytes, and why they are so.
     ///
     /// # Errors
     /// As [`Shared::decide_lsm`].
@@ -106,9 +106,9 @@ pub(crate) struct Lsm {
     pub(super) is_making_room: AtomicBool,
     /// Whether small tables have been merged since the last flush without becoming fewer.
     pub(super) is_unified: AtomicBool,
-    /// Room for what is in memory, and for the merges that follow.
+    /// Room for the memtables, and for the merges that follow.
     claim: Claim,
-    /// Tables that left the levels, and that somebody may still read.
+    /// Tables that left the levels, and that may still have readers.
     left: Mutex<Vec<Arc<Table>>>,
     /// Loads that an earlier opening has prepared.
     orphans: Mutex<Vec<LoadId>>,
@@ -127,8 +127,8 @@ impl Parts {
         self.memtables.is_same(&other.memtables) && Arc::ptr_eq(&self.levels, &other.levels)
     }
 
-    /// What a scan of these keys with a snapshot of `at` sees nothing of; `None` if there is nothing removed
-    /// by ranges.
+    /// The ranges that are hidden from a scan of these keys with a snapshot of `at`; `None` if nothing is
+    /// removed by ranges.
     pub fn hidden(&self, lower: &[u8], upper: Option<&[u8]>, at: Timestamp) -> Result<Option<Hidden>, Error> {
         let mut sources: Vec<Arc<dyn Removals>> = Vec::new();
         for memtable in self.memtables.iter().filter(|memtable| memtable.has_ranges()) {
@@ -160,7 +160,7 @@ impl Parts {
         self.with_tables(self.memtables.iter().map(seen).collect(), reader, direction, (start, hidden))
     }
 
-    /// All versions that there are, in order. What is known of tables is compared with them.
+    /// All versions, in order. The tables' summaries are compared with them.
     pub fn all(&self, reader: &Reader) -> Result<Merged, Error> {
         let (direction, start) = (Direction::Forward, Bound::Unbounded);
         let all = |table| Box::new(MemtableCursor::new(table, direction, start)) as _;
@@ -362,12 +362,12 @@ impl Lsm {
         Ok(Poll::Ready(None))
     }
 
-    /// Brings into memory what a look-up of the key takes, in the background.
+    /// Brings the blocks that a look-up of the key needs into memory, in the background.
     fn read_ahead(&self, key: &[u8], at: Timestamp) {
         if let Some(own) = self.this.upgrade() {
             let key = key.to_vec();
             self.shared.executor.send_out(move || {
-                // Who asks again is told of a failure.
+                // A caller that asks again is told of a failure.
                 let _tried = own.newest(&key, at, May::Wait, &mut Vec::new());
             });
         }
@@ -384,7 +384,7 @@ impl Lsm {
         self.update_claim();
     }
 
-    /// Writes what was counted, where that is news; tables stay as they are.
+    /// Writes the counts if they are news; tables stay as they are.
     ///
     /// # Errors
     /// As [`Manifest::store`].
@@ -408,7 +408,7 @@ impl Lsm {
         (bytes / u64::from(SMALL_RUNS)).next_multiple_of(segment_bytes).min(bytes)
     }
 
-    /// Freezes a full memtable, unless somebody else has.
+    /// Freezes a full memtable, unless another thread has.
     pub(super) fn replace(&self, full: &Arc<Memtable>) {
         let next =
             Memtable::new(&self.shared.pool, self.next_memtable_bytes(), self.options.record_bytes_max());
@@ -430,7 +430,7 @@ impl Lsm {
     /// Changes the active memtable, or the next one if it is full.
     pub(super) fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) {
         loop {
-            // What is frozen is complete: it is frozen with no reader of this lock.
+            // A frozen memtable is complete: it is frozen while this lock has no reader.
             let (changed, has_outgrown) = {
                 let parts = self.parts();
                 (parts.memtables.change(&change), parts.memtables.active.has_outgrown())

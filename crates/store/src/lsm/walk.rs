@@ -1,5 +1,5 @@
-//! What is known of tables without reading them, beside what they have: merges, scans and dropped tables go
-//! by the former alone.
+//! Compares the summaries of tables with their contents: merges, scans and dropping rely on the summaries
+//! alone.
 
 use std::ops::Bound;
 
@@ -19,7 +19,7 @@ pub(super) struct Compared {
     rest: Rest,
 }
 
-/// The tables of a run that have not ended, and what was found of the first of them.
+/// The tables of a run that have not ended, and the summary found of the first of them.
 struct Rest {
     run: Run,
     table: usize,
@@ -77,7 +77,7 @@ impl Rest {
     }
 }
 
-/// Whether a table has what its summary says.
+/// Checks that a table's contents agree with its summary.
 fn compare(table: &Table, found: &Summary) -> Result<(), Error> {
     let ranges = table.range_tombstones()?;
     let removed_at = ranges.fragments().iter().filter_map(|range| range.removed_at.first()).max();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::log::Timestamp;
 
-    /// A run of tables with these keys, each of which is said to have some versions, the newest of commit 9.
+    /// A run of tables with these keys. Each is said to have some versions, the newest of commit 9.
     fn rest(tables: &[(u8, u8, u64)]) -> Rest {
         let table = |(first, last, records): &(u8, u8, u64)| {
             let (first_key, last_key) = (vec![*first], vec![*last]);

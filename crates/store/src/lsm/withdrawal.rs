@@ -1,4 +1,4 @@
-//! What a tree does while its store is compacted: its tables move to the device's beginning.
+//! A tree's part in the compaction of its store: its tables move to the device's beginning.
 
 use super::policy::pick_behind;
 use super::tree::Lsm;
@@ -7,8 +7,8 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
 impl Lsm {
-    /// Has what is removed go, and writes tables anew that have segments behind `end_bytes` of the device, as
-    /// long as there is room before it. The room that they leave is free with the next checkpoint.
+    /// Drops removed records, and rewrites tables that have segments after `end_bytes` of the device, as long
+    /// as there is room before it. The room that they leave is free with the next checkpoint.
     pub(super) fn withdraw(self: &Arc<Self>, end_bytes: u64) -> Result<(), Error> {
         let _at_work = self.shared.segments.owned.at_work();
         if !self.is_making_room.swap(true, Ordering::Relaxed) {

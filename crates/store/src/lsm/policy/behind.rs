@@ -7,9 +7,9 @@ use crate::lsm::levels::{Levels, Run, Target};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 
-/// Rewrites a table that has a segment behind `end_bytes` of the device, if there is room for it before that:
-/// `before_bytes`. The runs of a level that has several become one first, whose tables can be moved one by
-/// one, if there is room anywhere: `room_bytes`.
+/// Rewrites a table that has a segment after `end_bytes` of the device, if `before_bytes`, the room before
+/// that, is enough for it. A level with several runs is merged into one first, if `room_bytes`, the room
+/// anywhere, is enough: the tables of one run can be moved one by one.
 pub(in crate::lsm) fn pick_behind(
     levels: &Levels,
     busy: &Busy,

@@ -1,4 +1,4 @@
-//! What running jobs read and write, so that others keep away from it.
+//! The tables and levels that running jobs read and write, so that other jobs keep away from them.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(in crate::lsm) struct Busy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lsm) struct Ticket(u64);
 
-/// What a running job has for itself.
+/// The tables and levels that a running job has reserved.
 struct Claim {
     ticket: Ticket,
     inputs: Vec<Arc<Table>>,
@@ -86,7 +86,7 @@ impl Busy {
         self.inputs.contains(&address(table))
     }
 
-    /// Whether a running job takes what it merges from this level.
+    /// Whether a running job takes its inputs from this level.
     pub(super) fn is_source(&self, level: usize) -> bool {
         self.jobs.iter().any(|claim| claim.from == level)
     }

@@ -17,7 +17,7 @@ pub(in crate::lsm) struct Job {
     pub to: Target,
     /// None of the tables overlaps another: they only change their level, and nothing is read or written.
     pub moves: bool,
-    /// Nobody sees anything of the tables: they only go.
+    /// No reader sees any part of the tables: they are only dropped.
     pub drops: bool,
 }
 
@@ -38,12 +38,12 @@ impl Job {
         self.inputs().flatten()
     }
 
-    /// What the job changes once these tables have come of it.
+    /// The change that the job makes once it has written these tables.
     pub fn edit(&self, added: Vec<Arc<Table>>) -> Edit {
         Edit { removed: self.tables().cloned().collect(), added, to: self.to }
     }
 
-    /// What a job that moves tables changes.
+    /// The change that a job makes that moves tables.
     pub fn moved(&self) -> Edit {
         self.edit(in_key_order(self.tables()))
     }

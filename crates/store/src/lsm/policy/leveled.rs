@@ -1,8 +1,8 @@
 //! One run per level, each level F times as large as the one above it, as in RocksDB.
 //!
-//! - Layout: capacities follow from what the last level has, an Fth of the level below each (as with
+//! - Layout: capacities follow from the size of the last level, each an Fth of the level below (as with
 //!   RocksDB's `level_compaction_dynamic_level_bytes`). So the levels above the last one have an (F-1)th of
-//!   it together, which is what leveled trees waste, whatever the size of the data. A last level that would
+//!   it together: the space that leveled trees waste, whatever the size of the data. A last level that would
 //!   leave level 1 more than a batch of level 0 becomes that of a new level below it, without being
 //!   rewritten. Levels with much less capacity than a batch stay empty: level 0 is merged into the first one
 //!   below them, the *base*.
@@ -11,7 +11,7 @@
 //! - Granularity: a table, with those of the next level that it overlaps; of level 0 all runs.
 //! - Movement: the table that overlaps least in proportion to its size. One that overlaps nothing is moved
 //!   without being rewritten.
-//! - If nothing is due, tables of tombstones go down, so that what they delete goes.
+//! - If nothing is due, tables of tombstones go down, so that the records that they delete go.
 
 use super::job::{are_tombstones, deeper, into_run, unify};
 use super::overlap::{least_bytes, least_overlap};
@@ -26,8 +26,8 @@ use crate::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leveled(pub PolicyOptions);
 
-/// Writers are slowed from so many times level 1's capacity of deferred merging on, and stopped at so many:
-/// RocksDB's limits of pending compaction bytes, 64 GB and 256 GB, in its default level 1 of 256 MB.
+/// Deferred merging, in multiples of level 1's capacity, that slows writers, and that stops them: RocksDB's
+/// limits of pending compaction bytes, 64 GB and 256 GB, in its default level 1 of 256 MB.
 const PENDING_SLOW_FROM: f64 = 256.0;
 const PENDING_STOP_AT: f64 = 1024.0;
 
@@ -43,7 +43,7 @@ impl Leveled {
         (1..above_last).find(is_worth).unwrap_or(above_last)
     }
 
-    /// Bytes from which on a level is too large; of the last one, so that it becomes that of a deeper level.
+    /// Bytes that make a level too large. The last one then becomes that of a deeper level.
     pub fn capacity(&self, levels: &Levels, level: usize) -> f64 {
         let (last, fanout) = (last_of(levels), f64::from(self.0.fanout));
         let most = self.0.capacity(level);
@@ -54,7 +54,7 @@ impl Leveled {
         of_last.min(most).max(self.0.capacity(0))
     }
 
-    /// How full a level is without what running jobs bring down.
+    /// How full a level is without the tables that running jobs bring down.
     fn fill(&self, levels: &Levels, busy: &Busy, level: usize) -> f64 {
         let staying = levels.bytes(level).saturating_sub(busy.leaving_bytes(level));
         match (level, levels.level(level).len()) {
@@ -76,7 +76,7 @@ impl Leveled {
         }
     }
 
-    /// Merges level 0 into the base, once the levels between them are empty: what they have is older than
+    /// Merges level 0 into the base, once the levels between them are empty: their records are older than
     /// level 0, and must not come to lie above it.
     fn merge_into_base(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let base = self.base(levels);
@@ -85,7 +85,7 @@ impl Leveled {
     }
 
     /// Merges tables of tombstones into the next level, unless far more is rewritten there than they delete.
-    /// In the last level they stay: what they hid is gone, and they go with the next merge.
+    /// In the last level they stay: the records that they hid are gone, and they go with the next merge.
     fn delete(&self, levels: &Levels, busy: &Busy) -> Option<Job> {
         let pays = |tables: &Run, below: usize| {
             let count = |table: &Arc<Table>| table.summary.tombstones + table.summary.range_tombstones;
@@ -139,8 +139,8 @@ impl Policy for Leveled {
         let (last, base) = (last_of(levels), self.base(levels));
         let (mut level_zero_waits, grows) = (false, due.iter().any(|(level, _)| *level == last));
         for (level, _) in &due {
-            // What level 0 waits for must end: no further jobs of its target begin. Nor does anything go into
-            // a last level that is to be another one's.
+            // The jobs that level 0 waits for must end: no further jobs of its target begin. Nor does
+            // anything go into a last level that is to be another one's.
             if *level == base && level_zero_waits || grows && *level + 1 == last {
                 continue;
             }

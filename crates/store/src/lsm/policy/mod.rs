@@ -1,8 +1,8 @@
 //! Policies: which tables are merged next.
 //!
 //! A policy is four decisions (Sarkar et al., "Constructing and Analyzing the LSM Compaction Design Space",
-//! 2021): the *trigger* of a compaction, the *layout* of the levels, the *granularity* of what is merged at a
-//! time, and which *data* that is. Policies read no table, only [`Levels`].
+//! 2021): the *trigger* of a compaction, the *layout* of the levels, the *granularity* of a merge, and which
+//! *data* it takes. Policies read no table, only [`Levels`].
 //!
 //! Several jobs may run at the same time and end in any order. The order of runs stays right because
 //!
@@ -10,7 +10,7 @@
 //! 2. a job that merges into an existing run has all tables of that run which it overlaps, and no other job
 //!    writes to these keys of the level meanwhile;
 //! 3. a job that makes a new run takes all runs of its level, and is the only one from that level, so that
-//!    runs arrive in the order in which they were made;
+//!    runs arrive in the order of their creation;
 //! 4. of level 0 a job leaves no table that is older than one it takes and overlaps it.
 //!
 //! ```text
@@ -45,13 +45,13 @@ use super::levels::Levels;
 
 /// See the module.
 pub(super) trait Policy: Send + Sync {
-    /// The most urgent job that can run beside those that are running, if any is due.
+    /// The most urgent job that can run together with those that are running, if any is due.
     fn pick(&self, levels: &Levels, busy: &Busy) -> Option<Job>;
 
-    /// The level for so many bytes of new tables, if nothing there or above has keys between theirs.
+    /// The level for `bytes` bytes of new tables, if no table there or above has keys between theirs.
     fn level_of_load(&self, levels: &Levels, bytes: u64) -> usize;
 
-    /// What is deferred.
+    /// The merging that is deferred.
     fn debt(&self, levels: &Levels) -> Debt;
 
     /// Bytes that the largest of the next jobs writes, besides those of level 0: as long as there is room for
@@ -73,12 +73,12 @@ pub(super) struct Debt {
     pub fraction: f64,
 }
 
-/// Writers are slowed from so many times the trigger's runs on, and stopped at so many, unless it is given
-/// for level 0.
+/// Runs, in multiples of the trigger's, that slow writers, and that stop them, unless they are given for
+/// level 0.
 pub(in crate::lsm) const SLOW_FROM: f64 = 2.0;
 pub(in crate::lsm) const STOP_AT: f64 = 5.0;
 
-/// How much writers are slowed down for a level below level 0 that has so many times its trigger's runs.
+/// How much writers are slowed down for a level below level 0 that has `fill` times its trigger's runs.
 fn graded(fill: f64) -> f64 {
     (fill - SLOW_FROM) / (STOP_AT - SLOW_FROM)
 }

@@ -23,18 +23,18 @@ pub(in crate::lsm) struct PolicyOptions {
     pub table_bytes: u64,
     /// Bytes of a memtable; in the catalog 0 says that the cache of each opening decides.
     pub memtable_bytes: u64,
-    /// Runs of level 0 from which on writers are slowed down, and at which they are stopped.
+    /// Numbers of runs of level 0 that slow writers down, and that stop them.
     pub slowdown_runs: u32,
     pub stop_runs: u32,
     /// Whether level 0 has few large runs or many small ones, as reads or writes prevail.
     pub level_zero_by_reads: bool,
 }
 
-/// What [`PolicyOptions::encode`] begins with.
+/// The version, which [`PolicyOptions::encode`] writes first.
 const VERSION: u64 = 2;
 
-/// So many small runs of level 0 are merged at once in place of one large one (24 and 6 in the paper on
-/// RocksDB and 3D XPoint, §VI.B).
+/// Number of small runs of level 0 that are merged at once in place of one large one (24 and 6 in the paper
+/// on RocksDB and 3D XPoint, §VI.B).
 pub(in crate::lsm) const SMALL_RUNS: u32 = 4;
 
 /// Tables of the run below that a new one overlaps in a shortage of room.
@@ -70,7 +70,7 @@ impl PolicyOptions {
     }
 
     /// # Errors
-    /// [`Error::Options`] says what is wrong with them.
+    /// [`Error::Options`] names the option that is wrong.
     pub fn validate(&self) -> Result<(), Error> {
         let Self { layout, fanout, level_zero_runs, table_bytes, slowdown_runs, stop_runs, .. } = *self;
         let problem = if layout != LsmLayout::SingleLevel && !(FANOUT_MIN..=FANOUT_MAX).contains(&fanout) {
@@ -116,7 +116,7 @@ impl PolicyOptions {
         bytes
     }
 
-    /// What was encoded, from the front of these bytes; `None` for what no valid options gave.
+    /// Decodes options from the front of these bytes; `None` if they are not the encoding of valid options.
     pub fn take(rest: &mut &[u8]) -> Option<Self> {
         let mut number = || varint::take(rest);
         let (version, layout) = (number()?, number()?);
@@ -143,7 +143,7 @@ impl PolicyOptions {
         (version == VERSION && options.validate().is_ok()).then_some(options)
     }
 
-    /// What picks the jobs.
+    /// The policy that picks the jobs.
     pub fn policy(self) -> Box<dyn Policy> {
         match self.layout {
             LsmLayout::Leveled => Box::new(Leveled(self)),
@@ -173,13 +173,13 @@ impl PolicyOptions {
         self.memtable_bytes as f64 * f64::from(self.level_zero_runs)
     }
 
-    /// Bytes from which on level `level` is too large, where each has F times as many as the one above it and
-    /// level 1 has as many as a batch of level 0. For level 0 that is what level 1 has at least.
+    /// Bytes that make level `level` too large, where each has F times as many as the one above it and level
+    /// 1 has as many as a batch of level 0. For level 0 it is the least that level 1 has.
     pub(super) fn capacity(&self, level: usize) -> f64 {
         self.batch_bytes() * f64::from(self.fanout).powi(level as i32 - 1)
     }
 
-    /// The first level, from this one on, that is not too large with so many bytes more.
+    /// The first level, from this one on, that is not too large with `bytes` more.
     pub(super) fn level_with_room(&self, levels: &Levels, from: usize, bytes: u64) -> usize {
         let has_room = |level: &usize| (levels.bytes(*level) + bytes) as f64 <= self.capacity(*level);
         (from..LEVELS_MAX).find(has_room).unwrap_or(LEVELS_MAX)
@@ -193,7 +193,7 @@ impl PolicyOptions {
         }
     }
 
-    /// Runs of level 0, of which small ones count as a part of one.
+    /// Number of runs of level 0; a small one counts as a part of one.
     fn level_zero_count(&self, levels: &Levels) -> f64 {
         let small_bytes = SMALL_RUN_FRACTION * self.memtable_bytes as f64;
         let weight = |run: &Run| match self.level_zero_by_reads && (bytes_of(run) as f64) < small_bytes {

@@ -1,5 +1,5 @@
-//! The data movement of levels that are one run: the table is merged whose merge rewrites least for what it
-//! brings down.
+//! The data movement of levels that are one run: the table is merged whose merge rewrites the fewest bytes
+//! for those that it brings down.
 
 use super::job::into_run;
 use super::{Busy, Job, PolicyOptions};
@@ -48,7 +48,7 @@ pub(super) fn least_overlap(
     into_run(options, levels, busy, level, vec![vec![Arc::clone(table)]], level + 1)
 }
 
-/// Whether no running job is at a table, or what it is merged with.
+/// Whether no running job has a table, or a table that it is merged with.
 fn is_free(busy: &Busy, to: usize, table: &Arc<Table>, below: &[Arc<Table>]) -> bool {
     let whole = KeyInterval::over(std::iter::once(table).chain(below));
     !busy.has(table)

@@ -2,7 +2,7 @@
 //! paper, §5.2.2).
 //!
 //! - Trigger: level 0 has as many runs as are merged at once.
-//! - Granularity: as many tables of the oldest run as level 0 has runs, with what lies above them in the
+//! - Granularity: as many tables of the oldest run as level 0 has runs, with the tables above them in the
 //!   newer runs. A run that is one table is taken whole; the merge of it runs in several parts.
 //! - Movement: the tables that overlap least in proportion to their size.
 //!
@@ -24,7 +24,7 @@ fn first_of(levels: &Levels) -> usize {
     (1..levels.depth()).find(|level| !levels.level(*level).is_empty()).unwrap_or(1)
 }
 
-/// Tables of the oldest run of level 0, and those of newer runs that overlap no older table beside these: the
+/// Tables of the oldest run of level 0, and those of newer runs that overlap no older table but these. The
 /// oldest run is the last one.
 fn window(level_zero: &[Run], tables: std::ops::Range<usize>) -> Vec<Run> {
     let Some((oldest, newer)) = level_zero.split_last() else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! Runs and tables that are small: a checkpoint and a closing store flush what there is, and the last table
-//! of each part of a merge has what is left. Each takes whole segments.
+//! Runs and tables that are small: a checkpoint and a closing store flush memtables that are not full, and
+//! the last table of each part of a merge has only the remaining records. Each takes whole segments.
 
 use super::job::{into_new_run, into_run, unify};
 use super::overlap::least_overlap;
@@ -9,12 +9,12 @@ use crate::lsm::levels::{Levels, Run, Target, bytes_of, overlapping};
 use crate::lsm::table::Table;
 use crate::sync::Arc;
 
-/// What is merged for the sake of room.
+/// The kinds of merges that are done for the sake of room.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lsm) struct ForRoom {
     /// Runs of level 0, and neighbours in a level that is one run, which become fewer tables.
     pub small: bool,
-    /// Tombstones, with what they hide.
+    /// Tombstones, with the records that they hide.
     pub tombstones: bool,
     /// In a shortage, the room that merges have.
     pub room: Option<MergeRoom>,
@@ -27,11 +27,11 @@ pub(in crate::lsm) struct MergeRoom {
     pub segment_bytes: u64,
 }
 
-/// Level 0 is merged into itself rather than into the next level with less than this part of what it has with
-/// full memtables.
+/// Level 0 is merged into itself rather than into the next level while it has less than this part of its
+/// bytes with full memtables.
 const SMALL_FRACTION: f64 = 0.25;
 
-/// What is merged for the sake of room is expected to fill this part of its tables.
+/// Merges for the sake of room are expected to fill this part of their tables.
 const FILLED_PERCENT: u64 = 90;
 
 /// Tables of a run that are merged for the sake of room at a time, and their bytes, in tables of full size.
@@ -70,7 +70,7 @@ pub(in crate::lsm) fn pick(
     let Some(room) = wanted.room else {
         return due().or_else(|| pick_for_room(options, levels, busy, wanted));
     };
-    // What running jobs have yet to write.
+    // Running jobs may yet write as many bytes as they read.
     let room_bytes = room.bytes.saturating_sub(busy.input_bytes());
     let needed_bytes = |job: &Job| needed_bytes(options, levels, job, room.segment_bytes);
     let mut too_large: Vec<Job> = Vec::new();
@@ -91,8 +91,8 @@ pub(in crate::lsm) fn pick(
     too_large.into_iter().min_by_key(needed_bytes)
 }
 
-/// Merges a table of the oldest run of a level into the next run below: that of the first level from which
-/// one can be merged. Only where levels are one run: new runs could come between others.
+/// Merges a table of the oldest run of a level into the next run below, in the first level that has such a
+/// table. Only where levels are one run: new runs could come between others.
 fn bring_down_table(options: &PolicyOptions, levels: &Levels, busy: &Busy) -> Option<Job> {
     if !matches!(options.layout, LsmLayout::Leveled | LsmLayout::SingleLevel) {
         return None;
@@ -108,7 +108,7 @@ fn bring_down_table(options: &PolicyOptions, levels: &Levels, busy: &Busy) -> Op
     (0..levels.depth()).find_map(job_from)
 }
 
-/// Bytes of the segments that a job takes for what it writes, at most.
+/// The most bytes of segments that a job takes for its output.
 fn needed_bytes(options: &PolicyOptions, levels: &Levels, job: &Job, segment_bytes: u64) -> u64 {
     if job.moves || job.drops {
         return 0;

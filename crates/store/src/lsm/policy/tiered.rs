@@ -30,7 +30,7 @@ pub(super) fn due(
     due.into_iter().map(|(level, _)| level).collect()
 }
 
-/// What is deferred in these levels, whose runs are written once more in the next.
+/// The merging that is deferred in these levels, whose runs are written once more in the next.
 pub(super) fn debt(options: &PolicyOptions, levels: &Levels, among: std::ops::Range<usize>) -> Debt {
     let mut debt = Debt { bytes: 0, fraction: options.graded(levels) };
     for level in among {

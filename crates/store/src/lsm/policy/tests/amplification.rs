@@ -1,4 +1,4 @@
-//! Bytes written per byte flushed while a tree is filled, beside textbook formulas.
+//! Bytes written per byte flushed while a tree is filled, compared with textbook formulas.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

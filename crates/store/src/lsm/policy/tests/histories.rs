@@ -19,7 +19,7 @@ pub(super) enum Step {
     /// This many keys from here on, as a load in key order or a deletion of a range.
     FlushRange(u32, u32, bool),
     Pick,
-    /// The same in a shortage, with room for so many tables.
+    /// The same in a shortage, with room for this number of tables.
     PickInShortage(u64),
     /// One of the running jobs ends.
     Finish(usize),

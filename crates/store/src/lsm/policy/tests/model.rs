@@ -16,7 +16,7 @@ pub(super) const RECORD_BYTES: u64 = 100;
 /// Jobs after which a policy should have come to rest.
 const JOBS_MAX: usize = 3000;
 
-/// What went wrong.
+/// The result of a check; the error is its message.
 pub(super) type Checked<T = ()> = Result<T, String>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl<'p> Model<'p> {
         versions.chunks(self.table_records).map(make).collect()
     }
 
-    /// Writes these keys, of which some are deleted, as a run of level 0.
+    /// Writes these keys, each a value or a tombstone, as a run of level 0.
     pub fn flush(&mut self, keys: impl IntoIterator<Item = (u32, bool)>) -> Checked {
         let mut versions = Versions::new();
         for (key, is_tombstone) in keys {
@@ -136,7 +136,7 @@ impl<'p> Model<'p> {
         self.begin(job)
     }
 
-    /// Begins the job that is picked in a shortage, with room for so many bytes.
+    /// Begins the job that is picked in a shortage, with room for `bytes` bytes.
     pub fn pick_in_shortage(&mut self, options: &PolicyOptions, bytes: u64) -> Checked<bool> {
         let room = Some(MergeRoom { bytes, segment_bytes: options.table_bytes });
         let wanted = ForRoom { small: true, tombstones: true, room };

@@ -7,7 +7,7 @@ use super::super::{Busy, Debt, Job, LsmLayout, Policy, PolicyOptions};
 use super::histories::{any_history, run};
 use crate::lsm::levels::{Levels, Run, Target};
 
-/// Histories in which a bug must show.
+/// Number of histories that must show a bug.
 const HISTORIES: usize = 500;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +20,9 @@ enum Bug {
     SkipsOldest,
     /// Tables are moved although they overlap others.
     AlwaysMoves,
-    /// Runs are put behind those of the next level.
+    /// Runs are put after those of the next level.
     BehindOthers,
-    /// What is merged is put back into its level, for ever.
+    /// Merged tables are put back into their level, for ever.
     NeverEnds,
 }
 
@@ -72,7 +72,7 @@ impl Policy for Planted {
     }
 }
 
-/// What histories of a layout find.
+/// The problems that histories of a layout find.
 fn problems(layout: LsmLayout, bug: Bug, checks_jobs: bool) -> Vec<String> {
     let mut runner = TestRunner::deterministic();
     let history = any_history();
@@ -110,7 +110,7 @@ fn planted_bugs_are_found() {
     }
 }
 
-/// What these bugs do to a tree is found, too, if nobody looks at the jobs.
+/// The damage that these bugs do to a tree is found even if the jobs are not checked.
 #[test]
 fn the_order_of_runs_shows_planted_bugs() {
     for (layout, bug, what) in [

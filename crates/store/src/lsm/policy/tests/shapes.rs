@@ -1,4 +1,4 @@
-//! What levels look like when a policy has come to rest.
+//! The shapes of levels when a policy has come to rest.
 
 use super::super::leveled::Leveled;
 use super::super::{LsmLayout, PolicyOptions};
@@ -78,7 +78,7 @@ fn small_tables_are_merged() {
     assert!(model.levels.tables().count() <= 12, "{}", model.levels.tables().count());
 }
 
-/// A tree of which everything is deleted gets empty without further writes.
+/// A tree whose records are all deleted becomes empty without further writes.
 #[test]
 fn deletes_reach_the_bottom() {
     let options = options(LsmLayout::Leveled, 4, 4, 50);
