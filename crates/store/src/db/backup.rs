@@ -36,7 +36,8 @@ struct Target {
 }
 
 impl Target {
-    /// With the source's workers if somebody steps those, as they pass the time of all devices.
+    /// On the source's workers if these have no threads of their own: stepping them passes the time of all
+    /// devices.
     fn create(builder: Builder, source: &Core) -> Result<Self, Error> {
         let (prepared, options): (Prepared, _) = builder.prepare_new()?;
         let (core, made) = match source.executor_of_others() {
@@ -69,7 +70,7 @@ impl Drop for Target {
     fn drop(&mut self) {
         let Some(db) = self.db.take() else { return };
         if !db.core.abandon() {
-            // Nobody waits for it any more.
+            // No thread waits for it any more.
             db.core.engine().parts().poison.note("the backup was given up".into());
         }
         // Before its files.
@@ -78,7 +79,7 @@ impl Drop for Target {
 }
 
 impl Core {
-    /// Copies what is committed now to a new store, which is closed then.
+    /// Copies the records that are committed now to a new store, and closes that.
     ///
     /// # Errors
     /// As [`Db::backup_trees`](super::Db::backup_trees).
@@ -106,8 +107,8 @@ impl Core {
         Ok(sum)
     }
 
-    /// A snapshot, and the trees that there are in it. They stay readable while somebody has them, also if
-    /// they are dropped.
+    /// A snapshot, and the trees in it. They stay readable while they have references, also if they are
+    /// dropped.
     fn all_trees(&self) -> Result<(Arc<Snapshot>, Vec<Arc<NamedTree>>), Error> {
         loop {
             let trees = self.engine().trees().all();

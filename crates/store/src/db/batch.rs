@@ -59,13 +59,13 @@ impl Batch {
         self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
-    /// As [`Batch::insert`], with a value that is read of `source`, to its end; how many bytes it has. About
-    /// one MiB of it is in memory at a time: the rest is in the store already, where nobody sees it and a
-    /// crash leaves nothing of it. It is freed if it is not committed.
+    /// As [`Batch::insert`], with a value that is read from `source`, to its end. Returns the value's length
+    /// in bytes. About one MiB of it is in memory at a time. The rest is in the store already: no reader sees
+    /// it, and a crash leaves nothing of it. It is freed if it is not committed.
     ///
     /// # Errors
-    /// As [`Batch::insert`], as soon as it is longer than a value, or than what a commit takes;
-    /// [`Error::Source`] if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
+    /// As [`Batch::insert`], as soon as it is longer than a value or a commit may be; [`Error::Source`] if
+    /// the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
     ///
     /// ```
     /// # use flashgrain::{Db, Readable};
@@ -91,8 +91,8 @@ impl Batch {
         self.core.gather_from(&mut self.writes, tree, key.as_ref(), &mut source)
     }
 
-    /// Writes `operand` over what `key` has: see [`Tree::merge`]. Over an own write of the key it becomes a
-    /// value at once.
+    /// Writes `operand` over the value of `key`: see [`Tree::merge`]. Over an own write of the key it becomes
+    /// a value at once.
     ///
     /// # Errors
     /// As [`Batch::insert`]; [`Error::NoOperator`], [`Error::OperatorMissing`],

@@ -215,8 +215,8 @@ impl Builder {
         self
     }
 
-    /// The profile of the drive, from which the layout of a new store is decided. With the feature `profile`
-    /// of this crate.
+    /// The profile of the drive. The layout of a new store follows from it. With the feature `profile` of
+    /// this crate.
     #[cfg(feature = "profile")]
     pub fn profile(mut self, profile: flashgrain_profile::DeviceProfile) -> Self {
         self.profile = Some(profile.decisions);

@@ -27,13 +27,13 @@ const REMOVED_KEY_BYTES: u64 = 256 << 10;
 /// Bytes of the records that a step loads.
 const LOADED_BYTES: u64 = 1 << 20;
 
-/// Upper bound for the bytes that a record takes in the log beside its key and value.
+/// Upper bound for the bytes that a record takes in the log in addition to its key and value.
 const OVERHEAD_BYTES: u64 = 16;
 
 /// Conflicts in a row after which a removal locks other commits out.
 const LOST_MAX: u32 = 3;
 
-/// The keys that a step removes, and the timestamp as of which it found them.
+/// The keys that a step removes, and the timestamp of the snapshot that it found them in.
 struct Step {
     keys: Vec<Vec<u8>>,
     seen_at: Timestamp,
@@ -122,8 +122,8 @@ impl Core {
         Ok(step)
     }
 
-    /// The first keys in `range`. The snapshot is given back before they are removed: nobody needs the old
-    /// versions.
+    /// The first keys in `range`. The snapshot is given back before they are removed: the old versions are
+    /// not needed.
     fn look(self: &Arc<Self>, tree: &Arc<NamedTree>, range: &Range) -> Result<Step, Error> {
         let at = self.pin()?;
         let mut scan = self.scan(tree, &at, range);
@@ -166,8 +166,8 @@ impl Core {
         Ok(keys)
     }
 
-    /// Bytes after which a step takes no more records: what the log takes as one, with room for a last
-    /// record, or less.
+    /// Bytes after which a step takes no more records: at most those that the log takes as one commit, with
+    /// room for a last record.
     fn step_bytes(&self, bytes: u64) -> u64 {
         bytes.min(self.batch_limit_bytes() / 2)
     }
@@ -199,7 +199,7 @@ impl Core {
     }
 }
 
-/// A bound that has the same keys of at most so many bytes on either side, and is hardly longer than they
+/// A bound that has the same keys of at most `longest` bytes on either side, and is hardly longer than they
 /// are.
 fn cut_to_keys(bound: Vec<u8>, longest: usize) -> Vec<u8> {
     let cut = bound.get(..longest).filter(|_| bound.len() > longest);
@@ -293,7 +293,7 @@ impl Loader<'_> {
         if self.operands.len() >= STEP_RECORDS { self.step() } else { Ok(()) }
     }
 
-    /// What is gathered is on its way.
+    /// Writes the gathered records: into the load, or as a commit of their own.
     fn step(&mut self) -> Result<(), Error> {
         if matches!(self.way, Way::Open) && !self.writes.is_empty() {
             self.way = self.begin_load()?.map_or(Way::Steps, Way::Load);
@@ -312,7 +312,7 @@ impl Loader<'_> {
 }
 
 impl<'a> Loader<'a> {
-    /// Begins a load of the index with what is gathered, if it takes all of that.
+    /// Begins a load of the index with the gathered records, if it takes all of them.
     fn begin_load(&self) -> Result<Option<Box<dyn Load + 'a>>, Error> {
         let Some((_, first, _)) = self.writes.iter().next() else { return Ok(None) };
         let load = self.tree.tree.index.loads().and_then(|index| index.load_from(first));
@@ -328,7 +328,7 @@ impl<'a> Loader<'a> {
         Ok(Some(load))
     }
 
-    /// Commits what the index has loaded; what follows goes in steps.
+    /// Commits the records that the index has loaded; those that follow go in steps.
     fn end_load(&mut self, durability: Durability) -> Result<(), Error> {
         let Way::Load(mut load) = std::mem::replace(&mut self.way, Way::Steps) else { return Ok(()) };
         let ended = self.commit_load(load.as_mut(), durability);

@@ -47,7 +47,7 @@ impl Core {
     /// Reads every node, record and overflow value.
     ///
     /// # Errors
-    /// The first damage, or what the devices say.
+    /// The first damage, or the devices' error.
     pub fn check(self: &Arc<Self>) -> Result<Check, Error> {
         self.check_open()?;
         let mut sum = Check::default();
@@ -87,7 +87,7 @@ impl Core {
         Ok(count)
     }
 
-    /// Of one tree, without a count of its records, which nobody changes meanwhile, or it may look damaged.
+    /// Checks one tree, without counting its records. A tree that is changed meanwhile may look damaged.
     fn check_tree(&self, tree: &NamedTree) -> Result<Check, Error> {
         let (mut values, mut newest, mut overflow) = (Ok(()), Timestamp(0), OverflowCount::default());
         let census = tree.tree.index.walk(&mut |_| (), &mut |_, version, value| {

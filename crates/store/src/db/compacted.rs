@@ -1,4 +1,4 @@
-//! What a compaction has given back.
+//! The result of a compaction.
 
 use serde::Serialize;
 

@@ -15,7 +15,7 @@ pub enum Content {
     Bytes(Value),
     /// Its pages are freed with the last reference, unless it was committed.
     Parked(Arc<Parked>),
-    /// No value, but a list of operands over what the tree has.
+    /// No value, but a list of operands over the tree's own version.
     Operands(Arc<Vec<u8>>),
 }
 
@@ -72,7 +72,7 @@ impl Content {
     }
 }
 
-/// Whether a value of so many bytes does not fit into a node of the tree.
+/// Whether a value of `value_bytes` does not fit into a node of the tree.
 pub(super) fn is_overflow(tree: &NamedTree, value_bytes: u64) -> bool {
     value_bytes > tree.tree.index.limits().value_bytes as u64
 }

@@ -30,7 +30,7 @@ use crate::{Decision, Durability, Error, ErrorKind};
 /// See the module.
 pub(crate) struct Core {
     engine: Arc<Engine>,
-    /// `None` if somebody else steps the workers.
+    /// `None` if the workers have no threads, and the store's user steps them.
     workers: Option<Workers>,
     layout: Layout,
     decisions: Vec<Decision>,
@@ -64,13 +64,13 @@ fn check_name(name: &str) -> Result<(), Error> {
     }
 }
 
-/// The size class of nodes of so many bytes, a power of two.
+/// The size class of nodes of `bytes` bytes, a power of two.
 fn class_of(bytes: u32) -> u16 {
     (0..u16::MAX).find(|class| node_bytes(*class) >= bytes).unwrap_or(0)
 }
 
 impl Core {
-    /// Over an engine that runs. `decisions`: what was decided for a new store.
+    /// Over an engine that runs. `decisions`: those made for a new store.
     pub(super) fn new(
         engine: Arc<Engine>,
         workers: Option<Workers>,
@@ -96,8 +96,8 @@ impl Core {
         self.workers.is_none().then(|| self.engine.executor())
     }
 
-    /// Refuses what comes after [`Core::close`], and what a forked child asks of its parent's store. Reads as
-    /// of a snapshot check it once more when they have read: closing frees what only snapshots see.
+    /// Refuses calls after [`Core::close`], and those of a forked child to its parent's store. Reads as of a
+    /// snapshot check it once more when they have read: closing frees versions that only snapshots see.
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), Error> {
         if self.closed.load(Ordering::Relaxed) {
@@ -113,12 +113,12 @@ impl Core {
         if self.origin.is_here() { Ok(()) } else { Err(Error::Forked) }
     }
 
-    /// Refuses changes of what is closed, or opened to be read only.
+    /// Refuses changes of a store that is closed, or opened to be read only.
     fn check_writable(&self) -> Result<(), Error> {
         if self.read_only { Err(Error::ReadOnly) } else { self.check_open() }
     }
 
-    /// Has in memory what a change of these keys takes.
+    /// Brings the pages that a change of these keys needs into memory.
     pub fn prefetch<K: AsRef<[u8]>>(&self, tree: &NamedTree, keys: &[K]) -> Result<(), Error> {
         self.check_open()?;
         let index = &*tree.tree.index;
@@ -170,7 +170,7 @@ impl Core {
         read.map(|()| Value::from(value))
     }
 
-    /// Keeps what is visible now.
+    /// Keeps the records that are visible now.
     pub fn pin(&self) -> Result<Arc<Snapshot>, Error> {
         self.check_open()?;
         Ok(Arc::new(self.engine.transactions().snapshot()?))
@@ -204,7 +204,7 @@ impl Core {
         self.free_uncommitted(commit().map(drop), &logged)
     }
 
-    /// Writes overflow values; what the log is to have of each.
+    /// Writes overflow values, and returns the reference that the log is to have of each.
     fn write_overflow(&self, values: &[OverflowValue<'_>]) -> Result<Vec<Vec<u8>>, Error> {
         if values.is_empty() { Ok(Vec::new()) } else { self.engine.write_overflow(values) }
     }
@@ -335,7 +335,7 @@ impl Core {
             let operator = options.operator.as_deref();
             let new: Vec<_> = missing.into_iter().map(|name| NewTree { name, plan, operator }).collect();
             match self.engine.create_trees(&new) {
-                // Somebody was faster.
+                // Another thread was faster.
                 Err(Error::Exists { .. }) => {}
                 made => made?,
             }
@@ -473,8 +473,8 @@ impl Core {
 }
 
 impl Drop for Core {
-    /// Whoever dropped the last handle has no use for an error; without a proper end, the store opens as
-    /// after a crash.
+    /// The caller that dropped the last handle has no use for an error; without a proper end, the store opens
+    /// as after a crash.
     fn drop(&mut self) {
         if self.check_process().is_err() {
             // Its threads cannot be joined, and its files and queues are the parent's: all of it stays as it

@@ -9,7 +9,7 @@ use crate::index::{Direction, behind};
 /// A position in a tree that moves both ways and to any key; made by
 /// [`Readable::cursor`](crate::Readable::cursor). It owns a snapshot.
 ///
-/// The position lies between records: [`Cursor::next`] returns the record behind it and steps over that,
+/// The position lies between records: [`Cursor::next`] returns the record after it and steps over that,
 /// [`Cursor::prev`] the one before it.
 ///
 /// ```
@@ -54,7 +54,7 @@ impl Cursor {
         self.move_to(Position::Before(key.as_ref().to_vec()));
     }
 
-    /// To just behind `key`, whether there is such a record or not.
+    /// To just after `key`, whether such a record exists or not.
     pub fn seek_behind(&mut self, key: impl AsRef<[u8]>) {
         self.move_to(Position::Behind(key.as_ref().to_vec()));
     }
@@ -64,12 +64,12 @@ impl Cursor {
         self.move_to(Position::Start);
     }
 
-    /// To behind the last record.
+    /// To the end, after the last record.
     pub fn seek_end(&mut self) {
         self.move_to(Position::End);
     }
 
-    /// The record behind the position, and over it. `None` at the end.
+    /// Returns the record after the position, and steps over it. `None` at the end.
     ///
     /// # Errors
     /// As [`Readable::get`](crate::Readable::get); the position stays, so the next call tries the same record

@@ -6,9 +6,9 @@ use super::value::Value;
 use crate::Error;
 use crate::index::Direction;
 
-/// Records in key order, from either end; made by [`Readable`](crate::Readable). It owns a snapshot, so what
-/// it returns is consistent however long it takes, and it borrows nothing. Records before
-/// one that the merge operator fails at come before its error. After an error it has ended.
+/// Records in key order, from either end; made by [`Readable`](crate::Readable). It owns a snapshot, so its
+/// records are consistent however long it takes, and it borrows nothing. Records before one that the merge
+/// operator fails at come before its error. After an error it has ended.
 pub struct Iter {
     view: View,
     front: Option<Records>,

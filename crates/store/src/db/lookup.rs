@@ -1,4 +1,4 @@
-//! Looking keys up: what a reader sees of one tree, and the way of a `get` through it.
+//! Looking keys up: a reader's view of one tree, and the way of a `get` through it.
 //!
 //! 1. [`Source::lookup`](super::source::Source::lookup) refuses handles of other stores, and says as of when,
 //!    and over which writes of its own, the reader looks.
@@ -19,7 +19,7 @@ use crate::catalog::NamedTree;
 use crate::index::{May, Version, waiting};
 use crate::txn::Snapshot;
 
-/// What a reader sees of a tree. It borrows all of it from the reader.
+/// A reader's view of a tree. It borrows all of it from the reader.
 #[derive(Clone, Copy)]
 pub struct Lookup<'a> {
     pub(super) core: &'a Core,
@@ -37,7 +37,7 @@ impl<'a> Lookup<'a> {
         self.overlay?.get(key)
     }
 
-    /// What the reader's own operands make of what the tree has.
+    /// The value that the reader's own operands make of the tree's.
     fn merged(&self, key: &[u8], may: May, list: &[u8]) -> Result<Poll<Option<Value>>, Error> {
         with_spare(|bytes| match self.read(key, may, bytes)? {
             Poll::Pending => Ok(Poll::Pending),
@@ -107,7 +107,7 @@ impl<'a> Lookup<'a> {
         found
     }
 
-    /// Closing gives up what only snapshots see.
+    /// Closing gives up versions that only snapshots see.
     #[inline]
     fn check_still_open(&self) -> Result<(), Error> {
         if self.at.is_some() { self.core.check_open() } else { Ok(()) }
@@ -135,7 +135,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Appends what the tree's index has under `key`, and says which version it is.
+    /// Appends the value that the tree's index has under `key`, and returns its version.
     #[inline]
     fn find(&self, key: &[u8], may: May, into: &mut Vec<u8>) -> Result<Poll<Option<Version>>, Error> {
         let at = self.at.map(Snapshot::timestamp);

@@ -1,5 +1,5 @@
-//! Merges: operands that are written without a look at what they are over, and their result where somebody
-//! needs it.
+//! Merges: operands that are written without reading the value that they are over, and their result where it
+//! is needed.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl NamedTree {
         Ok(self.merging()?.full_merge(key, existing, &all)?.map(Value::from))
     }
 
-    /// Whether a commit has to make a value of so many bytes of operands.
+    /// Whether a commit has to make a value of these operands, given their number of bytes.
     fn wants_value_of(&self, content: Option<&Content>) -> bool {
         let Some(Content::Operands(list)) = content else { return false };
         !self.tree.index.takes_operands() || is_overflow(self, list.len() as u64)
@@ -45,7 +45,7 @@ impl NamedTree {
 }
 
 impl Core {
-    /// Refuses options of new trees whose merge operator nobody knows.
+    /// Refuses options of new trees whose merge operator is not registered.
     ///
     /// # Errors
     /// [`Error::Options`].
@@ -92,7 +92,7 @@ impl Core {
         Ok(())
     }
 
-    /// Operands with another one behind them: as one, if the operator has one, and it is short.
+    /// Operands followed by another one: as one, if the operator can combine them, and the result is short.
     fn with_operand(&self, tree: &NamedTree, key: &[u8], list: &[u8], operand: &[u8]) -> Content {
         let mut all = operands::all(list).unwrap_or_default();
         all.push(operand);
@@ -127,7 +127,7 @@ impl Core {
     }
 
     /// Commits writes without a snapshot of their own. Where operands have to become values, this is done
-    /// again with what is there then if others were faster.
+    /// again with the then present values if other commits were faster.
     pub(super) fn commit_batch(&self, writes: &Writes, durability: Durability) -> Result<(), Error> {
         if !writes.iter().any(|(tree, _, content)| tree.wants_value_of(content)) {
             return self.commit(writes, None, durability);
@@ -193,8 +193,8 @@ impl Core {
 }
 
 impl Tree {
-    /// Writes `operand` over what `key` has, without reading it: the tree's [merge operator] makes a value of
-    /// both when somebody reads it, or when tables are merged.
+    /// Writes `operand` over the value of `key`, without reading that: the tree's [merge operator] makes a
+    /// value of both when the key is read, or when tables are merged.
     ///
     /// An LSM-tree writes the operand, so that this costs as much as [`Tree::insert`]. A B+-tree, which has
     /// the record in memory for any change of it, makes the value at once, and so does an LSM-tree of an

@@ -1,7 +1,7 @@
 //! The store as users see it: handles over the engine.
 //!
-//! Who may change what: a handle changes only what is its own, such as the writes of a batch or transaction,
-//! until it commits; everything else it asks the engine for. Whether the store is closed: [`Core`], once.
+//! Synchronization: until it commits, a handle changes only its own state, such as the writes of a batch or
+//! transaction; it asks the engine for everything else. [`Core`] closes the store, once.
 
 mod backup;
 mod batch;
@@ -219,9 +219,9 @@ impl Db {
         self.core.tree_names()
     }
 
-    /// Removes a tree with all its records. Its space is freed in the background, and what is left when the
-    /// store is closed after the next opening. Calls with handles of it are refused with
-    /// [`Error::TreeDropped`]; iterators and cursors that there are go on.
+    /// Removes a tree with all its records. Its space is freed in the background; the space that is not free
+    /// when the store is closed is freed after the next opening. Calls with handles of it are refused with
+    /// [`Error::TreeDropped`]; existing iterators and cursors go on.
     ///
     /// # Errors
     /// [`Error::NoTree`]; otherwise as [`Tree::insert`].
@@ -284,7 +284,7 @@ impl Db {
     }
 
     /// Limits of the system, such as that on locked memory, that keep the store from reaching its devices by
-    /// the best way, in words that say what helps. Empty where nothing is short.
+    /// the best way, in words that advise a remedy. Empty where nothing is short.
     pub fn shortages(&self) -> Vec<String> {
         self.core.shortages()
     }
@@ -310,11 +310,11 @@ impl Db {
         Transaction::new(&self.core)
     }
 
-    /// Runs `body` in a transaction and commits it; again from the beginning, with what is then there, for as
-    /// long as it loses to others. `body` may thus run several times.
+    /// Runs `body` in a transaction and commits it; again from the beginning, with the then present records,
+    /// for as long as it loses to other transactions. `body` may thus run several times.
     ///
     /// # Errors
-    /// What `body` returns, and then nothing of it is done; and as [`Transaction::commit`], but for
+    /// The error of `body`, and then nothing of it is done; and as [`Transaction::commit`], but for
     /// [`Error::Conflict`].
     ///
     /// ```
@@ -340,7 +340,7 @@ impl Db {
     /// compiler cannot know the error type of a closure that says nothing about it.
     ///
     /// # Errors
-    /// What `body` returns, and then nothing of it is done; and those of [`Db::transaction`], converted.
+    /// The error of `body`, and then nothing of it is done; and those of [`Db::transaction`], converted.
     ///
     /// ```
     /// # use flashgrain::{Db, Readable};
@@ -433,9 +433,9 @@ impl Db {
         self.core.stats()
     }
 
-    /// Frees pages of overflow values, and of lists of tables, that a crash has left behind; how many. All
-    /// trees are read for that, and commits wait meanwhile. `None`, and nothing is freed, if others use the
-    /// store: there must be no snapshot, iterator or commit under way.
+    /// Frees pages of overflow values, and of lists of tables, that a crash has left allocated. Returns the
+    /// number of pages. All trees are read for that, and commits wait meanwhile. `None`, and nothing is
+    /// freed, if the store is in use: no snapshot, iterator or commit may be under way.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole, and then nothing is freed.
@@ -443,12 +443,11 @@ impl Db {
         self.core.reclaim()
     }
 
-    /// Makes the store's files as short as its records allow: what is live moves to their beginning, and the
+    /// Makes the store's files as short as its records allow: live data moves to their beginning, and the
     /// rest is given back to the file system. Others may go on reading and writing. Free segments that
     /// removals need on a full disk stay. The store is about as long as a backup of it (one of a few MiB is
     /// up to twice as long), and never longer than before unless others write meanwhile. A store in block
-    /// devices keeps its size, as does one whose pages are placed in place; what was removed makes room
-    /// within.
+    /// devices keeps its size, as does one whose pages are placed in place; removed records make room within.
     ///
     /// Checkpoints cut files by themselves when most of them is free at the end. After many removals, live
     /// pages lie everywhere, and this moves them.
@@ -472,8 +471,8 @@ impl Db {
         self.compact_while(|_| true)
     }
 
-    /// As [`Db::compact`], in rounds of which each leaves the store whole: `goes_on` is told how far it is,
-    /// and whether there is another one.
+    /// As [`Db::compact`], in rounds. Each leaves the store whole. `goes_on` is told the result so far, and
+    /// decides whether another round begins.
     ///
     /// # Errors
     /// As [`Db::compact`].
@@ -481,9 +480,9 @@ impl Db {
         self.core.compact(goes_on)
     }
 
-    /// Reads and verifies everything: every page of every tree, and what the page table and the space
-    /// accounts say about them. Others may go on reading and writing; where their commits change a tree too
-    /// fast for that, they wait until it was looked at.
+    /// Reads and verifies everything: every page of every tree, and the entries of the page table and the
+    /// space accounts about them. Others may go on reading and writing; where their commits change a tree too
+    /// fast for that, they wait until it has been checked.
     ///
     /// # Errors
     /// The first damage, as [`Error::Corrupt`], or [`Error::Io`].
@@ -496,13 +495,13 @@ impl Db {
     /// and restoring it is opening it, or copying its files or backing it up to where it is wanted.
     ///
     /// `target` says where, and how the copy is laid out; [`Builder::cache_bytes`] may be small. Everything
-    /// that is read of this store is verified. The copy takes what its records take, not what this store's
-    /// files do. Old versions that others replace meanwhile are kept until it is done.
+    /// that is read of this store is verified. The copy takes the space of its records, not that of this
+    /// store's files. Old versions that others replace meanwhile are kept until it is done.
     ///
     /// # Errors
     /// As [`Builder::create`] and [`Readable::get`]; [`Error::Full`], [`Error::Poisoned`] and [`Error::Io`]
-    /// of the target. This store is as before then; what was copied is removed if it is in files. After a
-    /// crash, or on a device, what is left of an incomplete copy cannot be opened: [`Error::NotAStore`].
+    /// of the target. This store is as before then; the incomplete copy is removed if it is in files. After a
+    /// crash, or on a device, an incomplete copy cannot be opened: [`Error::NotAStore`].
     ///
     /// ```
     /// # fn main() -> Result<(), flashgrain::Error> {
@@ -520,7 +519,8 @@ impl Db {
         self.core.backup(target, None)
     }
 
-    /// As [`Db::backup`], of these trees alone: what is left of a store with a tree that cannot be read.
+    /// As [`Db::backup`], of these trees alone. It rescues the other trees of a store with a tree that cannot
+    /// be read.
     ///
     /// # Errors
     /// As [`Db::backup`]; [`Error::OtherStore`], [`Error::OtherOpening`] or [`Error::TreeDropped`] if one is
@@ -572,9 +572,9 @@ impl Db {
         self.core.layout_of(options)
     }
 
-    /// Closes the store: waits for what is under way, takes a last checkpoint and marks the store as closed.
-    /// Other handles, snapshots and iterators then return [`Error::Closed`]; its files stay locked until the
-    /// last of them is gone.
+    /// Closes the store: waits for operations that are under way, takes a last checkpoint and marks the store
+    /// as closed. Other handles, snapshots and iterators then return [`Error::Closed`]; its files stay locked
+    /// until the last of them is gone.
     ///
     /// # Errors
     /// [`Error::Poisoned`], [`Error::Io`]: the store then opens as after a crash.

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::content::Content;
 
-/// A key of which a short one needs no memory of its own.
+/// A key; a short one needs no memory of its own.
 pub type Key = SmallVec<[u8; 24]>;
 
 /// Writes of a transaction to one tree; `None` removes.

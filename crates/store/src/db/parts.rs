@@ -55,7 +55,8 @@ impl Survey {
     /// new store then.
     ///
     /// # Errors
-    /// [`Error::Exists`] if there is anything else; [`Error::Locked`] if somebody has one of the files.
+    /// [`Error::Exists`] if there is anything else; [`Error::Locked`] if another process has one of the
+    /// files.
     pub fn make_room(self, directories: &[PathBuf]) -> Result<(), Error> {
         for directory in directories {
             let entries = fs::read_dir(directory);
@@ -99,8 +100,7 @@ fn lock(file: &Path) -> Result<File, Error> {
     }
 }
 
-/// Whether a file is what a crash has left of a member that was being made: blank and as short as at first,
-/// or marked.
+/// Whether a file is a member whose creation a crash has cut off: blank and as short as at first, or marked.
 fn is_cut_off(file: &Path, is_log: bool) -> Result<bool, Error> {
     let mut head = Vec::new();
     let read = File::open(file).and_then(|file| {

@@ -92,7 +92,7 @@ impl Prepared {
         let (devices, made) = site.create(claim, stripe_unit)?;
         let data = devices.device(Role::Data);
         if site.may_grow() && data.capacity_bytes() >= END_BYTES {
-            // Before it has its size, so that what a crash leaves is known for what it is.
+            // Before it has its size, so that a file that a crash leaves is recognised as incomplete.
             slots::erase(&devices)?;
         }
         let ground = Ground {
@@ -129,7 +129,7 @@ impl Prepared {
         &self.devices
     }
 
-    /// Starts the engine. In a task if nobody else steps the workers.
+    /// Starts the engine. Must be called in a task if the workers have no threads of their own.
     pub fn start(self, executor: Executor, workers: Option<Workers>) -> Result<Arc<Core>, Error> {
         let (core, made) = self.start_engine(executor, workers, false)?;
         made.into_iter().for_each(Made::keep);
@@ -137,7 +137,7 @@ impl Prepared {
     }
 
     /// As [`Prepared::start`], but a new store cannot be opened again before it was closed, and is removed,
-    /// as far as it is in files, unless what is returned with it is kept.
+    /// as far as it is in files, unless the returned [`Made`] is kept.
     pub fn start_unfinished(
         self,
         executor: Executor,

@@ -51,7 +51,7 @@ impl Range {
         self.upper.as_ref().is_some_and(|upper| *upper <= self.lower)
     }
 
-    /// Shrinks the range to the part behind `key`, which was taken from one end.
+    /// Shrinks the range to the part beyond `key`, which was taken from one end.
     pub fn take(&mut self, direction: Direction, key: &[u8]) {
         match direction {
             Direction::Forward => {

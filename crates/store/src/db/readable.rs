@@ -95,7 +95,7 @@ pub trait Readable: Source {
     /// The values of several keys, in the order of the keys. Reads from the device overlap, so this is faster
     /// than one [`Readable::get`] after the other.
     ///
-    /// From a [`Db`](crate::Db) each value is what was committed at a moment of its own; take a
+    /// From a [`Db`](crate::Db) each value is the one committed at a moment of its own; take a
     /// [`Snapshot`](crate::Snapshot) if they have to fit together.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ pub trait Readable: Source {
 
 impl<S: Source> Readable for S {}
 
-/// The smallest key behind all that begin with `prefix`, if there is one.
+/// The smallest key after all that begin with `prefix`, if there is one.
 fn behind_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut end = prefix.get(..=kept)?.to_vec();

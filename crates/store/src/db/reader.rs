@@ -121,7 +121,7 @@ impl Read for ValueReader {
 }
 
 impl Seek for ValueReader {
-    /// A position behind the end is allowed: there is nothing to read there.
+    /// A position after the end is allowed; a read there returns no bytes.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(position) => Some(position),

@@ -30,7 +30,7 @@ pub(super) type Place = [usize; 3];
 /// A record whose operands are not merged.
 pub(super) struct UnmergedRecord {
     pub key: Value,
-    /// What they are over.
+    /// The value that the operands are over.
     pub value: Option<Value>,
     /// A list of operands.
     pub operands: Vec<u8>,

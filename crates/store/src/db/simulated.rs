@@ -11,7 +11,7 @@ use crate::worker::{CpuCosts, Harness, spend};
 use crate::{Error, io_context};
 
 /// A store whose workers all run on the calling thread, in the virtual time of simulated drives: the same
-/// every time, and as many workers as one likes. For tests, and to find out what a store would do on other
+/// every time, and as many workers as one likes. For tests, and to predict a store's behaviour on other
 /// hardware.
 ///
 /// Whatever is done with the store must be done by tasks: [`Simulated::run`], [`Simulated::spawn`]. No handle
@@ -47,8 +47,8 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Makes a new store on the simulated devices of `builder`, with as many workers as it says, whose
-    /// processors cost so much from then on.
+    /// Makes a new store on the simulated devices of `builder`, with as many workers as it says. From then on
+    /// their processors take the time given by `costs`.
     ///
     /// # Errors
     /// As [`Builder::create`]; [`Error::Options`] if a device of the store is not simulated.
@@ -114,7 +114,7 @@ impl Simulated {
         }
     }
 
-    /// Lets so much virtual time pass, in which all tasks run.
+    /// Lets `span` of virtual time pass; all tasks run meanwhile.
     pub fn run_for(&mut self, span: Duration) {
         let until = io_context::now(self.harness.devices()) + span.into();
         self.harness.run_until(until);
@@ -167,8 +167,8 @@ impl Simulated {
 impl Drop for Simulated {
     fn drop(&mut self) {
         let Some(db) = self.db.take() else { return };
-        // Closing a store is work for a task, and nobody is going to run one while a test fails; nor can it
-        // end before tasks that wait for ever.
+        // Closing a store is work for a task, and no task runs while a test fails; nor can it end before
+        // tasks that wait for ever.
         if std::thread::panicking() {
             db.core.abandon();
             return;

@@ -82,7 +82,7 @@ impl Site {
     /// directories that are missing are made.
     ///
     /// # Errors
-    /// [`Error::Locked`]; [`Error::NotAStore`] or [`Error::Exists`] for what is no place for a store.
+    /// [`Error::Locked`]; [`Error::NotAStore`] or [`Error::Exists`] for a place that cannot hold a store.
     pub fn claim(&self, making: bool) -> Result<Arc<Claim>, Error> {
         let paths: Vec<PathBuf> = self.places().flat_map(DeviceSource::paths).cloned().collect();
         self.check_places(making)?;
@@ -99,8 +99,7 @@ impl Site {
         Claim::share(&paths).map_err(|error| of_device(error, &paths))
     }
 
-    /// Refuses what can be no place of a store. Of one that is there, a place that is missing is a member
-    /// that is.
+    /// Refuses places that cannot hold a store. If the store exists, a missing place is a missing member.
     fn check_places(&self, making: bool) -> Result<(), Error> {
         self.check_io()?;
         let named =
@@ -160,7 +159,7 @@ impl Site {
         Ok((Devices::new(data, log), made))
     }
 
-    /// The devices of a store that is there. To be read only, they keep in memory what is written to them.
+    /// The devices of a store that is there. If read only, they keep writes in memory.
     pub fn open(&self, claim: &Arc<Claim>, read_only: bool) -> Result<Devices, Error> {
         if let Some(path) = self.survey()?.cut_off() {
             let why = "a store that was being made when that was cut off; create it again".into();
@@ -326,8 +325,8 @@ fn existing(
     Ok(Arc::new(FileDevice::open_store(&files, claim, &options).map_err(|error| of_device(error, paths))?))
 }
 
-/// The members in the order in which they make up their store, and how they do. Without labels as they are:
-/// opening will tell.
+/// The members in the order that their store has them in, and its shape. Without labels they keep their
+/// order: opening will tell.
 fn in_order(
     paths: &[PathBuf],
     files: Vec<PathBuf>,

@@ -17,8 +17,7 @@ use crate::catalog::NamedTree;
 use crate::index::Direction;
 use crate::txn::Snapshot;
 
-/// The implementation behind [`Readable`](super::readable::Readable). It cannot be named outside of the
-/// crate.
+/// The implementation of [`Readable`](super::readable::Readable). It cannot be named outside of the crate.
 pub trait Source {
     /// For looking keys up. It refuses a handle that is of no tree of the store as it is open now.
     #[doc(hidden)]
@@ -45,7 +44,7 @@ pub(super) struct Records {
 }
 
 /// The reader's own writes, and the record of the tree that waits for its turn among them. Its value is made
-/// when it is needed: of what an own write replaces it is not.
+/// when it is needed, so not if an own write replaces the record.
 struct Own {
     core: Arc<Core>,
     tree: Arc<NamedTree>,

@@ -182,7 +182,7 @@ pub struct CheckpointStats {
 pub struct HistoryStats {
     /// Versions, and places of records that were removed.
     pub records: u64,
-    /// Generations in which they are given up together.
+    /// Generations; the records of one are given up together.
     pub generations: u64,
 }
 
@@ -193,8 +193,7 @@ pub struct ConflictStats {
     /// How often the table of recent commits was not enough, so that the tree of a key was asked: once or
     /// twice for a key, as commits look before they have their locks and with them.
     pub asked: u64,
-    /// Transactions that were refused since the tree could not tell either: nobody may have been in their
-    /// way.
+    /// Transactions that were refused since the tree could not tell either: possibly without any conflict.
     pub refused_unsure: u64,
 }
 

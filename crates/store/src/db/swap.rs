@@ -1,4 +1,4 @@
-//! Reading a record and writing it as one: compare-and-swap, updates, writes that say what was there before.
+//! Reading a record and writing it as one: compare-and-swap, updates, writes that return the previous value.
 //!
 //! A write that returns the previous value has to read it, and to be validated against others;
 //! [`Tree::insert`] and [`Tree::remove`] need neither, and stay as fast as they are. So these are calls of
@@ -57,8 +57,8 @@ impl Tree {
     }
 
     /// Gives `key` the value that `change` makes of the one that is there, or removes it if that is `None`;
-    /// returns the previous value. `change` is called again with what is there then if somebody else has
-    /// written the record meanwhile. If it gives the value that is there already, nothing is written.
+    /// returns the previous value. `change` is called again with the new value if another thread has written
+    /// the record meanwhile. If it gives the value that is there already, nothing is written.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -92,7 +92,8 @@ impl Tree {
     }
 
     /// Gives `key` the value `new`, or removes it if that is `None`, if its value is `expected`; `None`
-    /// expects that there is no such record. The inner result says whether it was, and if not, what is there.
+    /// expects that there is no such record. The inner result says whether it was; its error has the present
+    /// value.
     ///
     /// # Errors
     /// As [`Tree::insert`].
@@ -125,7 +126,7 @@ impl Tree {
         Ok(if found.as_deref() == expected { Ok(()) } else { Err(CompareAndSwapError { current: found }) })
     }
 
-    /// Reads a record, and does with it what `decide` says, as one; what was read.
+    /// Reads a record, and does with it as `decide` says, atomically. Returns the value that was read.
     fn exchange(
         &self,
         key: &[u8],
@@ -140,7 +141,7 @@ impl Tree {
                 Outcome::Goes => transaction.remove(self, key)?,
             }
             match transaction.commit() {
-                // Somebody else was faster: at least one commit has got further.
+                // Another thread was faster: at least one commit has got further.
                 Err(Error::Conflict) => {}
                 done => return done.map(|()| old),
             }

@@ -16,7 +16,7 @@ use crate::{IndexKind, LsmLayout, LsmOptions};
 /// Values of each tree; some are in nodes or tables, and some in memory.
 const VALUES: usize = 90;
 
-/// What ends the clearing of a tree.
+/// The event that ends the clearing of a tree.
 #[derive(Clone, Copy, Debug)]
 enum End {
     /// It is stopped when it asks for the nth time.
@@ -76,7 +76,7 @@ fn a_dropped_tree_is_stopped_only_where_all_that_has_left_it_is_free() {
     }
 }
 
-/// Records of a Bε-tree, all in memory: short ones and overflow values, a part of which was written twice, or
+/// Records of a Bε-tree, all in memory: short ones and overflow values. A part of them was written twice, or
 /// is in a range that was removed.
 #[cfg(feature = "testing")]
 fn fill_memtable(db: &Db) -> Result<(), Error> {
@@ -96,9 +96,9 @@ fn fill_memtable(db: &Db) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a store has of a tree whose memtable's flush could not look at a page, the `nth` one: values that
-/// nothing refers to, which are none, and references to values that are gone, which the check reads. Whether
-/// the flush has failed.
+/// Fails the flush of a memtable at the `nth` page that it reads, and checks the store: no value is without a
+/// reference, and no reference is to a value that is gone, which the check reads. Returns whether the flush
+/// has failed.
 #[cfg(feature = "testing")]
 fn flush_that_fails(nth: u64, drops: bool) -> bool {
     let config = SimConfig { capacity_bytes: 64 << 20, ..SimConfig::named("905p").unwrap() };
@@ -132,8 +132,8 @@ fn flush_that_fails(nth: u64, drops: bool) -> bool {
     failed
 }
 
-/// Values were forgotten that had been left out of what was flushed before a flush ended; others were given
-/// up, and again by the next flush.
+/// A flush that ended early forgot values that it had left out of the records flushed before; others were
+/// given up, and again by the next flush.
 #[cfg(feature = "testing")]
 #[test]
 fn regression_a_flush_that_ends_early_gives_up_what_it_has_left_out_once() {

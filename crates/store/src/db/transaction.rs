@@ -70,13 +70,13 @@ impl Transaction {
         self.core.gather(&mut self.writes, tree, key.as_ref(), Some(value.as_ref()))
     }
 
-    /// As [`Transaction::insert`], with a value that is read of `source`, to its end; how many bytes it has.
-    /// About one MiB of it is in memory at a time: the rest is in the store already, where nobody sees it and
-    /// a crash leaves nothing of it. It is freed if it is not committed.
+    /// As [`Transaction::insert`], with a value that is read from `source`, to its end. Returns the value's
+    /// length in bytes. About one MiB of it is in memory at a time. The rest is in the store already: no
+    /// reader sees it, and a crash leaves nothing of it. It is freed if it is not committed.
     ///
     /// # Errors
-    /// As [`Transaction::insert`], as soon as it is longer than a value, or than what a commit takes;
-    /// [`Error::Source`] if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
+    /// As [`Transaction::insert`], as soon as it is longer than a value or a commit may be; [`Error::Source`]
+    /// if the source fails; [`Error::Full`]; [`Error::Poisoned`]; [`Error::Closed`].
     pub fn insert_from(
         &mut self,
         tree: &Tree,
@@ -86,8 +86,8 @@ impl Transaction {
         self.core.gather_from(&mut self.writes, tree, key.as_ref(), &mut source)
     }
 
-    /// Writes `operand` over what `key` has: see [`Tree::merge`]. Over an own write of the key it becomes a
-    /// value at once.
+    /// Writes `operand` over the value of `key`: see [`Tree::merge`]. Over an own write of the key it becomes
+    /// a value at once.
     ///
     /// It counts as a write of the key: if another commit has written the key since the transaction began, be
     /// it by a merge, this one is refused. Merges that need no transaction, of [`Tree::merge`] and of
@@ -116,7 +116,7 @@ impl Transaction {
     /// Removes all records in `range` that the transaction sees, its own writes among them; how many. All of
     /// them go with its commit, however many they are.
     ///
-    /// As always, only keys are validated: what others add to the range before the commit stays.
+    /// As always, only keys are validated: records that others add to the range before the commit stay.
     ///
     /// # Errors
     /// [`Error::BatchLength`] if they are more than a commit takes: see [`Tree::remove_range`]. As

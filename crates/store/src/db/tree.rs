@@ -23,8 +23,8 @@ use crate::lsm::LsmWorkload;
 
 /// A named tree: an ordered map from keys to values. Cheap to clone, and usable from any number of threads.
 ///
-/// Each method reads or writes what is committed now; writes are commits of their own with the store's
-/// durability. For several writes as one, see [`Db::batch`] and [`Db::transaction`].
+/// Each method reads the records that are committed now, or writes over them; writes are commits of their own
+/// with the store's durability. For several writes as one, see [`Db::batch`] and [`Db::transaction`].
 ///
 /// ```
 /// # use flashgrain::Db;
@@ -57,8 +57,8 @@ impl Tree {
         self.core().options_of(&self.state)
     }
 
-    /// How the tree is kept: each of its settings, with what led to it. Those that all trees of the store
-    /// have are in [`Db::layout`](crate::Db::layout).
+    /// How the tree is kept: each of its settings, with the reason for it. Those that all trees of the store
+    /// share are in [`Db::layout`](crate::Db::layout).
     pub fn layout(&self) -> Vec<Decision> {
         let own = self.state.tree.index.decisions();
         if !own.is_empty() {
@@ -72,9 +72,9 @@ impl Tree {
         std::iter::once(of_nodes(options.size_of_nodes().unwrap_or(0))).chain(blocks).collect()
     }
 
-    /// What was done to it: to an LSM-tree since it was made, to a B+-tree since the store was opened. A
-    /// crash takes what an LSM-tree has counted since its tables changed last, an opening to read counts for
-    /// itself alone, and where many threads count a few operations may be missing.
+    /// Counts of its operations: of an LSM-tree since it was made, of a B+-tree since the store was opened. A
+    /// crash loses the operations that an LSM-tree has counted since its tables changed last. A store opened
+    /// to be read only counts for itself alone. Where many threads count, a few operations may be missing.
     ///
     /// ```
     /// # use flashgrain::{Db, LsmWorkload};
@@ -107,12 +107,12 @@ impl Tree {
         })
     }
 
-    /// Levels, debt and what was done since the store was opened, if it is an LSM-tree.
+    /// Levels, debt, and counts of flushes and merges since the store was opened, if it is an LSM-tree.
     pub fn lsm_stats(&self) -> Option<LsmStats> {
         self.state.tree.index.lsm_stats()
     }
 
-    /// What is in buffers and was flushed since the store was opened, if it is a Bε-tree.
+    /// The contents of its buffers, and counts of flushes since the store was opened, if it is a Bε-tree.
     pub fn be_tree_stats(&self) -> Option<BeTreeStats> {
         self.state.tree.index.be_tree_stats()
     }
@@ -155,13 +155,13 @@ impl Tree {
     /// Up to 1,024 records whose keys take no more than 256 KiB are removed as one: after a crash all of them
     /// are gone or none, and no reader sees anything in between. Only a log that may never have 2.2 MiB
     /// ([`Builder::log_bytes`](crate::Builder::log_bytes), or a very small store) bounds a step further, to
-    /// almost an eighth of that log, of which a record takes its key and up to nine bytes. More records are
+    /// almost an eighth of that log, where a record takes its key and up to nine bytes. More records are
     /// removed in such steps, in key order, so that neither memory nor the log limits how many: after a
     /// crash, or an error, the records before some key are gone and those from there on are all there. For
     /// more as one, see [`Transaction::remove_range`](crate::Transaction::remove_range).
     ///
     /// A step is before or after every commit of others that writes to the same keys. Records that others
-    /// write into the range behind a finished step stay.
+    /// write into the range after a step has passed stay.
     ///
     /// A record that the merge operator fails at is a record like any other: its value is not needed.
     ///
@@ -212,16 +212,16 @@ impl Tree {
         core.clear_range(core.named_tree(self)?, Range::of(&range))
     }
 
-    /// Gives many keys their values; the records come in ascending order of their keys, each key once. How
-    /// many there were. It waits for the device only once, at its end, so it is as fast as inserts that do
-    /// not wait (a little slower, in fact), and durable nevertheless; where the tree has no records yet, or
-    /// none behind the ones before, its leaves become full.
+    /// Gives many keys their values; the records come in ascending order of their keys, each key once.
+    /// Returns their number. It waits for the device only once, at its end, so it is as fast as inserts that
+    /// do not wait (a little slower, in fact), and durable nevertheless; where the tree has no records yet,
+    /// or none after the ones before, its leaves become full.
     ///
     /// Records go in steps of up to 1,024, or 1 MiB; each is a commit. An LSM-tree writes more than that as
     /// tables at once, which are one commit, up to the first key that it has in between, or the first value
-    /// that takes pages of its own; the rest goes in steps. After a crash, or an error, the first
-    /// records are there up to one that ended a step, and none of those behind it; [`Tree::load_counted`]
-    /// says how many they are.
+    /// that takes pages of its own; the rest goes in steps. After a crash, or an error, the first records are
+    /// there up to one that ended a step, and none of those after it; [`Tree::load_counted`] says how many
+    /// they are.
     ///
     /// # Errors
     /// [`Error::Order`] says which record is not in order. Otherwise as [`Tree::insert`].
@@ -275,7 +275,7 @@ impl Tree {
         }
     }
 
-    /// Reads and verifies all of this tree, and counts what there is, as [`Db::check`] does for all.
+    /// Reads and verifies all of this tree, and counts its contents, as [`Db::check`] does for all.
     ///
     /// # Errors
     /// As [`Db::check`].

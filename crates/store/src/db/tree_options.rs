@@ -53,11 +53,11 @@ impl TreeOptions {
         self
     }
 
-    /// The name of the [merge operator](crate::MergeOperator) of the tree, by which
-    /// [`Tree::merge`](crate::Tree::merge) goes: one of the store's own, such as
+    /// The name of the [merge operator](crate::MergeOperator) of the tree, which
+    /// [`Tree::merge`](crate::Tree::merge) applies: one of the store's own, such as
     /// [`AddOperator::NAME`](crate::AddOperator::NAME), or one that is registered by
-    /// [`Builder::merge_operator`](crate::Builder::merge_operator). The tree is known by that name from then
-    /// on; whoever opens the store later has to register it again.
+    /// [`Builder::merge_operator`](crate::Builder::merge_operator). The tree keeps that name from then on;
+    /// each later opening of the store has to register it again.
     pub fn merge_operator(mut self, name: &str) -> Self {
         self.operator = Some(name.to_owned());
         self
@@ -80,10 +80,10 @@ impl TreeOptions {
         self.node_bytes
     }
 
-    /// Makes nodes of several blocks, each of the [size of the nodes](TreeOptions::node_bytes), of which a
-    /// look-up reads single ones: one client at a time is as fast as with large nodes, many clients as with
-    /// small ones. For trees that are read more than written, as a change of a record writes all of its node.
-    /// Only for B+-trees.
+    /// Makes nodes of several blocks, each of the [size of the nodes](TreeOptions::node_bytes). A look-up
+    /// reads single blocks: one client at a time is as fast as with large nodes, many clients as with small
+    /// ones. For trees that are read more than written, as a change of a record writes all of its node. Only
+    /// for B+-trees.
     ///
     /// ```
     /// # use flashgrain::{Db, NodeBlocks, TreeOptions};

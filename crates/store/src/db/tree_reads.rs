@@ -40,7 +40,7 @@ impl Tree {
 
     /// Brings everything into memory that reading and changing these keys takes, with overlapping reads, and
     /// waits for it. Transactions that begin afterwards are short, so that few others conflict with them.
-    /// Look-ups alone may find a record in memory without its page, for which the transaction would then wait
+    /// Look-ups alone may find a record in memory without its page; the transaction would then wait for that
     /// in its commit.
     ///
     /// Pages may leave memory again before they are used, if the cache is small or much else is read.
@@ -117,7 +117,7 @@ impl Tree {
         self.db.prefix(self, prefix)
     }
 
-    /// A cursor over what is there now.
+    /// A cursor over the records that are there now.
     ///
     /// # Errors
     /// As [`Readable::iter`].

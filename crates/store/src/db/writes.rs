@@ -13,7 +13,7 @@ use crate::{Error, varint};
 /// The kind of an operation in the log.
 const LOGGED_KIND_BYTES: u64 = 1;
 
-/// Bytes that a write takes in the log, with a value of so many bytes; `None`: a removal.
+/// Bytes that a write takes in the log, with a value of `value_bytes`; `None`: a removal.
 pub(super) fn logged_bytes(engine: &Engine, tree: &NamedTree, key: &[u8], value_bytes: Option<u64>) -> u64 {
     let with_length = |bytes: u64| varint::length(bytes) + bytes;
     let of_value = value_bytes.map_or(0, |bytes| match is_overflow(tree, bytes) {
@@ -47,8 +47,8 @@ impl Writes {
         writes.insert(Key::from_slice(key), value);
     }
 
-    /// Counts writes to a tree that are about to be [put](Writes::put): each key, and what it takes in the
-    /// log.
+    /// Counts writes to a tree that are about to be [put](Writes::put): each key, and the bytes that it takes
+    /// in the log.
     ///
     /// # Errors
     /// [`Error::BatchLength`] if all of them are more than the log takes as one; nothing has changed then.
