@@ -1,4 +1,4 @@
-//! Loading pages ahead, by other tasks, before somebody needs them.
+//! Loading pages ahead, by other tasks, before they are needed.
 //!
 //! All of it is optional: a page that has not been loaded is loaded by the task that needs it, which also
 //! reports errors. Therefore the number of tasks under way for it is bounded. Without a bound, many of them
@@ -17,10 +17,10 @@ use crate::task::Executor;
 /// As many reads keep any drive busy.
 const READ_AHEAD_TASKS_MAX: u64 = 1024;
 
-/// And there is at most one for so many pages of the smallest class that the budget has room for.
+/// At most one task runs for this number of pages of the smallest class that the budget has room for.
 const PAGES_PER_READ_AHEAD_TASK: u64 = 16;
 
-/// A task that loads something in advance. It counts as long as there is one.
+/// A task that loads something in advance. It counts as long as it lives.
 struct ReadAheadTask(Arc<Pool>);
 
 impl Drop for ReadAheadTask {
@@ -38,7 +38,7 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// For `pool`, which has so much memory.
+    /// For `pool`, which has `budget_bytes` of memory.
     pub fn new(executor: Executor, pool: Weak<Pool>, budget_bytes: u64) -> Self {
         let tasks_max = (budget_bytes / class_bytes(0) / PAGES_PER_READ_AHEAD_TASK).min(READ_AHEAD_TASKS_MAX);
         Self { executor, pool, tasks: AtomicU64::new(0), tasks_max }
@@ -61,7 +61,7 @@ impl ReadAhead {
 }
 
 impl Pool {
-    /// Has another task load what the caller will probably need. It does nothing if many do.
+    /// Has another task load what the caller will probably need. It does nothing if many tasks already load.
     pub fn send_out(&self, load: impl FnOnce(&Self) + Send + 'static) {
         if let Some(task) = self.ahead.begin() {
             self.ahead.executor.send_out(move || load(&task.0));
@@ -104,7 +104,7 @@ impl Pool {
 }
 
 impl Loader<'_> {
-    /// Waits for no memory: nobody is to lose a page to one that perhaps nobody needs.
+    /// Waits for no memory: no page in use is to be evicted for one that may never be needed.
     fn load_ahead(self, id: PageId) {
         let Some(entry) = self.pages.table().entry(id) else { return };
         let PageLocation::Device(location) = entry.load().location() else { return };

@@ -1,11 +1,11 @@
-//! Blocks of owned segments in memory: frames of the pool beside its pages, under the same clock.
+//! Blocks of owned segments in memory: frames of the pool in addition to its pages, under the same clock.
 //!
-//! A block never changes, and whoever uses one has a share of it, so that readers take no latch. The clock
-//! takes a block out of memory like a page that nobody has used for half a turn, unless somebody has a share.
-//! In [`Meta::page`](super::Meta) its frame has the block's *tag*, which no page has as its number.
+//! A block never changes, and each user of one has a share of it, so that readers take no latch. The clock
+//! evicts a block like a page that has not been used for half a turn, unless it has shares. In
+//! [`Meta::page`](super::Meta) its frame has the block's *tag*, which no page has as its number.
 //!
-//! Nobody takes out the blocks of a segment that is given up: no later use of the segment has the same
-//! opening sequence, so that they are not asked for again and leave.
+//! The blocks of a segment that is given up are not removed at once: no later use of the segment has the same
+//! opening sequence, so they are not asked for again and leave in time.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -50,7 +50,7 @@ impl BlockId {
     }
 }
 
-/// Whether what a frame holds is a block.
+/// Whether a frame with this number holds a block.
 #[inline]
 pub(super) fn is_block(id: u64) -> bool {
     id & TAG != 0
@@ -67,11 +67,11 @@ struct CachedBlock {
     shares: AtomicU32,
 }
 
-/// A block stays in memory as long as somebody has a share of it.
+/// A share of a block, which stays in memory as long as it has shares.
 pub(crate) struct BlockShare(Arc<CachedBlock>);
 
 impl BlockShare {
-    /// What is in the block.
+    /// The block's content.
     #[inline]
     pub fn content(&self) -> &[u8] {
         self.0.content()
@@ -103,7 +103,7 @@ impl Clone for BlockShare {
 impl Drop for BlockShare {
     fn drop(&mut self) {
         if self.0.shares.fetch_sub(1, Ordering::Release) == 1 {
-            // The block may leave memory now, and somebody may wait for that.
+            // The block may leave memory now, and a thread may wait for that.
             changed();
             self.0.frames.wake_one();
         }
@@ -113,8 +113,8 @@ impl Drop for BlockShare {
 impl CachedBlock {
     #[inline]
     fn content(&self) -> &[u8] {
-        // SAFETY: the frame has that many bytes, which were written before this was made. Nobody writes them
-        // as long as it lives: the frame is nobody else's.
+        // SAFETY: the frame has that many bytes, which were written before this was made. No thread writes
+        // them as long as it lives: the frame belongs to it alone.
         unsafe { std::slice::from_raw_parts(self.frames.memory(self.frame), self.length) }
     }
 
@@ -156,7 +156,7 @@ impl Hasher for AsIs {
 #[derive(Default)]
 struct Part {
     blocks: HashMap<u64, Arc<CachedBlock>, BuildHasherDefault<AsIs>>,
-    /// Tags of blocks that somebody reads.
+    /// Tags of blocks that are being read.
     loading: Vec<u64>,
     /// Tags of blocks that were asked for once when they came in, oldest first.
     once: VecDeque<u64>,
@@ -171,11 +171,11 @@ pub(super) struct Blocks {
 #[repr(align(128))]
 struct Padded {
     part: Mutex<Part>,
-    /// Those who wait for a block that another one reads, by its tag.
+    /// The threads and tasks that wait for a block that another one reads, by its tag.
     waiters: Waiters,
 }
 
-/// Somebody reads a block. On every path others stop waiting when this is dropped.
+/// A block that is being read. On every path other readers stop waiting when this is dropped.
 struct Loading<'a> {
     blocks: &'a Blocks,
     tag: u64,
@@ -198,7 +198,7 @@ impl Part {
         let Entry::Occupied(entry) = self.blocks.entry(oldest) else { return None };
         let block = entry.get();
         let is_used = block.frames.meta(block.frame).state.load(Ordering::Relaxed) == HOT;
-        // Shares are given out under the lock, or by somebody who has one.
+        // Shares are given out under the lock, or by the holder of one.
         let is_shared = block.shares.load(Ordering::Acquire) > 0;
         (!is_used && !is_shared).then(|| entry.remove())
     }
@@ -227,7 +227,7 @@ impl Blocks {
         Some(Loading { blocks: self, tag })
     }
 
-    /// Waits until nobody reads the block.
+    /// Waits until the block is not being read.
     fn wait(&self, tag: u64) {
         while self.part(tag).loading.contains(&tag) {
             let _place = self.waiters(tag).enter(tag);
@@ -237,15 +237,16 @@ impl Blocks {
         }
     }
 
-    /// The frame of a block that leaves memory; `None` if somebody has a share of it.
+    /// The frame of a block that leaves memory; `None` if the block has shares.
     pub fn evict(&self, tag: u64) -> Option<Frame> {
         let mut part = self.part(tag);
         let Entry::Occupied(entry) = part.blocks.entry(tag) else { return None };
-        // Shares are given out under the lock, or by somebody who has one.
+        // Shares are given out under the lock, or by the holder of one.
         if entry.get().shares.load(Ordering::Acquire) > 0 {
             return None;
         }
-        // Who has just dropped the last share may be about to forget the block, and gives the frame back.
+        // The thread that has just dropped the last share may be about to forget the block, and gives the
+        // frame back.
         Arc::into_inner(entry.remove()).map(CachedBlock::into_frame)
     }
 
@@ -277,7 +278,7 @@ impl Pool {
         Some(block)
     }
 
-    /// The block, which `read` reads if it is not in memory and nobody else reads it.
+    /// The block, which `read` reads if it is neither in memory nor being read.
     ///
     /// # Errors
     /// Those of `read`.
@@ -301,8 +302,8 @@ impl Pool {
         }
     }
 
-    /// Keeps the content of a block that was read, for which it may have to wait; `None` if it finds no
-    /// memory for it, as when all is in use: the caller may have shares of other blocks.
+    /// Keeps the content of a block that was read. It may wait for memory. `None` if it finds none, as when
+    /// all is in use: the caller may have shares of other blocks.
     pub fn keep_block(&self, id: BlockId, access: Access, content: &[u8]) -> Option<BlockShare> {
         let class = (0..CLASSES).find(|class| class_bytes(*class) as usize >= content.len())?;
         let frame = match planted!(BlockWaitsForBlocks) {
@@ -310,7 +311,7 @@ impl Pool {
             false => self.evictor().take_frame_beside_others(class).ok()??,
         };
         let frames = Arc::clone(self.pages.shared_frames());
-        // SAFETY: the frame was taken just now, so that nobody else uses its memory, and is long enough.
+        // SAFETY: the frame was taken just now, so that no other thread uses its memory, and is long enough.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), frames.memory(frame), content.len()) };
         let tag = id.tag();
         frames.publish(PageId(tag), frame, if access == Access::Scan { SCANNED } else { HOT });
@@ -358,13 +359,13 @@ mod tests {
         }
         let there = (2..2000).filter(|start| pool.block(id(*start)).is_some()).count();
         assert!((100..260).contains(&there), "{there}");
-        // Of the first somebody has a share, though nobody has asked for it.
+        // The first has a share, though it was not asked for again.
         assert_eq!((used.content(), pool.block(id(0)).is_some()), (&content(0)[..], true));
         assert!(pool.block(BlockId { opening: 8, start: 0 }).is_none());
     }
 
-    /// The frames of the first are all shared: more blocks are not kept, and somebody who waits for a frame
-    /// gets that of a share that is dropped.
+    /// The frames of the first are all shared: more blocks are not kept, and a waiter for a frame gets that
+    /// of a share that is dropped.
     #[test]
     fn nobody_waits_for_memory_with_shares_of_it_in_hand() {
         let pool = pool_over(&Arc::default(), 1 << 20);

@@ -19,7 +19,7 @@ const LISTS: usize = 32;
 pub(crate) struct Moved {
     /// The page.
     pub id: PageId,
-    /// Location of its newest image before; `None` if there was no such page, or no image yet.
+    /// Location of its newest image before; `None` if the page or its image did not exist yet.
     pub from: Option<Location>,
     /// Its location now; `None` if the page does not exist any longer.
     pub to: Option<Location>,

@@ -19,7 +19,7 @@ const FRAMES_PER_TURN: u32 = 1024;
 /// Pages that are gathered before others may run.
 const PAGES_PER_TURN: u32 = 16;
 
-/// What a checkpoint does to the pool.
+/// The operations of checkpoints on the pool.
 #[derive(Clone, Copy)]
 pub(crate) struct Checkpoints<'a> {
     pages: &'a Pages,
@@ -67,7 +67,8 @@ impl<'a> Checkpoints<'a> {
     /// Whether the frame has a durable page that changed until the end of `epoch` and was not gathered.
     fn is_older(&self, frame: Frame, epoch: Epoch) -> bool {
         let meta = self.pages.frames().meta(frame);
-        // It becomes clean only after its change was noted; so what is not seen here is among the changes.
+        // It becomes clean only after its change was noted; so a page that is not seen here is among the
+        // changes.
         let dirty_epoch = meta.dirty_epoch.load(Ordering::Acquire);
         dirty_epoch != 0 && dirty_epoch <= epoch.0 && !PageId(meta.page.load(Ordering::Relaxed)).is_volatile()
     }
@@ -113,9 +114,9 @@ impl<'a> Checkpoints<'a> {
         all
     }
 
-    /// Calls `see` with every durable page that there was at the end of `epoch` and where it was then; after
-    /// [`Checkpoints::flush_epoch`], and with no later cut meanwhile. It lets others run in between, who may
-    /// change what they like.
+    /// Calls `see` with every durable page that existed at the end of `epoch` and its location then; after
+    /// [`Checkpoints::flush_epoch`], and with no later cut meanwhile. It lets other tasks run in between, and
+    /// these may change any page.
     ///
     /// # Errors
     /// Those of `see`.

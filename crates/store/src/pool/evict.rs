@@ -39,8 +39,8 @@ const BATCH: usize = 64;
 const STORE_BYTES_MIN: u64 = 128 << 10;
 const STORE_DIVISOR: u64 = 32;
 
-/// While pages of so many units wait for being written, the hands stand still: what they would pass could not
-/// leave sooner. Enough for every stream to have one open, half full, and others on their way.
+/// While pages of this number of units wait to be written, the hands stand still: the pages that they would
+/// pass could not leave sooner. Enough for every stream to have one open, half full, and others on their way.
 const UNITS_UNDER_WAY: u64 = 8;
 
 /// But at most this part of the budget waits.
@@ -52,7 +52,7 @@ const SCAN_DIVISOR: u64 = 16;
 /// Batches of a step of a worker's loop.
 const BATCHES_PER_STEP: usize = 4;
 
-/// Batches before who needs a frame looks at all frames.
+/// Batches before a thread that needs a frame looks at all frames.
 const BATCHES_PER_FAULT: usize = 16;
 
 /// See the module.
@@ -158,7 +158,7 @@ impl Clock {
     }
 }
 
-/// Takes pages out of memory: the clock beside what it looks at.
+/// Takes pages out of memory: the clock, with the parts that it looks at.
 #[derive(Clone, Copy)]
 pub(super) struct Evictor<'a> {
     pages: &'a Pages,
@@ -201,8 +201,8 @@ impl<'a> Evictor<'a> {
         }
     }
 
-    /// Evicts until the thread has `store_bytes` in store, or the hands have passed `batches`, or so many
-    /// pages wait for being written that the hands need not go on.
+    /// Evicts until the thread has `store_bytes` in store, or the hands have passed `batches`, or enough
+    /// pages wait to be written for the hands to stop.
     fn evict(&self, shard: usize, store_bytes: u64, batches: usize) -> Made {
         let mut made = Made::default();
         let enough = (UNITS_UNDER_WAY * self.images.store().unit_bytes())
@@ -257,7 +257,7 @@ impl<'a> Evictor<'a> {
         if used == 0 {
             return;
         }
-        // A few batches must be much less than the half turn in which a page can be used again.
+        // A few batches must be much less than the half turn that gives a page time to be used again.
         let count = (BATCH as u64).min(used.div_ceil(32));
         let start = self.clock.hands[class].fetch_add(count, Ordering::Relaxed);
         let frame = |at: u64| Frame::new(class, (at % used) as u32);
@@ -382,10 +382,10 @@ impl<'a> Evictor<'a> {
         Outcome::Left
     }
 
-    /// A frame that is nobody's page; makes room and waits for it if need be.
+    /// A frame without a page; makes room and waits for it if need be.
     ///
     /// # Errors
-    /// What stands in the way of writing changed pages, if no others are in memory.
+    /// The error that keeps changed pages from being written, if no others are in memory.
     #[inline]
     pub fn take_frame(&self, class: usize) -> Result<Frame, Error> {
         match self.frames().spare(class) {
@@ -398,8 +398,8 @@ impl<'a> Evictor<'a> {
         }
     }
 
-    /// The same for somebody who may have shares of other frames: two who waited for each other's would wait
-    /// for ever. `None` if all frames are in use.
+    /// The same for a caller that may have shares of other frames: two that waited for each other's would
+    /// wait for ever. `None` if all frames are in use.
     ///
     /// # Errors
     /// As [`Evictor::take_frame`].
@@ -421,7 +421,7 @@ impl<'a> Evictor<'a> {
             let made = self.evict_anything(needed, thorough);
             if let Some(frame) = self.frames().take(class) {
                 drop(place);
-                // Whoever else was woken in vain may find what is left.
+                // Another waiter that was woken in vain may find the rest.
                 self.frames().wake_one();
                 return Ok(Some(frame));
             }

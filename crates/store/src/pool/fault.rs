@@ -1,4 +1,4 @@
-//! Pages that are not in memory: who loads them and who waits.
+//! Pages that are not in memory: one thread or task loads a page, and the others wait.
 
 use super::evict::{Clock, Evictor};
 use super::frames::Frame;
@@ -16,7 +16,7 @@ use crate::task::{park, yield_now};
 /// Queues for pages that are being loaded.
 const QUEUES: usize = 64;
 
-/// Those who wait for a page that another one loads.
+/// The threads and tasks that wait for a page that another one loads.
 pub(super) struct Loads(Box<[Waiters]>);
 
 impl Loads {
@@ -48,7 +48,7 @@ impl<'a> Loader<'a> {
         Self { pages, images, loads, clock, evictor }
     }
 
-    /// [`Pool::read`](super::Pool::read) of a page that is not in memory, or that somebody is changing.
+    /// [`Pool::read`](super::Pool::read) of a page that is not in memory, or that is being changed.
     pub(super) fn read(self, id: PageId, access: Access) -> Result<OptimisticGuard<'a>, Error> {
         let entry = self.pages.table().entry(id).ok_or_else(|| no_such_page(id))?;
         loop {
@@ -59,7 +59,7 @@ impl<'a> Loader<'a> {
             match word.location() {
                 PageLocation::Nowhere => return Err(no_such_page(id)),
                 PageLocation::Memory(_) => yield_now(),
-                // What leads here is damaged: nobody refers to a segment as to a page.
+                // The reference to it is damaged: no reference to a page leads to a segment.
                 PageLocation::Device(location) if location.is_segment() => return Err(no_such_page(id)),
                 PageLocation::Device(location) => {
                     self.load(id, entry, location, access)?;
@@ -76,7 +76,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Loads the page, unless somebody else does by now.
+    /// Loads the page, unless another thread does by now.
     fn load(self, id: PageId, entry: &Entry, location: Location, access: Access) -> Result<(), Error> {
         let frame = self.evictor.take_frame(location.class())?;
         self.load_into(frame, id, entry, location, access)
@@ -94,8 +94,8 @@ impl<'a> Loader<'a> {
         let Some(claim) = self.claim(id, entry, location, frame) else { return Ok(()) };
         let mut from = location;
         loop {
-            // SAFETY: the frame is nobody's page and was taken by the caller; it has the bytes of its class,
-            // and all frames begin at multiples of 4096.
+            // SAFETY: the frame has no page and was taken by the caller; it has the bytes of its class, and
+            // all frames begin at multiples of 4096.
             let result = unsafe { self.images.store().read(from, id, self.pages.frames().memory(frame)) };
             let now = match entry.load().location() {
                 PageLocation::Loading(now) => now,
@@ -106,15 +106,15 @@ impl<'a> Loader<'a> {
                     claim.finish(from, access);
                     return Ok(());
                 }
-                // The cleaner has moved the image meanwhile, and what was there may have been overwritten.
+                // The cleaner has moved the image meanwhile, and its old place may have been overwritten.
                 Err(_) if now != from => from = now,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// For who loads the page from `location` into a frame that is nobody's, unless somebody else does by
-    /// now.
+    /// Reserves the loading of the page from `location` into a frame without a page, unless another thread
+    /// loads it by now.
     pub(super) fn claim(
         self,
         id: PageId,
@@ -163,7 +163,7 @@ pub(super) struct Claim<'a> {
     loader: Loader<'a>,
     id: PageId,
     entry: &'a Entry,
-    /// Nobody's page until it is loaded.
+    /// Without a page until it is loaded.
     frame: Option<Frame>,
 }
 

@@ -1,5 +1,5 @@
-//! Memory for pages: one range of addresses per size class, of which no more is backed by memory than the
-//! budget allows.
+//! Memory for pages: one range of addresses per size class. All together are backed by no more memory than
+//! the budget allows.
 //!
 //! Each range could hold the whole budget, so no size class can run out of addresses while another has memory
 //! to spare; which class has how much memory follows from use (Umbra's variable-size pages). The budget
@@ -27,8 +27,7 @@ pub(super) const SHARDS: usize = 32;
 /// Key of the waiters in the queue for frames.
 const FRAME: u64 = 0;
 
-/// Budgets from here on are backed by large pages of the processor, of which one per size class may be partly
-/// used.
+/// Budgets from here on are backed by large pages of the processor. One per size class may be partly used.
 pub(super) const HUGE_BUDGET_BYTES: u64 = 64 << 20;
 
 /// A place for a page: its size class and its number there. Only those exist that [`Frames::take`] gave.
@@ -110,7 +109,7 @@ pub(crate) struct Frames {
     extra_bytes: AtomicU64,
     cold: Mutex<[List; CLASSES]>,
     shards: Box<[Shard]>,
-    /// Those who wait for a frame.
+    /// The threads and tasks that wait for a frame.
     room: Waiters,
 }
 
@@ -164,7 +163,7 @@ impl List {
 }
 
 impl Frames {
-    /// Frames for pages of `budget_bytes` in all, with what is kept about them.
+    /// Frames for pages of `budget_bytes` in all, with their [`Meta`].
     pub fn new(budget_bytes: u64) -> io::Result<Self> {
         let huge = budget_bytes >= HUGE_BUDGET_BYTES;
         let (mut pages_bytes, mut metas_bytes) = (0, 0);
@@ -251,18 +250,18 @@ impl Frames {
         self.take(class)
     }
 
-    /// Puts the caller into the queue of those who wait for a frame.
+    /// Puts the caller into the queue for a frame.
     pub(super) fn enter_queue(&self) -> WaitTicket<'_> {
         self.room.enter(FRAME)
     }
 
-    /// Whether somebody is in the queue.
+    /// Whether the queue has a waiter.
     #[cfg(test)]
     pub fn is_awaited(&self) -> bool {
         self.room.is_awaited()
     }
 
-    /// Wakes one who waits for a frame, as one may be evicted now.
+    /// Wakes one waiter for a frame, as one may be evicted now.
     pub fn wake_one(&self) {
         self.room.wake_one(FRAME);
     }
@@ -274,7 +273,7 @@ impl Frames {
         meta.page.store(id.0, Ordering::Release);
     }
 
-    /// A frame of the class that is nobody's page, if there is memory. Its content is whatever was there.
+    /// A frame of the class without a page, if there is memory. Its content is unspecified.
     pub fn take(&self, class: usize) -> Option<Frame> {
         let own = self.own_shard();
         self.take_free(own, class)
@@ -348,7 +347,7 @@ impl Frames {
         }
     }
 
-    /// Gives frames back that are nobody's page any more.
+    /// Gives back frames that have no page any more.
     pub fn give_back(&self, frames: &[Frame]) {
         if frames.is_empty() {
             return;
@@ -368,7 +367,7 @@ impl Frames {
             lists[frame.class()].push(self, *frame);
         }
         let bytes = frames.iter().map(|frame| class_bytes(frame.class())).sum();
-        // Under the lock, so that it never falls below what was taken.
+        // Under the lock, so that it never falls below the bytes that were taken.
         self.shards[own].bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 

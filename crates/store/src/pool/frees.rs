@@ -1,4 +1,4 @@
-//! Whether pages were freed while somebody looked at all of them.
+//! Whether pages were freed during a walk over all of them.
 //!
 //! A list of pages is out of date as soon as a page on it is freed: its number may be another page's then.
 //! [`Frees::count`] before the list is made and after it was used say that nothing was freed meanwhile.

@@ -1,9 +1,9 @@
-//! Pages that are not in memory, and of which single blocks are read (see
+//! Pages that are not in memory, while single blocks of them are read (see
 //! [`blocks`](crate::segment::blocks)).
 //!
 //! An image never changes, so its blocks are kept like those of owned segments, by the place of the image and
-//! its segment's opening sequence. Whoever has looked at a block asks [`Pool::is_image_current`] afterwards
-//! whether the image was the page's newest state all the time.
+//! its segment's opening sequence. A reader that has looked at a block asks [`Pool::is_image_current`]
+//! afterwards whether the image was the page's newest state all the time.
 
 use super::blocks::{BlockId, BlockShare, IN_IMAGE};
 use super::table::PageLocation;
@@ -18,7 +18,7 @@ use crate::segment::{BlockRead, BroughtBlocks, ImagePlace};
 pub(crate) enum ImageBlock {
     /// It is kept in memory.
     Shared(BlockShare),
-    /// There was no memory to keep it.
+    /// No memory was free to keep it.
     Own(OwnPage),
 }
 
@@ -74,9 +74,9 @@ impl Pool {
         location == image.location && self.images.store().image(image.page, location) == Some(*image)
     }
 
-    /// A block of an image: from memory, or from what an earlier request has `brought`, or by a request that
-    /// is as wide as there are slots for it, whose blocks are `brought` then. `None` if the image is not in
-    /// blocks, which is only found out for its first one. Parks.
+    /// A block of an image: from memory, from the blocks that an earlier request has `brought`, or by a
+    /// request that is as wide as its slots allow, whose blocks are `brought` then. `None` if the image is
+    /// not in blocks, which is only found out for its first one. Parks.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] if the block is not there.

@@ -1,9 +1,9 @@
-//! What is newer in memory than on the device: which pages are dirty, how they get new images, and where
+//! Pages that are newer in memory than on the device: which are dirty, how they get new images, and where
 //! images were before.
 //!
 //! 1. The first change of a page since its last image makes it *dirty*: [`Images::mark_dirty`].
 //! 2. [`Images::gather`] gives it a new image, and notes the change of its location for the checkpoint of the
-//!    epoch in which it became dirty. It is *clean* again.
+//!    epoch that it became dirty in. It is *clean* again.
 //!
 //! Both are called with the page's latch. A page is dirty if and only if its frame has a dirty epoch, so that
 //! its bytes are counted once.

@@ -53,7 +53,7 @@ impl Latch {
         self.0.load(Ordering::Relaxed) == version.0
     }
 
-    /// Takes the latch if nobody has changed anything since `version`.
+    /// Takes the latch if nothing has changed since `version`.
     #[inline]
     pub fn try_upgrade(&self, version: Version) -> bool {
         let taken = self
@@ -61,7 +61,7 @@ impl Latch {
             .compare_exchange(version.0, version.0 | WRITER, Ordering::Acquire, Ordering::Relaxed)
             .is_ok();
         if taken {
-            // Acquiring keeps what the writer does from moving up to before the exchange is read, but not to
+            // Acquiring keeps the writer's accesses from moving up to before the exchange is read, but not to
             // before it is written: a reader could see the first changes and still find the old version
             // (Boehm, "Can Seqlocks Get Along With Programming Language Memory Models?", 2012). It meets the
             // fence of `is_valid`.

@@ -8,7 +8,7 @@ use crate::page::Page;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
-/// Of the budget, one part in so many is lent at most: pages need the rest.
+/// At most the budget divided by this is lent: pages need the rest.
 const LENT_DIVISOR: u64 = 2;
 
 /// A frame, for as long as this lives. All zeros at first.
@@ -18,7 +18,7 @@ pub(crate) struct Lent {
 }
 
 impl Pool {
-    /// Lends a frame of `class`, if there is a free one, and not too much is lent.
+    /// Lends a frame of `class`, if one is free and not too much is lent.
     pub fn try_lend(self: &Arc<Self>, class: usize) -> Option<Lent> {
         let most = self.pages.budget_bytes() / LENT_DIVISOR;
         let more = |lent| Some(lent + class_bytes(class)).filter(|lent| *lent <= most);

@@ -11,7 +11,7 @@ pub(super) struct Mapping {
     origin: Origin,
 }
 
-// SAFETY: a mapping is memory that belongs to nobody else; how it is shared is up to those who make
+// SAFETY: a mapping is memory that belongs to it alone; how it is shared is up to the code that makes
 // references into it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
@@ -43,10 +43,10 @@ impl Mapping {
         self.start
     }
 
-    /// The range is zeros from now on, and takes no memory. Nobody else uses it meanwhile.
+    /// The range is zeros from now on, and takes no memory. No other thread uses it meanwhile.
     pub fn give_up(&self, offset: usize, bytes: usize) {
         assert!(offset <= self.length && bytes <= self.length - offset, "a range of the mapping");
-        // SAFETY: the range lies within the mapping, and nobody relies on what is in it.
+        // SAFETY: the range lies within the mapping, and no caller relies on its content.
         unsafe { libc::madvise(self.start.add(offset).cast(), bytes, libc::MADV_DONTNEED) };
     }
 }

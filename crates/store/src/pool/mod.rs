@@ -2,31 +2,31 @@
 //!
 //! The page table has one word per page, which contains the page's frame or its location on the device. So a
 //! look-up of a resident page is one load, a page fault is one compare-and-swap, and no page needs to know
-//! who refers to it (vmcache, instead of swizzled pointers with parent pointers).
+//! the references to it (vmcache, instead of swizzled pointers with parent pointers).
 //!
 //! How to read: [`Pool::read`] a page, look at it, and [`OptimisticGuard::is_valid`] before believing
-//! anything. How to change: reserve what new pages need, [`Pool::section`], [`Section::lock`] what was read,
-//! change it, drop the section. A section never waits: no parking, no yielding, no I/O within; a debug
-//! assertion watches. A checkpoint's cut falls between sections, so what one section changes is in a
+//! anything. How to change: reserve memory for new pages, [`Pool::section`], [`Section::lock`] the pages that
+//! were read, change them, drop the section. A section never waits: no parking, no yielding, no I/O within; a
+//! debug assertion watches. A checkpoint's cut falls between sections, so the changes of one section are in a
 //! checkpoint as a whole or not at all.
 //!
-//! The parts own their fields; what uses several of them is a view that borrows those, and no others:
+//! The parts own their fields; code that uses several parts is a view that borrows those, and no others:
 //!
-//! | part | what it owns, and alone changes |
+//! | part | state that it owns, and alone changes |
 //! | --- | --- |
-//! | [`Frames`] | memory, free frames and those who wait for one |
-//! | [`Pages`] | the page table beside the frames, and counts of look-ups |
+//! | [`Frames`] | memory, free frames and the waiters for one |
+//! | [`Pages`] | the page table, with access to the frames, and counts of look-ups |
 //! | [`Images`] | which pages are dirty, and how locations have changed since the last checkpoint |
 //! | [`Gate`] | the epoch, and sections under way |
 //! | [`Registry`] | pages that checkpoints leave out |
 //! | [`Frees`] | how many pages were freed |
-//! | [`Loads`] | those who wait for a page that another one loads |
+//! | [`Loads`] | waiters for pages that are being loaded |
 //! | [`Clock`] | the hands of the eviction, and pages that wait to leave |
 //! | [`Records`] | records without their pages; others of them directories of nodes in blocks |
 //! | [`Blocks`] | blocks of owned segments |
 //! | [`ReadAhead`] | tasks that load pages in advance |
 //!
-//! | view | what it does, with which parts |
+//! | view | operations, and the parts that they use |
 //! | --- | --- |
 //! | [`Section`] | changes pages: pages, images, gate, registry, frees |
 //! | [`Evictor`] | takes pages out of memory: pages, images, clock, records, blocks |
@@ -34,16 +34,16 @@
 //! | [`RecordCache`] | keeps single records: records, frames |
 //! | [`Checkpoints`], [`Opening`] | cuts and flushes; restores: pages, images, gate |
 //!
-//! Who may change what:
+//! Synchronization:
 //! - The entry of a page that is in memory, and its frame's [`Meta`]: the holder of the frame's latch.
 //! - The entry of a page that is on the device: anyone, by compare-and-swap. The thread or task that makes it
 //!   *loading* is the one that loads the page; others wait. Only the cleaner may exchange the location
 //!   meanwhile.
 //! - A frame of [records]: the holder of its ring's lock. It never holds a page.
-//! - A frame of [blocks]: nobody, from when it has a block until the last share of that is gone.
+//! - A frame of [blocks]: no thread, from when it has a block until the last share of that is gone.
 //! - Another frame without a page: its taker from the free list. A latch is taken only after the page was
-//!   seen in the frame and the latch's version has not changed since, so nobody else takes the latch of such
-//!   a frame.
+//!   seen in the frame and the latch's version has not changed since, so no other thread takes the latch of
+//!   such a frame.
 
 mod ahead;
 mod blocks;
@@ -134,10 +134,10 @@ pub(crate) enum Access {
 const HOT: u8 = 0;
 /// Of one that leaves memory unless it is used again.
 const COOLING: u8 = 1;
-/// Of one that a scan loaded, and nobody else has used.
+/// Of one that a scan loaded, and that has not been used otherwise.
 const SCANNED: u8 = 2;
 
-/// The smallest budget: a split, a fault and what else is under way must find frames at the same time.
+/// The smallest budget: a split, a fault and other operations under way must find frames at the same time.
 pub(crate) const BUDGET_BYTES_MIN: u64 = 128 << 10;
 
 /// A page may take this part of the budget.
@@ -147,7 +147,7 @@ const PAGE_DIVISOR: u64 = 8;
 pub(crate) struct Pool {
     /// Where pages are.
     pub pages: Pages,
-    /// What is newer in memory than on the device.
+    /// Pages that are newer in memory than on the device.
     pub images: Images,
     /// Pages that checkpoints leave out.
     pub withheld: Registry,
@@ -176,8 +176,8 @@ pub(crate) struct Hits {
     pub records: u64,
 }
 
-/// A page that was resident when it was looked at, and its version then. Readers take no latch: they
-/// read, and ask the guard afterwards whether what they read was whole.
+/// A page that was resident when it was looked at, and its version then. Readers take no latch: they read,
+/// and ask the guard afterwards whether the page was unchanged meanwhile.
 #[derive(Clone, Copy)]
 pub(crate) struct OptimisticGuard<'a> {
     meta: &'a Meta,
@@ -237,12 +237,12 @@ pub(crate) struct PageVersion {
 }
 
 impl Pool {
-    /// A pool with no pages. Its frames, with what is kept about each, take at most `budget_bytes`; beside
-    /// that it takes 8 bytes per page that there is. `executor` does its background work; unless it gets
-    /// other upkeep, its workers make room between their tasks.
+    /// A pool with no pages. Its frames, with their [`Meta`], take at most `budget_bytes`; in addition it
+    /// takes 8 bytes per existing page. `executor` does its background work; unless it gets other upkeep, its
+    /// workers make room between their tasks.
     ///
     /// # Errors
-    /// [`Error::Options`] if the budget is too small; [`Error::Device`] if the system does not give so many
+    /// [`Error::Options`] if the budget is too small; [`Error::Device`] if the system does not give that many
     /// addresses.
     pub fn new(
         budget_bytes: u64,
@@ -312,10 +312,10 @@ impl Pool {
         self.loader().read(id, access)
     }
 
-    /// The page, if it is in memory and nobody is changing it.
+    /// The page, if it is in memory and not being changed.
     #[inline]
     pub fn resident(&self, id: PageId) -> Option<OptimisticGuard<'_>> {
-        // Trouble is for those who wait.
+        // Only callers that wait meet trouble.
         let guard = self.pages.look(id, Access::Normal).filter(|_| !trouble!(expected Page))?;
         self.pages.count_hit();
         Some(guard)
@@ -397,8 +397,8 @@ impl Pool {
         if trouble!(Frame) {
             return Err(self.images.fail_write());
         }
-        // Pages that nobody will write leave no memory to others: it would be taken from the nodes that lead
-        // here, again and again.
+        // Pages that will not be written leave no memory to others: it would be taken from the nodes that
+        // lead here, again and again.
         self.images.check()?;
         Ok(Reserved::new(self.pages.frames(), self.evictor().take_frame(class)?))
     }

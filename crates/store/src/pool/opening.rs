@@ -7,7 +7,7 @@ use crate::epoch::Epoch;
 use crate::header::PageId;
 use crate::segment::Location;
 
-/// What a store that is opened tells the pool.
+/// The operations of an opening store on the pool.
 #[derive(Clone, Copy)]
 pub(crate) struct Opening<'a> {
     table: &'a Table,

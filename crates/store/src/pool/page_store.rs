@@ -1,4 +1,4 @@
-//! The page store: what the pool asks of the place where page images are kept.
+//! The page store: the interface of the pool to the place where page images are kept.
 
 use crate::Error;
 use crate::class::class_bytes;
@@ -9,7 +9,7 @@ use crate::segment::{
     Appended, BlockRead, BroughtBlocks, ImagePlace, Lifetime, Location, NotAppended, Segments, UnitSequence,
 };
 
-/// [`Segments`], or what tests put in their place.
+/// Implemented by [`Segments`], and by stand-ins of tests.
 pub(crate) trait PageStore: Send + Sync {
     /// Gathers a page's image, which lives as long as `lifetime` says, and whose last one is or was at `old`.
     /// Never waits.
@@ -66,8 +66,8 @@ pub(crate) trait PageStore: Send + Sync {
     /// As `ImageReader::read`.
     unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error>;
 
-    /// What tells the image there from all others that are and were there; `None` if blocks of images are
-    /// never read.
+    /// Identifies the image there among all present and earlier ones; `None` if blocks of images are never
+    /// read.
     fn image(&self, _: PageId, _: Location) -> Option<ImagePlace> {
         None
     }

@@ -29,7 +29,7 @@ pub(crate) struct Pages {
 #[derive(Default)]
 #[repr(align(128))]
 struct Counts {
-    /// Bytes of volatile pages that they made, less those of which they freed, in memory or not.
+    /// Bytes of volatile pages that they made, less bytes of those that they freed, in memory or not.
     volatile_bytes: AtomicI64,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -57,7 +57,7 @@ impl Pages {
         &self.frames
     }
 
-    /// The same for those who keep memory for longer.
+    /// The same for callers that keep memory for longer.
     pub(super) fn shared_frames(&self) -> &Arc<Frames> {
         &self.frames
     }
@@ -89,7 +89,7 @@ impl Pages {
         }
     }
 
-    /// Bytes of all volatile pages that there are, in memory or on the device.
+    /// Bytes of all volatile pages, in memory or on the device.
     pub fn volatile_bytes(&self) -> u64 {
         let bytes = self.counts.iter().map(|part| part.volatile_bytes.load(Ordering::Relaxed));
         bytes.sum::<i64>().max(0) as u64
@@ -100,14 +100,14 @@ impl Pages {
         self.frames.budget_bytes()
     }
 
-    /// The page, if it is in memory and nobody is changing it. Not counted.
+    /// The page, if it is in memory and not being changed. Not counted.
     #[inline]
     pub(super) fn look(&self, id: PageId, access: Access) -> Option<OptimisticGuard<'_>> {
         let frame = self.table.entry(id)?.load().frame()?;
         let meta = self.frames.meta(frame);
         let version = meta.latch.try_read()?;
         // The frame may have become another page's since the entry was looked at, but under this version it
-        // stays what it is.
+        // stays the same.
         if meta.page.load(Ordering::Acquire) != id.0 {
             return None;
         }
@@ -118,7 +118,7 @@ impl Pages {
         Some(guard)
     }
 
-    /// The page, if it is still in memory and nobody has changed it since this pool's `page_version`.
+    /// The page, if it is still in memory and has not changed since this pool's `page_version`.
     #[inline]
     pub fn revisit(&self, page_version: PageVersion) -> Option<OptimisticGuard<'_>> {
         let PageVersion { frame, version } = page_version;
@@ -132,7 +132,7 @@ impl Pages {
         Some(guard)
     }
 
-    /// Whether the page is still in memory and nobody has changed it since this pool's `page_version`.
+    /// Whether the page is still in memory and has not changed since this pool's `page_version`.
     #[inline]
     pub fn is_valid(&self, page_version: PageVersion) -> bool {
         self.frames.meta(page_version.frame).latch.is_valid(page_version.version)
@@ -167,7 +167,7 @@ impl Pages {
         self.table.prefetch(id);
     }
 
-    /// The same of what is looked at first of a page that is in memory.
+    /// The same for the lines that are looked at first of a page that is in memory.
     #[inline]
     pub fn prefetch_frame(&self, id: PageId) {
         if let Some(frame) = self.table.entry(id).and_then(|entry| entry.load().frame()) {
@@ -218,7 +218,7 @@ impl Pages {
         PageId(self.table.next_number())
     }
 
-    /// Whether there is such a page.
+    /// Whether the page exists.
     pub fn exists(&self, id: PageId) -> bool {
         self.table.entry(id).is_some_and(|entry| entry.load().location() != PageLocation::Nowhere)
     }
@@ -228,7 +228,7 @@ impl Pages {
         self.table.all_numbers().filter(|id| !id.is_volatile() && self.exists(*id)).collect()
     }
 
-    /// Durable pages that there are.
+    /// Number of existing durable pages.
     pub fn count(&self) -> u64 {
         self.table.pages()
     }

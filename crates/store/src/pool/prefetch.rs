@@ -17,7 +17,7 @@ pub(crate) fn prefetch(words: &[AtomicU32]) {
     }
 }
 
-/// The same of the line in which `what` begins.
+/// The same for the line where `what` begins.
 #[inline]
 pub(super) fn prefetch_line<T>(what: *const T) {
     #[cfg(target_arch = "x86_64")]

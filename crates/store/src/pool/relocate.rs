@@ -14,7 +14,7 @@ impl Pool {
     pub fn relocate(&self, id: PageId, old: Location, new: Location) -> bool {
         let Some(entry) = self.pages.table().entry(id) else { return false };
         loop {
-            // The change belongs to the epoch in which it is made.
+            // The change belongs to the epoch of its section.
             let section = self.section();
             if let Some(done) = section.try_relocate(id, entry, old, new) {
                 return done;
@@ -26,7 +26,7 @@ impl Pool {
 }
 
 impl Section<'_> {
-    /// `None` if somebody is changing the page or its entry.
+    /// `None` if the page or its entry is being changed.
     fn try_relocate(&self, id: PageId, entry: &Entry, old: Location, new: Location) -> Option<bool> {
         let moved = Moved { id, from: Some(old), to: Some(new) };
         let note = |make: &dyn Fn() -> bool| match id.is_volatile() {

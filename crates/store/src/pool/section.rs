@@ -25,7 +25,7 @@ pub(crate) struct Reserved<'a> {
     frame: Frame,
 }
 
-/// What sections change.
+/// The parts that sections change.
 #[derive(Clone, Copy)]
 pub(super) struct Parts<'a> {
     pub pages: &'a Pages,
@@ -120,8 +120,8 @@ impl<'a> Section<'a> {
         Epoch(self.epoch)
     }
 
-    /// Takes the latch of a page if nobody has changed it since it was seen, and makes it ready to be
-    /// changed: dirty in this epoch, its state of an older one kept.
+    /// Takes the latch of a page if it has not changed since it was seen, and makes it ready to be changed:
+    /// dirty in this epoch, its state of an older one kept.
     ///
     /// # Errors
     /// [`Denied`]; the page is as it was.
@@ -154,7 +154,7 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
-    /// Locks another page. If that is denied, `upper` has not changed: whoever has read it goes on.
+    /// Locks another page. If that is denied, `upper` has not changed, and its readers go on.
     ///
     /// # Errors
     /// As [`Section::lock`].
@@ -246,8 +246,8 @@ impl<'a> Section<'a> {
         Location::from_bits(page.meta.location.load(Ordering::Relaxed)).ok_or(Denied::Changed)
     }
 
-    /// Makes a page exist whose image is at `location`, on the device already: what a replayed record refers
-    /// to. `false` if it exists, as the checkpoint knows it.
+    /// Makes a page exist whose image is at `location`, on the device already: a replayed record refers to
+    /// it. `false` if it exists, as the checkpoint knows it.
     pub fn adopt(&self, id: PageId, location: Location) -> bool {
         let adopted = self.parts.pages.table().adopt(id, Word::device(location));
         if adopted {

@@ -1,4 +1,4 @@
-//! The page table: one word per page that says where it is, and which numbers are free for new pages.
+//! The page table: one word per page with its location, and the numbers that are free for new pages.
 //!
 //! ```text
 //! 00 | location   on the device       10 | frame      in memory
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Numbers of pages that were freed are linked through their own words. A checkpoint still knows those freed
-//! since, so a number is given out again only when the checkpoint of the epoch in which it became free is
-//! complete. Volatile pages are in no checkpoint; their numbers are given out again at once.
+//! since, so a number is given out again only when the checkpoint of the epoch that freed it is complete.
+//! Volatile pages are in no checkpoint; their numbers are given out again at once.
 
 use super::prefetch::prefetch_line;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -25,14 +25,14 @@ use crate::segment::Location;
 /// Pages of either sort: 32 TiB of the smallest.
 const PAGES_MAX: u64 = 1 << 33;
 
-/// Entries are mapped so many at a time, when their numbers come near: 16 MiB of addresses, and memory only
-/// for pages that there are.
+/// Entries are mapped a chunk of this many at a time, when their numbers come near: 16 MiB of addresses, and
+/// memory only for existing pages.
 const CHUNK_PAGES: u64 = 1 << 21;
 
 /// Chunks of either sort of pages.
 const CHUNKS: usize = (PAGES_MAX / CHUNK_PAGES) as usize;
 
-/// So many numbers ahead entries are mapped: more than are given out between two looks at
+/// Entries are mapped this many numbers ahead: more than are given out between two looks at
 /// [`Table::has_room`].
 const AHEAD_PAGES: u64 = 1 << 20;
 
@@ -106,7 +106,7 @@ impl Entry {
         self.0.store(word.0, Ordering::Release);
     }
 
-    /// There is no such page.
+    /// The page does not exist.
     pub fn clear(&self) {
         self.store(Word(0));
     }
@@ -141,7 +141,7 @@ struct Sort {
     reusable: Chain,
     /// From here on none was ever given out.
     next: u64,
-    /// Numbers of pages that there are.
+    /// Numbers of all existing pages.
     pages: u64,
 }
 
@@ -186,19 +186,19 @@ impl Table {
         firsts.map(PageId).try_for_each(|first| self.map(&mut numbers, first))
     }
 
-    /// The entry of a page; `None` for what cannot be a page's number.
+    /// The entry of a page; `None` for a number that no page can have.
     #[inline]
     pub fn entry(&self, id: PageId) -> Option<&Entry> {
         let chunk = self.chunk(id)?.load(Ordering::Acquire);
         if chunk.is_null() {
             return None;
         }
-        // SAFETY: a chunk stays mapped as long as `self` lives and holds so many words; zeroed memory is a
-        // valid `Entry`, which is only changed atomically.
+        // SAFETY: a chunk stays mapped as long as `self` lives and holds `CHUNK_PAGES` words; zeroed memory
+        // is a valid `Entry`, which is only changed atomically.
         Some(unsafe { &*chunk.add((id.0 % CHUNK_PAGES) as usize) })
     }
 
-    /// The chunk that has a page's entry; `None` for what cannot be a page's number. Every look at a page
+    /// The chunk that has a page's entry; `None` for a number that no page can have. Every look at a page
     /// goes through here, hence shifts and masks instead of a look-up by sort.
     #[inline]
     fn chunk(&self, id: PageId) -> Option<&AtomicPtr<Entry>> {
@@ -233,7 +233,8 @@ impl Table {
         })
     }
 
-    /// A number for a new page, whose entry says that there is none yet. Look at [`Table::has_room`] before.
+    /// A number for a new page, whose entry says that the page does not exist yet. Look at
+    /// [`Table::has_room`] before.
     pub fn take_number(&self, volatile: bool) -> PageId {
         let mut numbers = self.numbers();
         let sort = if volatile { &mut numbers.volatile } else { &mut numbers.durable };
@@ -278,7 +279,7 @@ impl Table {
         }
     }
 
-    /// The checkpoint of `epoch` is complete: what was freed until then can be used again.
+    /// The checkpoint of `epoch` is complete: numbers freed until then can be used again.
     pub fn reuse_until(&self, epoch: u32) {
         let mut numbers = self.numbers();
         while let Some(&(freed_in, chain)) = numbers.waiting.front() {
@@ -298,7 +299,7 @@ impl Table {
     /// Puts `word` where no page is; `false` if there is one. The number is not given out any more.
     pub fn adopt(&self, id: PageId, word: Word) -> bool {
         let mut numbers = self.numbers();
-        // Recovery has mapped what a log can name.
+        // Recovery has mapped all numbers that a log can name.
         let _mapped = self.map(&mut numbers, id);
         let Some(entry) = self.entry(id).filter(|entry| entry.load() == Word(0)) else { return false };
         entry.store(word);
@@ -324,7 +325,7 @@ impl Table {
         (1..numbers.durable.next).chain(PageId::FIRST_VOLATILE..numbers.volatile.next).map(PageId)
     }
 
-    /// Durable pages that there are.
+    /// Number of existing durable pages.
     pub fn pages(&self) -> u64 {
         self.numbers().durable.pages
     }

@@ -1,4 +1,4 @@
-//! A pool over memory, for tests of what is built upon it.
+//! A pool over memory, for tests of the layers above it.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};

@@ -2,8 +2,8 @@
 //!
 //! To a drive the next few kilobytes of a read cost much less than another read (the affine model's setup and
 //! transfer cost: Bender et al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure
-//! Design", §2). Leaves that were written in key order lie in key order, so a scan gets those behind the one
-//! that it needs along with it.
+//! Design", §2). Leaves that were written in key order lie in key order, so a scan gets the following ones
+//! along with the one that it needs.
 
 use super::Access;
 use super::fault::Loader;
@@ -36,8 +36,8 @@ impl Loader<'_> {
         if claims.is_empty() {
             return;
         }
-        // SAFETY: the frames are nobody's pages and were taken by this call, each has the bytes of its class,
-        // and all begin at multiples of 4096.
+        // SAFETY: the frames have no pages and were taken by this call, each has the bytes of its class, and
+        // all begin at multiples of 4096.
         let are_read = unsafe { self.images.store().read_together(&images) };
         for ((claim, (location, id, _)), is_read) in claims.into_iter().zip(images).zip(are_read) {
             if is_read {

@@ -10,8 +10,8 @@ use crate::segment::Lifetime;
 use crate::task::yield_now;
 
 impl<'a> Section<'a> {
-    /// The page does not exist any longer, if it did. It is not loaded for that. Nobody refers to it but the
-    /// caller.
+    /// The page does not exist any longer, if it did. It is not loaded for that. Only the caller has a
+    /// reference to it.
     ///
     /// # Errors
     /// [`Denied`], and then the page is still there.
@@ -49,8 +49,8 @@ impl<'a> Section<'a> {
 }
 
 impl Pool {
-    /// Frees a page, or a segment that is owned whole, to which nobody refers but the caller; in a section of
-    /// its own.
+    /// Frees a page, or a segment that is owned whole, in a section of its own. Only the caller has a
+    /// reference to it.
     ///
     /// # Errors
     /// Those of [`Images::recover`](super::images::Images::recover); the page is still there then.

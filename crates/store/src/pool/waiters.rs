@@ -1,6 +1,6 @@
 //! Waiters for pages that are being loaded, and for memory.
 //!
-//! Ending a wait costs one load of a counter if nobody waits.
+//! Ending a wait costs one load of a counter if the queue is empty.
 
 use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 use crate::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::task::{Waker, waker};
 
-/// A queue of waiters, each with a key that says for what it waits.
+/// A queue of waiters, each with the key of the resource that it waits for.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Waiters {
@@ -18,7 +18,7 @@ pub(super) struct Waiters {
 
 #[derive(Default)]
 struct Queue {
-    /// Those who wait, the longest first.
+    /// The waiters, the longest first.
     places: VecDeque<Waiting>,
     /// Places given out so far.
     given: u64,
@@ -30,8 +30,8 @@ struct Waiting {
     waker: Waker,
 }
 
-/// A place in the queue, until this is dropped or its owner woken. One that stayed behind would take a
-/// wake-up that is another one's.
+/// A place in the queue, until this is dropped or its owner woken. One that stayed in the queue would take
+/// the wake-up of another waiter.
 #[must_use = "who has no place is not woken"]
 pub(super) struct WaitTicket<'a> {
     waiters: &'a Waiters,
@@ -67,13 +67,13 @@ impl Waiters {
         WaitTicket { waiters: self, number }
     }
 
-    /// Whether somebody is in the queue.
+    /// Whether the queue has a waiter.
     #[cfg(test)]
     pub fn is_awaited(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Wakes all who wait for `key`, after a change and [`changed`].
+    /// Wakes all waiters for `key`, after a change and [`changed`].
     #[inline]
     pub fn wake_all(&self, key: u64) {
         if self.count.load(Ordering::Relaxed) > 0 {
@@ -81,7 +81,7 @@ impl Waiters {
         }
     }
 
-    /// Wakes the one who has waited for `key` longest, after a change and [`changed`].
+    /// Wakes the one that has waited for `key` longest, after a change and [`changed`].
     #[inline]
     pub fn wake_one(&self, key: u64) {
         if self.count.load(Ordering::Relaxed) > 0 {
@@ -97,7 +97,7 @@ impl Waiters {
         }
     }
 
-    /// The first in the queue who is meant.
+    /// Takes the first waiter that is meant out of the queue.
     fn take(&self, is_meant: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let index = queue.places.iter().position(is_meant)?;

@@ -1,9 +1,9 @@
 //! Records without their pages: a cache of single records whose pages have left memory.
 //!
 //! A page stays in memory when any of its records is used. If frequently used keys lie among many others,
-//! most of the memory is taken by records that nobody asks for. Therefore a record for which a page had to be
-//! read is also kept alone. As long as its page is in memory the copy is not used; when the page has left,
-//! the next look-up finds the copy, in a twentieth of the memory.
+//! most of the memory is taken by records that are not used. Therefore a record that needed a page to be read
+//! is also kept alone. As long as its page is in memory the copy is not used; when the page has left, the
+//! next look-up finds the copy, in a twentieth of the memory.
 //!
 //! A copy always equals the record in the leaf: a change of a record in its leaf changes the copy before the
 //! leaf's latch is released ([`RecordCache::amend`]), and a record that a reader has found is taken in only
@@ -53,17 +53,17 @@ const RING_FRAMES_MIN: u64 = 2;
 /// turned: slowly enough for the tails to follow.
 const STEP_DIVISOR: u64 = 128;
 
-/// The least recently used part of the records, and of the pages, by which their use is judged.
+/// The least recently used part of the records, and of the pages; their use is judged by it.
 pub(super) const TAIL_DIVISOR: u64 = 16;
 
-/// Records get more memory from so many times the pages' use on, and less below so many times it.
+/// Records get more memory from `MORE_FROM` times the pages' use on, and less below `LESS_BELOW` times it.
 const MORE_FROM: f64 = 1.1;
 const LESS_BELOW: f64 = 0.9;
 
-/// Their use is the mean of about so many balances.
+/// Their use is the mean of about this number of balances.
 const BALANCES: f64 = 4.0;
 
-/// While records have the least memory, one key in so many is taken in.
+/// While records have the least memory, one key in `TRIED_ONE_IN` is taken in.
 const TRIED_ONE_IN: u64 = 8;
 
 /// A key of a tree.
@@ -80,7 +80,7 @@ pub(crate) struct RecordKey<'a> {
 pub(super) struct Records {
     /// None if the budget is too small.
     rings: Box<[Padded]>,
-    /// Of the budget, all of it, and what records have at least and at most.
+    /// Frames of the whole budget, and the least and the most that records have.
     budget_frames: u64,
     frames_min: u64,
     frames_max: u64,
@@ -196,7 +196,7 @@ impl Records {
     }
 }
 
-/// The records beside the frames that their memory is taken from.
+/// The records, with the frames that their memory is taken from.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordCache<'a> {
     records: &'a Records,
@@ -251,8 +251,8 @@ impl<'a> RecordCache<'a> {
         }
     }
 
-    /// The record has this value in its leaf now, or is not there any more. Called with the leaf's latch, by
-    /// everybody who changes it.
+    /// The record has this value in its leaf now, or is not there any more. Called with the leaf's latch, on
+    /// each change of the record.
     #[inline]
     pub fn amend(&self, of: &RecordKey<'_>, value: Option<&[u8]>) {
         let Some(ring) = self.records.ring(of.hash) else { return };
@@ -276,7 +276,7 @@ impl<'a> RecordCache<'a> {
         Some(frame)
     }
 
-    /// Twice as many places, if there are few for so many frames; whether there are any.
+    /// Doubles the places if they are few for the ring's frames. Returns whether there are any.
     fn grow_index(&self, ring: &mut Ring) -> bool {
         if ring.has_places() {
             return true;
@@ -290,7 +290,7 @@ impl<'a> RecordCache<'a> {
     }
 
     /// Takes memory from records for a while, for a caller that finds no memory, or whose descent is evicted
-    /// behind it. It returns whether records had some.
+    /// while it goes on. It returns whether records had some.
     pub fn give_up(&self) -> bool {
         let target = self.records.target.load(Ordering::Relaxed);
         self.records.target.store(target.saturating_sub(1).max(self.records.frames_min), Ordering::Relaxed);
@@ -309,7 +309,7 @@ impl<'a> RecordCache<'a> {
         let Records { target, rings, .. } = self.records;
         let target = (target.load(Ordering::Relaxed) / rings.len() as u64).max(RING_FRAMES_MIN);
         let has = ring.frames.len() as u64;
-        // While a ring grows, what is in it gets older all the same.
+        // While a ring grows, its records get older all the same.
         let may_grow = has < RING_FRAMES_MIN || has < target && !(ring.first + has).is_multiple_of(4);
         if may_grow && let Some(frame) = self.take_frame() {
             return ring.grow(self.frames, frame);

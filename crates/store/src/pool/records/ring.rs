@@ -55,7 +55,7 @@ impl Ring {
         Some(oldest)
     }
 
-    /// The number of the newest frame, which there is.
+    /// The number of the newest frame, which exists.
     fn newest_number(&self) -> u64 {
         self.first + self.frames.len() as u64 - 1
     }
@@ -170,7 +170,7 @@ impl Ring {
         before
     }
 
-    /// Whether there are enough places for what is in it.
+    /// Whether there are enough places for its records.
     pub fn has_places(&self) -> bool {
         let bytes = self.frames.len() as u64 * u64::from(FRAME_BYTES);
         let records = bytes / u64::from(self.mean_bytes.max(HEADER_BYTES));

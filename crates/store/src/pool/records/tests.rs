@@ -1,4 +1,4 @@
-//! What is known of records is what their leaves have, and memory goes where it is of use.
+//! Cached records agree with their leaves, and memory goes where it is of use.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn frames_in_use(pool: &Pool) -> u64 {
     pool.records.frames.load(Ordering::Relaxed)
 }
 
-/// What happens to a key.
+/// An operation on a key.
 #[derive(Clone, Debug)]
 enum Step {
     Read,
@@ -95,7 +95,7 @@ fn records_that_are_used_stay_and_others_make_room_for_new_ones() {
     );
 }
 
-/// A frame is a row of records, each of which begins where the one before it ends.
+/// A frame is a row of records. Each begins where the one before it ends.
 #[test]
 fn a_record_that_becomes_shorter_leaves_those_behind_it_where_they_are() {
     let pool = pool_in_memory(4 << 20);
@@ -107,7 +107,7 @@ fn a_record_that_becomes_shorter_leaves_those_behind_it_where_they_are() {
     used.iter().for_each(|number| pool.records().keep(&record(&key(*number)), &[1; 100], || true));
     used.iter().step_by(2).for_each(|number| pool.records().amend(&record(&key(*number)), Some(&[2; 60])));
     assert_eq!(use_all(&mut used.iter().skip(1).step_by(2)), used.len() / 2);
-    // The frames turn: what was used since then is taken out of them, one record after the other.
+    // The frames turn: records that were used since then are taken out of them, one after the other.
     for number in 1000..40_000 {
         pool.records().keep(&record(&key(number)), &[1; 100], || true);
         if number % 50 == 0 {

@@ -130,8 +130,8 @@ impl PageStore for SlowPageStore {
             });
         };
         for (at, count) in COUNTS.into_iter().zip(counts) {
-            // SAFETY: the caller gives memory for a page, which begins with its header and the counts. Others
-            // may still look at what was there before: they use atomics, as this does.
+            // SAFETY: the caller gives memory for a page, which begins with its header and the counts. Other
+            // threads may still look at its former content: they use atomics, as this does.
             let word = unsafe { &*memory.add(at as usize).cast::<std::sync::atomic::AtomicU32>() };
             word.store(count, Ordering::Relaxed);
             point();
@@ -272,7 +272,7 @@ fn threads_that_miss_the_same_page_cause_one_read() {
 }
 
 /// Three that need three of seven frames each, while changed pages have the frames and must be written first:
-/// whoever leaves the queue leaves nobody behind.
+/// a waiter that leaves the queue wakes the others.
 #[test]
 fn threads_that_want_more_memory_than_there_is_take_turns() {
     explore(2000, || {

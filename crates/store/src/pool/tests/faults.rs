@@ -1,4 +1,4 @@
-//! Pages that are not in memory: how often they are read, and what becomes of errors.
+//! Pages that are not in memory: how often they are read, and how errors are returned.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ fn read_all(world: &mut World, ids: &[PageId], access: Access) -> u64 {
     world.reads() - before
 }
 
-/// A world with `count` pages, of which the first are on the device alone.
+/// A world with `count` pages. The first are on the device alone.
 fn world_with(count: u32) -> (World, Vec<PageId>) {
     let mut world = World::new(BUDGET_BYTES, 2);
     let pool = Arc::clone(&world.pool);
@@ -80,7 +80,7 @@ fn a_read_that_fails_leaves_the_page_where_it_was() {
         .collect();
     world.harness.run_until_idle();
     handles.into_iter().for_each(|handle| handle.join().unwrap());
-    // Those who waited have tried again themselves.
+    // The tasks that waited have tried again themselves.
     assert_eq!(failed.load(Ordering::Relaxed), 1);
     // The frame was not lost with it.
     assert!(read_all(&mut world, &ids, Access::Normal) > 1700);
@@ -124,7 +124,7 @@ fn what_is_used_stays_in_memory() {
         again.push(read_all(&mut world, in_use, Access::Normal));
         read_all(&mut world, some, Access::Normal);
     }
-    // The first turn of the clock does not know yet what is used.
+    // The first turn of the clock does not know yet which pages are used.
     assert!(again[0] == 50 && again[10..].iter().all(|reads| *reads == 0), "{again:?}");
 }
 
@@ -143,7 +143,7 @@ fn when_writes_fail_changes_stop_and_nothing_waits_for_ever() {
             }
         };
         assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
-        // What is in memory can be read.
+        // Pages in memory can be read.
         let newest = PageId(pool.pages.next_page().0 - 1);
         assert!(pool.read(newest, Access::Normal).is_ok());
         assert_eq!(pool.read(ids[0], Access::Normal).err().unwrap().kind(), ErrorKind::Poisoned);
@@ -196,7 +196,7 @@ fn a_page_that_a_checkpoint_needs_as_it_is_stays_so_when_nothing_is_written_any_
     assert_eq!(refused, (Some(ErrorKind::Poisoned), Some(0)));
 }
 
-/// With memory full of changed pages that nobody would write, a split took the memory for its new node from
+/// With memory full of changed pages that would not be written, a split took the memory for its new node from
 /// the nodes on its way, found them gone, and began again, for ever.
 #[test]
 fn regression_nothing_is_split_when_nothing_is_written_any_more() {
@@ -207,8 +207,8 @@ fn regression_nothing_is_split_when_nothing_is_written_any_more() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
 }
 
-/// With memory full of changed pages that nobody would write, but for one frame, a node took it from the one
-/// above, and the look-up began again, for ever.
+/// With memory full, but for one frame, of changed pages that would not be written, a node took it from the
+/// one above, and the look-up began again, for ever.
 #[test]
 fn regression_a_look_up_ends_when_the_way_to_its_leaf_does_not_fit_into_memory() {
     let mut world = World::new(BUDGET_BYTES_MIN, 1);
@@ -278,11 +278,11 @@ fn pages_side_by_side_are_loaded_by_one_request() {
     let (mut world, ids) = world_with(2000);
     assert_eq!(load_together(&mut world, &ids[10..14]), 1);
     assert_eq!(read_all(&mut world, &ids[10..14], Access::Normal), 0);
-    // One of them is in memory, and what lies far away is not for the same request.
+    // One of them is in memory, and a page far away is not for the same request.
     assert_eq!(load_together(&mut world, &[ids[9], ids[10], ids[8], ids[400]]), 1);
     assert_eq!(read_all(&mut world, &ids[8..10], Access::Normal), 0);
     assert_eq!(read_all(&mut world, &ids[400..401], Access::Normal), 1);
-    // Who needs a page that nothing is beside loads it himself.
+    // A page without neighbours is loaded by the task that needs it.
     for ids in [&ids[10..12], &ids[50..51], &[ids[60], ids[700]], &[]] {
         assert_eq!(load_together(&mut world, ids), 0);
     }
@@ -309,7 +309,7 @@ fn regression_pages_are_loaded_ahead_though_others_load_some_of_them() {
 }
 
 /// Scans of a small cache asked for ever more pages, each with a task that waited for memory, until the
-/// system gave no stack any more: not even to those who were to write pages and so make room.
+/// system gave no stack any more: not even to the tasks that were to write pages and so make room.
 #[test]
 fn regression_few_tasks_load_ahead_in_a_small_cache() {
     let (mut world, ids) = world_with(2000);
@@ -350,7 +350,7 @@ fn pages_that_cannot_be_loaded_together_are_loaded_alone() {
     };
     let first = run_from(&world, 0);
     world.device.inject(Fault::new(FaultKind::ReadError { done_bytes: 5000 }).on(Operation::Read));
-    // What has failed is not counted.
+    // Failed reads are not counted.
     assert_eq!(load_together(&mut world, &ids[first..first + 4]), 0);
     assert_eq!(read_all(&mut world, &ids[first..first + 4], Access::Normal), 4);
     // One of them is damaged on its way.
@@ -360,7 +360,7 @@ fn pages_that_cannot_be_loaded_together_are_loaded_alone() {
     assert_eq!(read_all(&mut world, &ids[second..second + 4], Access::Normal), 1);
 }
 
-/// More tasks than frames, each of which needs several at a time.
+/// More tasks than frames. Each task needs several at a time.
 #[test]
 fn tasks_that_want_more_memory_than_there_is_take_turns() {
     let mut world = World::new(BUDGET_BYTES_MIN, 2);

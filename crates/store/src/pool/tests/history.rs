@@ -19,7 +19,7 @@ use crate::pool::{Access, BUDGET_BYTES_MIN, Denied, Pool};
 use crate::segment::{Appended, Lifetime, Location, NotAppended, Segments};
 use crate::task::yield_now;
 
-/// What the pages should be: with which seed they are filled.
+/// The expected pages: the seed that each is filled with.
 type Model = BTreeMap<PageId, u32>;
 
 /// A task's part ends, be it by a panic.
@@ -186,7 +186,7 @@ impl History {
         }
     }
 
-    /// What the cleaner does.
+    /// Moves an image, as the cleaner does.
     fn relocate(&self, random: &mut Pcg64) {
         let Some(id) = self.any(random) else { return };
         let Some(old) = self.pool.pages.location(id, false) else { return };
@@ -221,8 +221,8 @@ impl History {
         }
     }
 
-    /// Makes checkpoints until nobody changes pages any more, and one after that; how many. Each is exactly
-    /// the state at its cut.
+    /// Makes checkpoints until no task changes pages any more, and one after that. Returns their number. Each
+    /// is exactly the state at its cut.
     pub fn checkpoints(&self) -> usize {
         for count in 1.. {
             let last = self.changing.load(Ordering::SeqCst) == 0;
@@ -286,7 +286,7 @@ impl History {
         }
     }
 
-    /// Every page is what it should be.
+    /// Every page is as expected.
     pub fn check(&self) {
         let model = self.model.lock().unwrap().clone();
         for (id, seed) in &model {
@@ -344,7 +344,7 @@ fn volatile_dirty_bytes(pool: &Pool) -> u64 {
         .sum()
 }
 
-/// Another pool, with what the last checkpoint knows.
+/// Another pool, with the state of the last checkpoint.
 fn reopen(world: &mut World, history: Arc<History>) {
     let devices = crate::io_context::Devices::new(Arc::clone(&world.device) as _, None);
     let (executor, poison) = (world.harness.executor().clone(), Poison::default());

@@ -15,7 +15,7 @@ use super::*;
 use crate::header::PAGE_HEADER_BYTES;
 use crate::header::{Header, PageKind};
 
-/// Where tests put what tells states of a page apart.
+/// Where tests put a mark that tells states of a page apart.
 const MARK: u32 = PAGE_HEADER_BYTES;
 
 fn new_page(pool: &Pool, class: usize, mark: u32) -> PageId {

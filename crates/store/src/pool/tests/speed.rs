@@ -1,5 +1,5 @@
-//! What reads of pages cost, on a device that costs nothing but the copy. Run with
-//! `cargo test --release -p flashgrain pool::tests::speed -- --ignored --nocapture`.
+//! The cost of reads of pages, on a device that costs nothing but the copy. Run with `cargo test --release -p
+//! flashgrain pool::tests::speed -- --ignored --nocapture`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

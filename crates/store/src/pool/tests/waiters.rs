@@ -1,4 +1,4 @@
-//! Queues of those who wait; `tests/loom` has them in every order.
+//! Queues of waiters; `tests/loom` has them in every order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,8 @@ use crate::worker::Harness;
 
 const KEY: u64 = 7;
 
-/// Who has what he waited for before he parks, or waits for something else first, leaves no place behind.
+/// A waiter that has its resource before it parks, or waits for something else first, leaves no place in the
+/// queue.
 #[test]
 fn regression_a_place_that_was_left_takes_nobody_s_wake_up() {
     let devices = Devices::new(Arc::new(MemoryDevice::new(1 << 16, 1 << 16).unwrap()), None);
@@ -43,8 +44,7 @@ fn regression_a_place_that_was_left_takes_nobody_s_wake_up() {
     assert!(stays.is_finished(), "it was not woken");
 }
 
-/// As those do who wait for frames: each may find one before he parks, and may wait for something else in
-/// between.
+/// As waiters for frames do: each may find one before it parks, and may wait for something else in between.
 #[test]
 fn whoever_waits_for_one_of_a_few_gets_it() {
     explore(400, || {

@@ -40,7 +40,7 @@ pub(super) fn layout() -> Layout {
     }
 }
 
-/// A device with workers on the calling thread, and what lies upon it.
+/// A device with workers on the calling thread, and the layers upon it.
 pub(super) struct World {
     pub device: Arc<SimDevice>,
     pub harness: Harness,
@@ -78,7 +78,7 @@ pub(super) fn above(
     (segments, pool)
 }
 
-/// Fills a page's used bytes, of which there are more or fewer, with what depends on `seed` and its number.
+/// Fills a page's used bytes. Their number and content depend on `seed` and the page's number.
 pub(super) fn fill(page: Page<'_>, id: PageId, seed: u32) {
     let room = page.len_bytes() - PAGE_HEADER_BYTES - 4;
     let front_end = PAGE_HEADER_BYTES + 4 + seed.wrapping_mul(97) % (room / 2) / 4 * 4;
@@ -95,7 +95,8 @@ fn word(id: PageId, seed: u32, at: u32) -> u32 {
     (seed ^ id.0 as u32).wrapping_mul(0x9e37_79b9).wrapping_add(at)
 }
 
-/// The seed that a page was filled with; `None` if not all of it was. What changes meanwhile gives anything.
+/// The seed that a page was filled with; `None` if not all of it was. A page that changes meanwhile gives
+/// anything.
 pub(super) fn seed_of(page: Page<'_>, id: PageId) -> Option<u32> {
     let seed = page.word(PAGE_HEADER_BYTES);
     let (front_end, back_start) = (page.word(FRONT_END), page.word(BACK_START).min(page.len_bytes()));
