@@ -1,4 +1,4 @@
-//! Images in blocks, each of which is verified on its own, so that one is read without the others.
+//! Images in blocks. Each block is verified on its own, so that one is read without the others.
 //!
 //! ```text
 //! block 0   0        32                 first part            end of the block
@@ -14,8 +14,8 @@
 //! bytes of *front end* and *back start* are the part's. So a block that was lost, misplaced or moved within
 //! its image is detected without the others.
 //!
-//! What is in the directory and in the parts is the business of the [`Division`]. A page that it does not
-//! divide has an image like any other page's.
+//! The [`Division`] determines the content of the directory and of the parts. A page that it does not divide
+//! has an image like any other page's.
 
 use std::cell::RefCell;
 
@@ -113,8 +113,8 @@ pub(super) fn with_divided<T>(
     })
 }
 
-/// Copies what a [`Division`] has made of a page into an image of that length, and completes it. The header
-/// is as the page has it, with the image's sequence.
+/// Copies the blocks that a [`Division`] has made of a page into an image of that length, and completes it.
+/// The header is the page's, with the image's sequence.
 pub(super) fn pack(made: &OwnPage, divided: Divided, header: Header, image: &mut [u8]) {
     made.page().copy_out(0, image);
     let kind = kind_in_blocks(header.kind);
@@ -154,7 +154,7 @@ pub(crate) fn length_of(number: u32, block_bytes: u32, image_bytes: u32) -> Opti
     image_bytes.checked_sub(start).filter(|rest| *rest > 0).map(|rest| rest.min(block_bytes))
 }
 
-/// Verifies that `image` is the expected one, and in blocks, all of which are undamaged.
+/// Verifies that `image` is the expected one, in blocks, and that all blocks are undamaged.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -173,7 +173,7 @@ pub(super) fn verify(image: &[u8], expected: Expected, block_bytes: u32) -> Resu
 /// has.
 ///
 /// # Errors
-/// [`Error::Corrupt`], which says what differs.
+/// [`Error::Corrupt`], which names the difference.
 pub(crate) fn verify_block(block: &[u8], number: u32, expected: Expected) -> Result<Header, Error> {
     let Expected { location, page, oldest_sequence } = expected;
     let corrupt = |should_be: String, is: String| Error::Corrupt {
@@ -263,7 +263,7 @@ mod tests {
     const BLOCK_BYTES: u32 = 4096;
     const CLASS: usize = 2;
 
-    /// An image of three blocks, of which the last one is short, and what is expected.
+    /// An image of three blocks, the last one short, and its expectation.
     fn image() -> (Vec<u8>, Expected) {
         let mut image: Vec<u8> = (0..2 * BLOCK_BYTES + 640).map(|at| (at / 7) as u8).collect();
         let header = Header {

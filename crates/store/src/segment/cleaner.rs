@@ -51,7 +51,7 @@ struct Victim {
 /// Why a segment was not cleaned to its end.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// There is no free segment for copies: a checkpoint must come first.
+    /// No segment is free for copies: a checkpoint must come first.
     NoSegment,
     Failed,
 }
@@ -100,7 +100,7 @@ impl Cleaner {
         &self.counters
     }
 
-    /// Memory in which a cleaner reads.
+    /// Memory that a cleaner reads into.
     pub fn block() -> Result<Block, Error> {
         Block::new(READ_BYTES as usize)
     }
@@ -116,7 +116,7 @@ impl Cleaner {
         Ok(true)
     }
 
-    /// Moves what is live out of the segment, if it is still the surveyed one.
+    /// Moves live images out of the segment, if it is still the surveyed one.
     pub fn empty(&self, victim: Surveyed, locator: &dyn PageLocator, block: &mut Block) -> Result<(), Stop> {
         let index = victim.index;
         if !self.space.begin_victim(index, victim.opening) {

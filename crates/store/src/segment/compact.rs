@@ -1,17 +1,17 @@
 //! Giving room back: compaction, and the device's free end.
 //!
-//! A compaction goes on in rounds, each of which ends with a checkpoint:
-//! 1. Open segments behind those that are to be kept are closed.
-//! 2. Owners write what they have behind them anew, into the first free segments.
-//! 3. What is live in the emptiest segments behind them is moved, which fills the first free segments. Where
-//!    these lack room, loose segments before them are emptied as well.
-//! 4. The checkpoint makes the emptied segments free, and writes the page table anew if any of it lies
-//!    behind.
+//! A compaction goes on in rounds. Each ends with a checkpoint:
+//! 1. Open segments after those that are to be kept are closed.
+//! 2. Owners rewrite their segments after them into the first free segments.
+//! 3. Live images in the emptiest segments after them are moved into the first free segments. Where these
+//!    lack room, loose segments before them are emptied as well.
+//! 4. The checkpoint makes the emptied segments free, and rewrites the page table if any of it lies after the
+//!    end.
 //!
 //! In the end the device's free end is cut off: both superblocks say so before the device is shorter. It
 //! grows again when a writer asks for room, not before.
 //!
-//! Readers and writers go on meanwhile. A reader that has looked up a place behind the new end reads again
+//! Readers and writers go on meanwhile. A reader that has looked up a place after the new end reads again
 //! where the page was moved to.
 
 use std::collections::VecDeque;
@@ -90,7 +90,7 @@ impl Compactor {
 }
 
 impl Compaction {
-    /// The segments that the store is to keep, by what is live now; no more than it had.
+    /// Number of segments that the store is to keep, by its live bytes now; no more than it had.
     pub fn target(&self) -> usize {
         let Compactor { space, growth, .. } = &*self.parts;
         let keep = space.fewest().max(growth.first_segments()).min(self.most);
@@ -105,8 +105,8 @@ impl Compaction {
         locator.dirty().bytes > 0 || space.is_worth_compacting(self.target())
     }
 
-    /// Grows the device by what moves need, which is cut off in the end. A disk without room for it allows
-    /// fewer moves.
+    /// Grows the device by the segments that moves need; they are cut off in the end. A disk without room for
+    /// it allows fewer moves.
     pub fn make_room_to_move(&self) {
         self.parts.growth.grow_to_write();
     }
@@ -116,22 +116,22 @@ impl Compaction {
         Leave::ForRemoving { first: self.parts.growth.first_segments(), most: self.most }
     }
 
-    /// Whether segments are in use behind the end that the device had.
+    /// Whether segments are in use after the end that the device had.
     pub fn reaches_behind(&self) -> bool {
         self.remaining_bytes(self.most) > 0
     }
 
-    /// Where so many segments end on the device.
+    /// Where the first `keep` segments end on the device.
     pub fn end_bytes(&self, keep: usize) -> u64 {
         self.parts.space.sizes().device_bytes(keep)
     }
 
-    /// Bytes of used segments behind those that the store is to keep.
+    /// Bytes of used segments after those that the store is to keep.
     pub fn remaining_bytes(&self, keep: usize) -> u64 {
         self.parts.space.used_bytes_behind(keep)
     }
 
-    /// Closes open segments that are in the way, and moves what is live in some of the others. It returns
+    /// Closes open segments that are in the way, and moves live images out of some of the others. It returns
     /// whether there are any; the next checkpoint makes them free.
     ///
     /// # Errors

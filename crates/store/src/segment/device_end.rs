@@ -48,7 +48,7 @@ impl DeviceEnd {
         if cuts { self.space.worth_keeping(self.growth.first_segments()) } else { None }
     }
 
-    /// Whether the log's place ends behind the first `keep` segments.
+    /// Whether the log's place ends after the first `keep` segments.
     pub fn is_behind(&self, place: LogExtent, keep: usize) -> bool {
         place.end_bytes() > self.space.sizes().device_bytes(keep)
     }

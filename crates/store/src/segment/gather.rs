@@ -65,7 +65,7 @@ impl Gatherer {
         self.output.unit_bytes().into()
     }
 
-    /// The largest size class of which every page fits into a unit.
+    /// The largest size class whose pages all fit into a unit.
     pub fn class_max(&self) -> usize {
         (0..CLASSES).rev().find(|class| class_bytes(*class) <= self.unit_bytes()).unwrap_or(0)
     }
@@ -76,7 +76,7 @@ impl Gatherer {
     /// is released: pages that change often are gathered apart.
     ///
     /// # Errors
-    /// [`NotAppended`], which says for what the caller must wait.
+    /// [`NotAppended`], which names the resource that the caller must wait for.
     pub fn append(
         &self,
         lifetime: Lifetime,
@@ -184,7 +184,7 @@ impl Gatherer {
         self.output.writer().wait_written(vec![unit])
     }
 
-    /// Waits until [`Gatherer::append`] may find a buffer, for whom no segment would be kept free.
+    /// Waits until [`Gatherer::append`] may find a buffer. It does not wait for a free segment.
     ///
     /// # Errors
     /// [`Error::Poisoned`].
@@ -199,7 +199,7 @@ impl Gatherer {
     /// # Errors
     /// [`Error::Poisoned`] if one cannot be written.
     pub fn write_all(&self) -> Result<(), Error> {
-        // The set of units is fixed here: a unit that is opened later may stay open for as long as nobody
+        // The set of units is fixed here: a unit that is opened later may stay open for as long as no image
         // fills it.
         let mut remaining: Vec<UnitSequence> = self.output.buffers().unwritten().collect();
         let open = [Target::MovedYoung, Target::MovedOld].map(|target| self.target(target).open_unit());
@@ -222,8 +222,8 @@ impl Gatherer {
         }
     }
 
-    /// Waits until nobody fills those of these units that are open, so that they are written as full as
-    /// possible.
+    /// Waits until the open units among these are not being filled any more, so that they are written as full
+    /// as possible.
     fn let_fill(&self, units: &[UnitSequence]) -> Result<(), Error> {
         let mut before = Vec::new();
         for _ in 0..FILLING_TURNS {
@@ -240,7 +240,7 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Seals the units of moved images, unless somebody is adding to them.
+    /// Seals the units of moved images, unless images are being added to them.
     pub(super) fn push_moved(&self) {
         for target in [Target::MovedYoung, Target::MovedOld] {
             if let Ok(mut gathering) = self.targets[target as usize].try_lock() {
@@ -265,7 +265,7 @@ impl Gatherer {
         self.output.writer().wait_written(unwritten.filter(|unit| !open.contains(unit)).collect())
     }
 
-    /// Closes open segments behind the first `keep` ones. It returns whether there were any: those without
+    /// Closes open segments after the first `keep` ones. It returns whether there were any: those without
     /// images are free after the next checkpoint.
     pub fn close_open_behind(&self, keep: usize) -> bool {
         let closed = Target::ALL.map(|target| self.target(target).close_behind(&self.output, keep));

@@ -1,4 +1,4 @@
-//! The open segment and the open unit of a [target](Target), into which its next image goes.
+//! The open segment and the open unit of a [target](Target). Its next image goes there.
 //!
 //! 1. [`Gathering::place`] takes a place in the open unit; it opens a unit, and a segment, if there is none.
 //! 2. [`Gathering::seal`] ends the unit: it is written when the last image has been copied into it. The next
@@ -109,7 +109,7 @@ impl Gathering {
         output.send(output.buffers().seal(open.unit, length));
     }
 
-    /// Closes the open segment if it is one behind the first `keep`. It returns whether it was.
+    /// Closes the open segment if it is one after the first `keep`. It returns whether it was.
     pub fn close_behind(&mut self, output: &Output, keep: usize) -> bool {
         let is_behind = self.segment.is_some_and(|(segment, _)| segment >= keep);
         if is_behind {

@@ -27,8 +27,8 @@ const GROWTH_OF_SMALL_DIVISOR: u64 = 4;
 const GROWTH_BYTES_MIN: u64 = 16 << 20;
 const GROWTH_DIVISOR: u64 = 16;
 
-/// After the disk had no room for growth, the next attempt comes so much later, and only if there is need:
-/// somebody may have made room.
+/// After the disk had no room for growth, the next attempt comes this much later, and only if needed: the
+/// disk may have room again by then.
 const GROWTH_RETRY: Nanos = Nanos(200_000_000);
 
 /// How long the device is, and may become. One task at a time changes its length.
@@ -37,7 +37,7 @@ pub(crate) struct Growth {
     executor: Executor,
     space: Arc<Space>,
     changes: Arc<Changes>,
-    /// Somebody changes the length.
+    /// The length is being changed.
     is_changing: AtomicBool,
     /// The store is being compacted: it grows only if nothing else helps.
     is_held_back: AtomicBool,
@@ -103,8 +103,8 @@ impl Growth {
         self.space.sizes().count(self.first_bytes.load(Ordering::Relaxed))
     }
 
-    /// Until it is called with `false`, the device does not grow ahead of need. It returns what was so
-    /// before.
+    /// Until it is called with `false`, the device does not grow ahead of need. It returns whether growth was
+    /// held back before.
     pub(super) fn hold_back(&self, holds: bool) -> bool {
         self.is_held_back.swap(holds, Ordering::AcqRel)
     }
@@ -139,12 +139,12 @@ impl Growth {
         self.is_changing.load(Ordering::Acquire)
     }
 
-    /// Keeps all others from changing the device's length. `None` if somebody is changing it.
+    /// Keeps all others from changing the device's length. `None` if it is being changed.
     pub(super) fn begin_change(&self) -> Option<Changing<'_>> {
         (!self.is_changing.swap(true, Ordering::AcqRel)).then(|| Changing(self))
     }
 
-    /// As [`Growth::begin_change`], after those who change it at present.
+    /// As [`Growth::begin_change`], but waits for changes under way.
     fn wait_to_change(&self) -> Result<Changing<'_>, Error> {
         let mut changing = None;
         self.changes.wait_until(|| {
@@ -159,8 +159,8 @@ impl Growth {
         self.is_fuller_than(GROWN_BEFORE_PERCENT, dirty_bytes) && self.begin_ahead()
     }
 
-    /// Has the device grown if free segments are short, or more than half of what is cleaned next would have
-    /// to be moved, and there is no plenty of room. It returns whether it is growing.
+    /// Has the device grown if free segments are short, or more than half of the next victim's bytes would
+    /// have to be moved, and room is not plentiful. It returns whether it is growing.
     pub(super) fn begin_if_short(self: &Arc<Self>, are_segments_short: bool, dirty_bytes: u64) -> bool {
         // `may_grow` comes first, because `is_cleaning_dear` goes through all segments.
         self.may_grow()
@@ -247,8 +247,8 @@ impl Growth {
         self.changes.wake_all();
     }
 
-    /// Grows the device until there are free segments with which no writer has to wait, unless there is no
-    /// room for them. It waits for growth that is under way.
+    /// Grows the device until enough segments are free that no writer has to wait, unless there is no room
+    /// for them. It waits for growth that is under way.
     pub(super) fn grow_to_write(self: &Arc<Self>) {
         while self.space.lacks_room() && self.begin() {
             if self.changes.wait_until(|| Ok(!self.is_changing())).is_err() {
@@ -257,8 +257,8 @@ impl Growth {
         }
     }
 
-    /// Has the device grown by segments side by side of so many bytes, for the log, and returns their bytes.
-    /// It waits for growth that is under way: a refusal means that there is no room.
+    /// Has the device grown by adjacent segments of at least `bytes` bytes, for the log, and returns their
+    /// range. It waits for growth that is under way: a refusal means that there is no room.
     pub(super) fn grow_for_log(&self, bytes: u64) -> Option<Range<u64>> {
         if !self.may_grow() {
             return None;

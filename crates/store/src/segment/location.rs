@@ -44,7 +44,7 @@ impl Location {
         self.class() == SEGMENT_CLASS
     }
 
-    /// From the page table in memory; `None` for what no location is.
+    /// From the page table in memory; `None` for bits that are no location.
     pub fn from_bits(bits: u64) -> Option<Self> {
         (bits & ((1 << GRAINS_BITS) - 1) != 0 && bits >> 62 == 0).then_some(Self(bits))
     }
@@ -56,8 +56,8 @@ impl Location {
         segment.or_else(|| Self::decode(bits))
     }
 
-    /// Of an image, from a device; `None` for what no store ever wrote: a size class that there is not, or an
-    /// image longer than its page.
+    /// Of an image, from a device; `None` for bits that no store ever wrote: a size class that does not
+    /// exist, or an image longer than its page.
     pub fn decode(bits: u64) -> Option<Self> {
         let fits = |location: &Self| {
             location.class() < CLASSES && u64::from(location.length_bytes()) <= class_bytes(location.class())

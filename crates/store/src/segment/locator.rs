@@ -1,4 +1,4 @@
-//! The page locator: what the segments ask where pages are, and tell where images have moved.
+//! The page locator: the segments ask it where pages are, and tell it where images have moved.
 
 use super::Location;
 use crate::header::PageId;

@@ -26,8 +26,7 @@ impl LogRoom {
         Self { space: Arc::clone(space), growth: Arc::clone(growth), reclaim: Arc::clone(reclaim) }
     }
 
-    /// Free segments side by side for the log, of at least so many bytes. `None` if there are none at
-    /// present.
+    /// Adjacent free segments for the log, of at least `bytes` bytes. `None` if there are none at present.
     pub fn take_free(&self, bytes: u64) -> Option<LogExtent> {
         self.space.take_log(bytes).map(place)
     }

@@ -4,9 +4,9 @@
 //! The life of a page image:
 //!
 //! 1. [`Gatherer::append`] packs the page into the open unit of a [target](policy::Target). The image is
-//!    *live* from now on; its location is known, but there is nothing on the device yet.
-//! 2. The unit is sealed when it is full, or when somebody waits for it, and written by one request. From
-//!    then on [`Gatherer::is_written`] is true.
+//!    *live* from now on; its location is known, but it is not on the device yet.
+//! 2. The unit is sealed when it is full or awaited, and written by one request. From then on
+//!    [`Gatherer::is_written`] is true.
 //! 3. The page is changed and gets a newer image. [`Gatherer::release`] makes the old one garbage.
 //! 4. Or the [cleaner](cleaner) copies the image to another unit. When that is written, the page is relocated
 //!    and the old image is garbage.
@@ -24,16 +24,16 @@
 //!
 //! The parts, from the bottom; each uses only those above it in this table, and its fields are its own:
 //!
-//! | part | what it owns, and alone changes |
+//! | part | state that it owns, and alone changes |
 //! | --- | --- |
-//! | [`Space`] | states of segments, live bytes, ages, what is reserved for whom |
+//! | [`Space`] | states of segments, live bytes, ages, reservations |
 //! | [`Buffers`] | memory of units that are open or on their way, and their numbers |
 //! | [`Changes`] | tasks that wait for a unit or a segment |
 //! | [`LocatorSlot`] | the engine's [`PageLocator`] |
 //! | [`ImageReader`] | nothing: it reads |
 //! | [`Moves`] | copies of the cleaner that are not on the device yet |
 //! | [`UnitWriter`] | requests that write units |
-//! | [`Output`] | counts of what is written; it gives gatherings their segments and units |
+//! | [`Output`] | counts of written bytes; it gives gatherings their segments and units |
 //! | [`Gathering`](gathering::Gathering) | the open segment and unit of a target; [`Gatherer`] has all |
 //! | [`Survey`] | which segments are cleaned next; [`Cleaner`] empties them |
 //! | [`Growth`] | how long the device may be; [`DeviceEnd`] makes it shorter |
@@ -42,7 +42,7 @@
 //! | [`OwnedSegments`] | segments that an owner has whole, until they are recorded |
 //! | [`Compactor`], [`Opening`] | nothing: they use the others |
 //!
-//! Who may change what:
+//! Synchronization:
 //! - The state of a segment: [`space`] alone, with its lock, which keeps the tally right.
 //! - A segment's live bytes: a gathering adds, [`Gatherer::release`] and [`Moves`] subtract, without the
 //!   lock.
@@ -121,8 +121,8 @@ use upkeep::Upkeep;
 pub(crate) use upkeep::{Pressure, Wanted};
 use writing::UnitWriter;
 
-/// How long the images of pages live, as the maker of the pages' section expects. What dies together is
-/// gathered together.
+/// How long the images of pages live, as the maker of the pages' section expects. Images that die together
+/// are gathered together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lifetime {
     /// Until the page is changed again. How soon that is, is observed.
@@ -136,7 +136,7 @@ pub(crate) enum Lifetime {
 }
 
 impl Lifetime {
-    /// From [`Lifetime::code`]; what is none of these counts as changing.
+    /// From [`Lifetime::code`]; any other code counts as changing.
     pub fn from_code(code: u8) -> Self {
         [Self::Changing, Self::Awaited, Self::Fixed, Self::Map]
             .get(usize::from(code))
@@ -169,7 +169,7 @@ pub(crate) enum Purpose {
     Merge,
 }
 
-/// Kinds of images, by which segments are reserved and written bytes are counted.
+/// Kinds of images: segments are reserved, and written bytes are counted, for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Pages that were changed just now.
@@ -186,8 +186,8 @@ pub(crate) enum Stream {
     Owned,
 }
 
-/// Number of a write unit, in the order in which they were opened, with gaps; also the write sequence of the
-/// images in it. From 1 on.
+/// Number of a write unit, in the order of opening, with gaps; also the write sequence of the images in it.
+/// From 1 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct UnitSequence(pub u64);
 
@@ -206,22 +206,22 @@ pub(crate) enum NotAppended {
     /// All buffers are on their way to the device: call [`Upkeep::wait_for_room`] with no latch in hand,
     /// then try again.
     NoBuffer,
-    /// There is no free segment; likewise.
+    /// No segment is free; likewise.
     NoSegment,
     /// The store is poisoned.
     Failed(Error),
 }
 
-/// All parts of the module, put together. Each part is what somebody else needs of the segments, with fields
-/// of its own.
+/// All parts of the module, put together. Each part serves one user of the segments, and has fields of its
+/// own.
 pub(crate) struct Segments {
     /// Nothing is written after the first failure.
     pub poison: Poison,
-    /// For everybody who loads pages.
+    /// For code that loads pages.
     pub reader: ImageReader,
-    /// For everybody who writes pages.
+    /// For code that writes pages.
     pub gatherer: Arc<Gatherer>,
-    /// For writers that wait for room, and for those who end the background work.
+    /// For writers that wait for room, and for ending the background work.
     pub upkeep: Arc<Upkeep>,
     /// For checkpoints.
     pub reclaim: Arc<Reclaim>,
@@ -231,9 +231,9 @@ pub(crate) struct Segments {
     pub owned: OwnedSegments,
     /// For the log.
     pub log_room: LogRoom,
-    /// For those who decide how long the device is.
+    /// For deciding how long the device is.
     pub growth: Arc<Growth>,
-    /// For those who make it shorter.
+    /// For making it shorter.
     pub end: Arc<DeviceEnd>,
     /// For compactions.
     pub compactor: Arc<Compactor>,

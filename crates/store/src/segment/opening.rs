@@ -1,4 +1,4 @@
-//! What a store that is opened says of its segments.
+//! The interface of an opening store to its segments.
 
 use super::gather::Gatherer;
 use super::space::{SegmentState, Space};
@@ -8,7 +8,7 @@ use crate::class::{CLASSES, class_bytes};
 use crate::header::PageId;
 use crate::sync::Arc;
 
-/// See the module. Nothing is gathered meanwhile but what replaying the log changes.
+/// See the module. Only pages that replaying the log changes are gathered meanwhile.
 pub(crate) struct Opening {
     space: Arc<Space>,
     gatherer: Arc<Gatherer>,
@@ -19,9 +19,9 @@ impl Opening {
         Self { space: Arc::clone(space), gatherer: Arc::clone(gatherer) }
     }
 
-    /// Sets the write sequences as the checkpoint knew them. Units are numbered from far behind `next` on, so
-    /// that what was written after that checkpoint, and is forgotten, is never taken for what is written from
-    /// now on.
+    /// Sets the write sequences as the checkpoint knew them. Units are numbered from far after `next` on, so
+    /// that images that were written after that checkpoint, and are forgotten, are never taken for those that
+    /// are written from now on.
     pub fn restore_sequences(&self, next: UnitSequence, openings: &[(u64, UnitSequence)]) {
         self.space.restore_openings(openings);
         self.gatherer.output().buffers().skip_to(UnitSequence((next.0 | u64::from(u32::MAX)) + 1));
@@ -30,7 +30,7 @@ impl Opening {
     /// This page is at `location`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if there is no such place.
+    /// [`Error::Corrupt`] if no segment has such a place.
     pub fn adopt(&self, id: PageId, location: Location) -> Result<(), Error> {
         if let Some(in_place) = self.gatherer.in_place() {
             let page_bytes = class_bytes(location.class().min(CLASSES - 1));
@@ -52,7 +52,7 @@ impl Opening {
     /// A part of the page table is at `location`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if there is no such place.
+    /// [`Error::Corrupt`] if no segment has such a place.
     pub fn adopt_map(&self, location: Location) -> Result<(), Error> {
         self.adopt_as(location, SegmentState::Map)
     }
@@ -61,11 +61,11 @@ impl Opening {
         if self.space.adopt(location, state) { Ok(()) } else { Err(self.space.nowhere(location)) }
     }
 
-    /// A record that is going to be replayed refers to what was written at `location`, so nothing else may be
-    /// until [`Opening::let_go`].
+    /// A record that is going to be replayed refers to the image at `location`, so no other image may be
+    /// written there until [`Opening::let_go`].
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if there is no such place.
+    /// [`Error::Corrupt`] if no segment has such a place.
     pub fn hold(&self, location: Location) -> Result<(), Error> {
         if self.space.hold(location) { Ok(()) } else { Err(self.space.nowhere(location)) }
     }

@@ -1,4 +1,5 @@
-//! What all [gatherings](super::gathering) put their images into: buffers, segments, and the writer of units.
+//! The destination of the images of all [gatherings](super::gathering): buffers, segments, and the writer of
+//! units.
 
 use super::changes::Changes;
 use super::space::Space;
@@ -62,7 +63,7 @@ impl Output {
         &self.counters
     }
 
-    /// An image of so many bytes is in one unit.
+    /// Checks that an image of `bytes` bytes fits into one unit.
     pub fn check_fits(&self, bytes: u64) -> Result<(), NotAppended> {
         let unit = u64::from(self.unit_bytes);
         if bytes <= unit {
@@ -99,7 +100,7 @@ impl Output {
         Appended { location: slot.location, unit: slot.unit }
     }
 
-    /// Counts what is sent to the device.
+    /// Counts the bytes of a request to the device.
     pub fn count(&self, stream: Stream, offset_bytes: u64, length_bytes: u32) {
         let bytes = u64::from(length_bytes);
         add(&self.counters.by_stream_bytes[stream as usize], bytes);

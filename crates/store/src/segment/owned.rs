@@ -1,29 +1,29 @@
 //! Segments that are owned whole.
 //!
 //! An owner, such as a table of an index, takes free segments, writes each of them in order, and reads blocks
-//! of it. Nothing else lies in it. So it is given up at once, without cleaning: what dies together needs no
-//! log below a log.
+//! of it. Nothing else lies in it. So it is given up at once, without cleaning: blocks that die together need
+//! no log below a log.
 //!
 //! The life of an owned segment:
 //!
 //! 1. *Taken*: [`OwnedSegments::take`]. No checkpoint knows it, so that it is free after a crash.
-//! 2. *Written*: [`SegmentWriter::append`] writes blocks one behind the other, in requests of a write unit.
+//! 2. *Written*: [`SegmentWriter::append`] writes blocks one after the other, in requests of a write unit.
 //!    [`SegmentWriter::finish`] returns when all are on the device, though perhaps in its volatile cache.
 //! 3. *Recorded*: [`Section::record_segment`](crate::pool::Section::record_segment) gives it a page number,
-//!    in the section that changes what refers to it. Checkpoints that are cut from then on have both: the
+//!    in the section that changes the reference to it. Checkpoints that are cut from then on have both: the
 //!    page table has the number, and its location says that it is a segment. A checkpoint flushes the device
 //!    after its cut, so the blocks are durable when it is.
 //! 4. *Freed*: [`Section::free_unread`](crate::pool::Section::free_unread) of the number. The segment is free
-//!    when a checkpoint without it is durable. An owner frees it when nobody reads it any more: later reads
+//!    when a checkpoint without it is durable. An owner frees it when it has no reader any more: later reads
 //!    may find other blocks, and refuse them.
 //! 5. If all of it is dropped before it was recorded, and no request is under way, it is free at once.
 //!
-//! After recovery [`OwnedSegments::open`] opens what is recorded. An owner whose index names none of its
+//! After recovery [`OwnedSegments::open`] opens the recorded segments. An owner whose index names none of its
 //! numbers any more has lost nothing: they are reclaimed like any page that no tree refers to.
 //!
 //! The cleaner and the gatherings never look at such a segment. A compaction cannot move it either: its
-//! blocks are referred to by the owner alone. It asks owners to rewrite what lies behind the new end, which
-//! takes the first free segments; and the device keeps at least the segments up to the last owned one.
+//! blocks are referred to by the owner alone. It asks owners to rewrite their segments after the new end,
+//! into the first free segments; and the device keeps at least the segments up to the last owned one.
 //!
 //! A block is its checksum (4 bytes), the length of its content (4 bytes) and its content. The checksum
 //! covers where the block should be, the opening sequence of the segment, which no other use of any segment
@@ -63,7 +63,7 @@ pub(crate) struct OwnedSegments {
     awaits_flushes: AtomicBool,
 }
 
-/// What every owned segment needs.
+/// The parts that every owned segment uses.
 struct Parts {
     devices: Devices,
     executor: Executor,
@@ -76,7 +76,7 @@ struct Parts {
     changes: Arc<Changes>,
 }
 
-/// An owned segment, for as long as somebody has to do with it. One that nothing records is free when this is
+/// An owned segment that is being written, read or recorded. One that nothing records is free when this is
 /// dropped.
 struct Taken {
     parts: Arc<Parts>,
@@ -205,8 +205,8 @@ impl OwnedSegments {
         Self { parts: Arc::new(parts), upkeep, is_in_place, segment_bytes, awaits_flushes }
     }
 
-    /// From now on no checkpoint is made before owners have written what they have in memory, so the room
-    /// that they need for it is kept from all else. To be called before there are owners.
+    /// From now on no checkpoint is made before owners have written their memtables, so the room that these
+    /// need is kept from all other uses. To be called before there are owners.
     pub fn await_flushes(&self) {
         self.awaits_flushes.store(true, Ordering::Release);
     }
@@ -222,7 +222,7 @@ impl OwnedSegments {
         space.usage().free > 0 && space.is_room_for_owner(0)
     }
 
-    /// Whether there will be segments of so many bytes, once those that are pending are free.
+    /// Whether segments of `bytes` bytes will be free, once those that are pending are.
     pub fn will_have_room(&self, bytes: u64) -> bool {
         self.upkeep.may_grow() || self.parts.space.is_room_for_owner(bytes)
     }
@@ -237,7 +237,7 @@ impl OwnedSegments {
         self.parts.space.room_for_owner_before(end_bytes)
     }
 
-    /// Room that nobody else may take from now on: an owner's claim, of nothing yet.
+    /// Room that no other owner may take from now on: an owner's claim, of nothing yet.
     pub fn claim(&self) -> Claim {
         Claim { space: Arc::clone(&self.parts.space), bytes: Mutex::default() }
     }
@@ -264,7 +264,7 @@ impl OwnedSegments {
         self.upkeep.may_grow()
     }
 
-    /// Bytes of the largest segment that there is. Those of a store that grows become larger with it.
+    /// Bytes of the largest segment. Those of a store that grows become larger with it.
     pub fn present_segment_bytes(&self) -> u64 {
         self.parts.space.largest_segment_bytes()
     }
@@ -279,12 +279,12 @@ impl OwnedSegments {
         self.segment_bytes
     }
 
-    /// Takes a free segment, the first one; waits until there is one. Segments have several sizes: see
-    /// [`SegmentWriter::room`]. Owners that write much reserve room with [`Upkeep::want`] before, as
-    /// overflow values do.
+    /// Takes the first free segment; waits until one is free. Segments have several sizes: see
+    /// [`SegmentWriter::room`]. Owners that write much reserve room with [`Upkeep::want`] before, as overflow
+    /// values do.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is none, and none is to be expected; [`Error::Poisoned`]; [`Error::Options`]
+    /// [`Error::Full`] if none is free, and none is to be expected; [`Error::Poisoned`]; [`Error::Options`]
     /// if pages stay where they are.
     pub fn take(&self, purpose: Purpose) -> Result<SegmentWriter, Error> {
         if self.is_in_place {
@@ -353,7 +353,7 @@ impl Taken {
         }
     }
 
-    /// Waits until at most so many units are on their way.
+    /// Waits until at most `most` units are on their way.
     fn wait(&self, most: usize) -> Result<(), Error> {
         self.parts.changes.wait_until(|| {
             self.parts.poison.check()?;
@@ -378,7 +378,7 @@ impl SegmentWriter {
         u64::from(self.start) + u64::from(self.filled)
     }
 
-    /// Has the next block begin at a multiple of so many bytes: one of the drive's sectors or pages, so that
+    /// Has the next block begin at a multiple of `bytes`: those of a sector or page of the drive, so that
     /// reading the block takes none in vain.
     ///
     /// # Errors
@@ -395,8 +395,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes a block behind those before. `None` if the segment has no [room](Self::room) for it, and then
-    /// nothing has changed.
+    /// Appends a block. `None` if the segment has no [room](Self::room) for it, and then nothing has changed.
     ///
     /// # Errors
     /// [`Error::Poisoned`].
@@ -475,7 +474,7 @@ impl OwnedSegment {
         self.0.opening
     }
 
-    /// What the page table has of it.
+    /// Its location in the page table.
     pub fn location(&self) -> Location {
         Location::of_segment(self.0.range.start)
     }
@@ -495,7 +494,7 @@ impl OwnedSegment {
         Ok(content)
     }
 
-    /// The same of several blocks in their order, all by one request, which reads what lies between them,
+    /// The same of several blocks in their order, all by one request, which reads the bytes between them,
     /// too.
     ///
     /// # Errors

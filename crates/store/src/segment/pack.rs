@@ -1,8 +1,8 @@
 //! From a page to its image and back.
 //!
-//! An image is what a page uses at its front and at its back, side by side, filled up with zeros to whole
-//! grains (see [`crate::header`]). Images are made of pages that can be trusted, and taken apart only after
-//! [`verify`]; still, no bytes make anything here panic or reach outside of them.
+//! An image is the used bytes at a page's front and at its back, next to each other, filled up with zeros to
+//! whole grains (see [`crate::header`]). Images are made of pages that can be trusted, and taken apart only
+//! after [`verify`]; still, no bytes make anything here panic or reach outside of them.
 
 use super::blocks;
 use super::image::{Expected, UNCOVERED_BYTES, image_bytes, seal_whole};
@@ -56,8 +56,8 @@ pub(crate) fn pack(page: Page<'_>, id: PageId, class: usize, sequence: u64, imag
     assert!(front + back <= image.len() && used.page_bytes == page.len_bytes());
     let (front_image, rest) = image.split_at_mut(front);
     let (back_image, fill) = rest.split_at_mut(back);
-    // SAFETY: `Used` lies within the page, and both parts of the image are as long as what is copied to them.
-    // Nobody changes the page, as the caller has its latch; optimistic readers only read.
+    // SAFETY: `Used` lies within the page, and both parts of the image are as long as the bytes copied to
+    // them. No other thread changes the page, as the caller has its latch; optimistic readers only read.
     unsafe {
         front_image.as_mut_ptr().copy_from_nonoverlapping(page.as_ptr(), front);
         back_image.as_mut_ptr().copy_from_nonoverlapping(page.as_ptr().add(used.back_start as usize), back);
@@ -87,7 +87,7 @@ pub(crate) fn seal(header: Header, image: &mut [u8]) {
 /// Verifies that `image`, as it was read from its location, is the expected one, and undamaged.
 ///
 /// # Errors
-/// [`Error::Corrupt`], which says what differs.
+/// [`Error::Corrupt`], which names the difference.
 pub(crate) fn verify(image: &[u8], expected: Expected) -> Result<Header, Error> {
     let Expected { location, page, oldest_sequence } = expected;
     let corrupt = |should_be: String, is: String| Error::Corrupt {
@@ -145,7 +145,7 @@ pub(crate) fn unpack(header: Header, at: usize, memory: &mut [u8]) {
     let used = Used::new(header.front_end, header.back_start, memory.len() as u32);
     let (front, back) = (used.front_end as usize, used.back_bytes() as usize);
     debug_assert!(at + front + back <= memory.len(), "an image that reaches out of its page");
-    // Upwards, so it comes first: it ends where the page ends, and so lies behind all of the front.
+    // Upwards, so it comes first: it ends where the page ends, and so lies after all of the front.
     memory.copy_within(at + front..at + front + back, used.back_start as usize);
     if at > 0 {
         memory.copy_within(at..at + front, 0);
@@ -226,7 +226,7 @@ mod tests {
             prop_assert!((image.len() as u32) < front + own.page().len_bytes() - back + 64);
             let header = verify(&image, expected(&image, u64::from(seed), class)).unwrap();
             let mut memory = vec![0x55; own.page().len_bytes() as usize];
-            // As far behind the beginning of what was read as there is room for.
+            // As far after the beginning of the bytes that were read as there is room for.
             let at = (at * 64).min(memory.len() - image.len());
             memory[at..at + image.len()].copy_from_slice(&image);
             unpack(header, at, &mut memory);

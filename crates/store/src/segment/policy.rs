@@ -75,7 +75,7 @@ pub(super) fn moved(age_bytes: Option<u64>, live_bytes: u64) -> Target {
 
 /// Benefit of cleaning a segment: bytes won for each byte moved, times the root of its age, because live
 /// images of an old segment will stay live for long (Rosenblum and Ousterhout's cost-benefit, with a weaker
-/// age). `None` if it is not worth it. `filled_bytes` were put into the segment, of which `live_bytes` are
+/// age). `None` if it is not worth it. Of `filled_bytes` that were put into the segment, `live_bytes` are
 /// left.
 pub(super) fn worth(live_bytes: u64, filled_bytes: u64, age_bytes: u64) -> Option<f64> {
     let live_share = live_bytes as f64 / filled_bytes.max(1) as f64;

@@ -75,8 +75,8 @@ pub(crate) struct BlockRead {
     pub block_bytes: u32,
     /// The block that is needed.
     pub number: u32,
-    /// Blocks that a step of the drive serves, P of the PDAM: the request is widened by what others leave of
-    /// them.
+    /// Blocks that a step of the drive serves, P of the PDAM: the request is widened by those that other
+    /// requests leave free.
     pub blocks_max: u32,
 }
 
@@ -95,7 +95,7 @@ impl ImageReader {
         ImagePlace { page, location, opening: self.space.opening(location) }
     }
 
-    /// Reads a block of an image, and by the same request as many behind it as slots of the drive are free.
+    /// Reads a block of an image, and by the same request as many after it as slots of the drive are free.
     /// `None` if the image is not in blocks. Parks.
     ///
     /// # Errors
@@ -149,8 +149,8 @@ impl ImageReader {
         blocks::unpack(self.division, header, &image, memory)
     }
 
-    /// Reads and verifies the image at `location`, which may be anywhere, for those who have no frame for it.
-    /// Parks.
+    /// Reads and verifies the image at `location`, which may be anywhere, for callers that have no frame for
+    /// it. Parks.
     ///
     /// # Errors
     /// As [`ImageReader::read`]; [`Error::Corrupt`] if there is no such place.
@@ -168,10 +168,10 @@ impl ImageReader {
     /// Parks.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Corrupt`] if what is there is not the image, also when read again.
+    /// [`Error::Io`]; [`Error::Corrupt`] if the bytes there are not the image, also when read again.
     ///
     /// # Safety
-    /// `memory` has the bytes of the location's class, is aligned to 4096, and is used by nobody else until
+    /// `memory` has the bytes of the location's class, is aligned to 4096, and is not used otherwise until
     /// this returns.
     pub unsafe fn read(&self, location: Location, id: PageId, memory: *mut u8) -> Result<(), Error> {
         let expected = self.expected(location, id);
@@ -210,7 +210,7 @@ impl ImageReader {
                 return false;
             };
             // SAFETY: the caller gives memory of that many bytes, which the kernel or an earlier use has
-            // initialised, and nobody else uses it.
+            // initialised, and which is not used otherwise.
             let page = unsafe { std::slice::from_raw_parts_mut(*memory, page_bytes) };
             page[..length].copy_from_slice(image);
             self.unpack(header, 0, page).is_ok()
@@ -243,11 +243,11 @@ impl ImageReader {
                 got: format!("{length} bytes to be read, size class {}", expected.location.class()),
             });
         }
-        // SAFETY: what is read is not longer than the page; the rest is passed on from the caller.
+        // SAFETY: the read is not longer than the page; the rest is passed on from the caller.
         let read = unsafe { io_context::read(&self.devices, Role::Data, offset, memory, length) };
         read.map_err(|failure| failure.error(format!("read page {} at byte {offset}", expected.page.0)))?;
         // SAFETY: `memory` has that many bytes, which the read or an earlier use of the frame has
-        // initialised, and nobody else uses them.
+        // initialised, and which are not used otherwise.
         let bytes = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes as usize) };
         let header = pack::verify(&bytes[skipped as usize..], expected)?;
         self.unpack(header, skipped as usize, bytes)
@@ -266,7 +266,7 @@ impl ImageReader {
         let image = &block.bytes()[skipped as usize..][..expected.location.length_bytes() as usize];
         let header = pack::verify(image, expected)?;
         // SAFETY: the caller gives memory of that many bytes, which the kernel or an earlier use has
-        // initialised, and nobody else uses it.
+        // initialised, and which is not used otherwise.
         let page = unsafe { std::slice::from_raw_parts_mut(memory, page_bytes) };
         page[..image.len()].copy_from_slice(image);
         self.unpack(header, 0, page)

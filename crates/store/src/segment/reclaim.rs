@@ -1,7 +1,7 @@
-//! What checkpoints make free.
+//! Segments that checkpoints make free.
 //!
 //! A segment without live images is pending until a checkpoint of its epoch is durable; a segment of the page
-//! table, until a page table is durable that begins behind it. Then it is discarded, if that is wanted, and
+//! table, until a page table is durable that begins after it. Then it is discarded, if that is wanted, and
 //! free.
 
 use super::Location;
@@ -13,7 +13,7 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::task::Executor;
 
-/// See the module. What checkpoints tell the segments, they tell it.
+/// See the module. Checkpoints report their progress to it.
 pub(crate) struct Reclaim {
     devices: Devices,
     executor: Executor,
@@ -63,7 +63,7 @@ impl Reclaim {
         }
     }
 
-    /// Has all who wait for room check again whether there is hope.
+    /// Has all waiters for room check again whether there is hope.
     pub fn wake_waiters(&self) {
         self.changes.wake_all();
     }
@@ -74,7 +74,7 @@ impl Reclaim {
         self.space.set_checkpoints_failed(times);
     }
 
-    /// Sets the bytes that the page table takes when it is written as a whole, for which room is reserved.
+    /// Sets the bytes that the page table takes when it is written as a whole. Room is reserved for them.
     pub fn set_map_bytes(&self, bytes: u64) {
         self.space.set_map_bytes(bytes);
     }

@@ -13,12 +13,12 @@
 //! Owned   ─ give_up_owned, never recorded ────► Freed
 //! ```
 //!
-//! What belongs together has its own type, whose functions alone change it:
+//! Fields that belong together have their own type, whose functions alone change them:
 //!
-//! | part | what it is |
+//! | part | contents |
 //! | --- | --- |
 //! | [`Ledger`](ledger::Ledger) | the segments' records, the free ones, and the sums over them |
-//! | [`Claims`](reserve::Claims) | who is going to need how much room, from which the reserve follows |
+//! | [`Claims`](reserve::Claims) | room that will be needed, by purpose; the reserve follows from it |
 //! | [`Fill`](fill::Fill) | live bytes and ages, which are used without the lock |
 //!
 //! Room is counted in bytes, as segments have several [sizes](crate::layout::sizes). Numbers of segments,
@@ -226,7 +226,7 @@ impl Space {
         self.lock().claims.checkpointing
     }
 
-    /// Whether a checkpoint that is under way is to have what has changed in this epoch.
+    /// Whether a checkpoint that is under way is to have the changes of this epoch.
     pub fn is_awaited(&self, epoch: Epoch) -> bool {
         epoch < self.epoch() && self.is_cut()
     }
@@ -340,7 +340,7 @@ mod tests {
     use crate::segment::locator::Dirty;
     use crate::segment::tests::layout;
 
-    /// The log takes what lies side by side, and leaves others what they may need.
+    /// The log takes adjacent segments, and leaves others the room that they may need.
     #[test]
     fn the_log_takes_free_segments_that_lie_side_by_side() {
         let layout = layout(Placement::OutOfPlace);
@@ -376,7 +376,7 @@ mod tests {
         assert!(!again.adopt(image, SegmentState::Full) && again.hold(image));
     }
 
-    /// It frees what is pending. A checkpoint that leaves a short page table two segments is never made in a
+    /// It frees pending segments. A checkpoint that leaves a short page table two segments is never made in a
     /// store that has no more than these.
     #[test]
     fn pages_of_a_checkpoint_lack_no_segment_that_the_page_table_can_spare() {
@@ -408,8 +408,8 @@ mod tests {
         assert_eq!([2 << 20, 4 << 20, 8 << 20].map(few_of), [(true, false), (true, false), (false, false)]);
     }
 
-    /// A commit that is under way changes pages over and over in a small cache: it would use up what the
-    /// checkpoint needs, which frees what the commit needs.
+    /// A commit that is under way changes pages over and over in a small cache: it would use up the room that
+    /// the checkpoint needs, which frees the room that the commit needs.
     #[test]
     fn pages_that_change_behind_a_cut_leave_the_checkpoint_its_room() {
         let layout = layout(Placement::OutOfPlace);
@@ -419,7 +419,7 @@ mod tests {
         space.set_checkpointing(true);
         space.set_epoch(Epoch(8));
         assert!(space.is_awaited(Epoch(7)) && !space.is_awaited(Epoch(8)));
-        // Two are the page table's, three are for what is dirty, and one is spare.
+        // Two are the page table's, three are for dirty pages, and one is spare.
         assert_eq!([Stream::Fresh, Stream::Awaited, Stream::Map].map(opened), [14, 4, 2]);
         space.set_checkpointing(false);
         assert!(!space.is_awaited(Epoch(7)), "there is none");

@@ -70,7 +70,7 @@ impl Written {
     }
 }
 
-/// Counts of what is sent to the device: see [`Written`].
+/// Counts of the bytes that are sent to the device: see [`Written`].
 #[derive(Default)]
 pub(super) struct WriteCounters {
     pub by_stream_bytes: [AtomicU64; STREAMS],

@@ -39,7 +39,7 @@ struct Plan {
     next: VecDeque<Surveyed>,
     /// A new survey is being made.
     is_being_made: bool,
-    /// The store's age from which on the survey is too old.
+    /// The age of the store that makes the survey too old.
     until_bytes: u64,
     /// It was made when hardly a segment was free.
     emergency: bool,

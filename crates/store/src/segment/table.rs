@@ -1,4 +1,4 @@
-//! A list that grows without moving what is in it, so that it can be read without a lock.
+//! A list that grows without moving its entries, so that it can be read without a lock.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ impl<T: Default> Table<T> {
         Self { parts: [const { OnceLock::new() }; PARTS] }
     }
 
-    /// The entry of this number, if it or one beside it was ever asked for with [`Table::get`]. Whatever the
+    /// The entry of this number, if it or a neighbour was ever asked for with [`Table::get`]. Whatever the
     /// number is, this takes no memory.
     #[inline]
     pub fn peek(&self, index: usize) -> Option<&T> {

@@ -2,14 +2,14 @@
 
 use super::space::{Segment, SegmentState};
 
-/// How many bytes the segments of a kind have, so that nobody who needs to know goes through all of them.
+/// Bytes of the segments of each kind, kept so that they need not be summed over all segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub free: u64,
     pub pending: u64,
-    /// Of these, those from which nothing is on its way.
+    /// Of these, bytes of segments without images on their way elsewhere.
     pub settled: u64,
-    /// From which images are on their way.
+    /// Of segments with images on their way elsewhere.
     pub moving: u64,
     pub freed: u64,
     /// Of the page table, closed.

@@ -69,7 +69,7 @@ struct Free {
 #[derive(Default)]
 #[repr(align(64))]
 struct Buffer {
-    /// The unit that is in it and not written yet; 0 if there is none.
+    /// The unit that is in it and not written yet; 0 if it is empty.
     sequence: AtomicU64,
     /// Images that are being copied, and [`SEALED`].
     copies: AtomicU32,
@@ -198,12 +198,12 @@ impl Buffers {
     /// Fills a part of a unit that holds no image with zeros.
     pub fn zero(&self, unit: UnitSequence, range: Range<u32>) {
         let memory = self.memory(unit).wrapping_add(range.start as usize);
-        // SAFETY: the range lies within the unit's buffer and holds no image; only whoever has the target's
+        // SAFETY: the range lies within the unit's buffer and holds no image; only the holder of the target's
         // lock touches it.
         unsafe { memory.write_bytes(0, range.len()) };
     }
 
-    /// Somebody will copy an image into the unit, which is open.
+    /// Announces the copy of an image into the unit, which is open.
     pub fn begin_copy(&self, unit: UnitSequence) {
         self.of(unit).copies.fetch_add(1, Ordering::Relaxed);
     }
@@ -215,8 +215,8 @@ impl Buffers {
         (before == SEALED | 1).then(|| self.ready(unit))
     }
 
-    /// Nothing more will be placed in the unit, of which this many bytes are used. It returns it if nobody is
-    /// copying any more.
+    /// Closes the unit to more images; this many bytes of it are used. It returns the unit if no copy is
+    /// under way any more.
     pub fn seal(&self, unit: UnitSequence, length_bytes: u32) -> Option<Ready> {
         self.of(unit).length_bytes.store(length_bytes, Ordering::Relaxed);
         let before = self.of(unit).copies.fetch_or(SEALED, Ordering::AcqRel);
@@ -256,13 +256,13 @@ pub(super) struct Open {
     gaps: [Gap; GAPS],
 }
 
-/// What an image needs of its place.
+/// The requirements of an image on its place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub bytes: u32,
     /// Of its page.
     pub class: usize,
-    /// It begins at a multiple of so many bytes of the device, or of a pack if that is less.
+    /// It begins at a multiple of this number of bytes of the device, or of a pack if that is less.
     align_bytes: u32,
 }
 
@@ -327,8 +327,8 @@ impl Open {
         Self { unit, offset_bytes, length_bytes, rules, next: 0, image_bytes: 0, gaps: Default::default() }
     }
 
-    /// A place for an image, from the unit's beginning, and what has to be filled with zeros now as nothing
-    /// will be put there any more.
+    /// A place for an image, from the unit's beginning, and the range that has to be filled with zeros now as
+    /// no image will be put there any more.
     pub fn place(&mut self, shape: Shape) -> Option<(u32, Range<u32>)> {
         let Shape { bytes, align_bytes, .. } = shape;
         let (rules, phase) = (self.rules, (self.offset_bytes % u64::from(self.rules.pack_bytes)) as u32);
@@ -389,7 +389,7 @@ mod tests {
 
     proptest! {
         /// Images do not overlap, cross neither packs nor sectors where they must not, and together with the
-        /// zeros cover what is taken, in a unit of which a part was sent away before.
+        /// zeros cover the used bytes, in a unit that was partly sent away before.
         #[test]
         fn images_are_placed_by_the_rules(
             images in prop::collection::vec((0u32..8, 1u32..=64), 1..400),

@@ -1,5 +1,5 @@
 //! Keeping segments free ahead of demand, by cleaning, growing the device, and asking for checkpoints; and
-//! what writers have to wait for meanwhile.
+//! the waits of writers meanwhile.
 
 use super::changes::{Changes, Observer};
 use super::cleaner::Cleaner;
@@ -16,7 +16,7 @@ use crate::sync::{Arc, Weak};
 use crate::task::{Executor, yield_now};
 
 /// Bytes on their way to the device beyond which a writer that is in no hurry waits. They are enough to keep
-/// a drive writing, and so few that reads hardly wait for them.
+/// a drive writing, and too few for reads to wait for them noticeably.
 pub(super) const PACED_BYTES: u64 = 2 << 20;
 
 /// Shortage of room for more dirty pages.
@@ -167,7 +167,7 @@ impl Upkeep {
         }
         let is_anything_coming = need.checkpoint && need.pending || need.freeing || grows;
         if need.urgent && need.moving && !is_anything_coming && self.cleaners.load(Ordering::Acquire) == 0 {
-            // Without cleaners nobody fills the units of moved images, and their moves would not end.
+            // Without cleaners the units of moved images are not filled, and their moves would not end.
             self.gatherer.push_moved();
         }
         // Growing is faster than a checkpoint, and lets changes gather for longer.
@@ -215,7 +215,7 @@ impl Upkeep {
         }
     }
 
-    /// Whether so few segments are free that writers check before every commit. It changes as segments are
+    /// Whether free segments are so scarce that writers check before every commit. It changes as segments are
     /// taken and become free, and with each check.
     pub fn segments_are_few(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.are_few)
@@ -229,7 +229,7 @@ impl Upkeep {
         }
     }
 
-    /// Room for more dirty pages, with so many bytes that are dirty already, or soon will be. Dirty pages
+    /// Room for more dirty pages, with `dirty_bytes` that are dirty already, or soon will be. Dirty pages
     /// need segments before a checkpoint can make others free, so writers have to stop while there are just
     /// enough of them; this starts making more free. Commits that only remove may take from the cleaner's
     /// reserve.
@@ -258,7 +258,7 @@ impl Upkeep {
         Room { to_grow, to_remove, for_overflow }
     }
 
-    /// Shortage of room for overflow values, with so many bytes becoming live in addition.
+    /// Shortage of room for overflow values, with `more_bytes` becoming live in addition.
     fn pressure_for_overflow(&self, more_bytes: u64) -> Pressure {
         self.tend(true);
         let dirty = self.locator.dirty();
@@ -269,7 +269,7 @@ impl Upkeep {
         if is_full && !grows && !need.merging { Pressure::Full } else { Pressure::Tight }
     }
 
-    /// Reserves room for overflow values of so many bytes until the result is dropped: segments are made free
+    /// Reserves room for overflow values of `bytes` bytes until the result is dropped: segments are made free
     /// for them, and other writers of overflow values have to wait.
     pub fn want(&self, bytes: u64) -> Wanted {
         let bytes = self.space.bytes_for(bytes);
@@ -281,7 +281,7 @@ impl Upkeep {
     /// in hand.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no free segment and none is to be expected; [`Error::Poisoned`].
+    /// [`Error::Full`] if no segment is free and none is to be expected; [`Error::Poisoned`].
     pub fn wait_for_room(&self, lifetime: Lifetime) -> Result<(), Error> {
         self.wait_for_segment(lifetime.stream())
     }
@@ -311,13 +311,13 @@ impl Upkeep {
             if !may_open {
                 self.check_hope(stream)?;
             }
-            // An owner has memory of its own for what it writes.
+            // An owner has memory of its own for its writes.
             Ok(may_open && (stream == Stream::Owned || self.gatherer.output().buffers().has_free()))
         })
     }
 
-    /// Waits until pages of so many bytes may become dirty besides those that are: a checkpoint must find
-    /// room for them, before which nothing becomes free. For work that commits have left room for.
+    /// Waits until pages of `bytes` bytes may become dirty besides those that are: a checkpoint must find
+    /// room for them before it makes any segment free. For work that commits have left room for.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no room and none is to be expected, or a checkpoint is under way;
@@ -339,7 +339,7 @@ impl Upkeep {
             if !is_room {
                 self.check_hope(Stream::Awaited)?;
                 if self.space.is_checkpointing() {
-                    // What cleaners empty becomes free behind it.
+                    // Segments that cleaners empty become free after it.
                     return Err(self.full());
                 }
             }
@@ -347,7 +347,7 @@ impl Upkeep {
         })
     }
 
-    /// Bytes of pages that may become dirty at present by work for which commits have left room.
+    /// Bytes of pages that may become dirty at present by work that commits have left room for.
     pub fn room_to_change(&self) -> u64 {
         match self.is_in_place() {
             true => u64::MAX,
@@ -414,7 +414,7 @@ impl Upkeep {
         Error::Full { why: format!("{} of {} bytes are live pages", usage.live_bytes, usage.bytes) }
     }
 
-    /// Waits while more than [`PACED_BYTES`] are on their way to the device, unless somebody waits for room,
+    /// Waits while more than [`PACED_BYTES`] are on their way to the device, unless a writer waits for room,
     /// or pages are written in place.
     ///
     /// # Errors

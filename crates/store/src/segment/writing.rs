@@ -12,7 +12,7 @@ use crate::poison::Poison;
 use crate::sync::Arc;
 use crate::task::Executor;
 
-/// Writes units that are complete, and tells those who wait for them.
+/// Writes units that are complete, and wakes the waiters for them.
 pub(super) struct UnitWriter {
     devices: Devices,
     executor: Executor,
@@ -43,7 +43,7 @@ impl UnitWriter {
 
     fn write(&self, ready: Ready) {
         let memory = self.buffers.memory(ready.unit);
-        // SAFETY: the unit is sealed and nobody copies into it; its buffer is not used again before
+        // SAFETY: the unit is sealed and no thread copies into it; its buffer is not used again before
         // `written`.
         let result = unsafe {
             io_context::write(
@@ -66,7 +66,7 @@ impl UnitWriter {
                 if self.moves.end(ready.unit) {
                     self.changes.segments_changed();
                 }
-                // A segment of which this was the last unit may be worth cleaning.
+                // A segment may be worth cleaning once its last unit is written.
                 self.changes.unit_written();
             }
         }

@@ -1,4 +1,4 @@
-//! Segments that are cleaned: which, and how far.
+//! Segments that are cleaned, and the progress of their cleaning.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use super::{Inner, Space};
 use crate::segment::location::Location;
 use crate::segment::{UnitSequence, policy};
 
-/// Victims chosen by a survey: so many, or this part of all segments.
+/// Victims chosen by a survey: this number, or this part of all segments if that is more.
 const VICTIMS_MIN: usize = 4;
 const VICTIMS_DIVISOR: usize = 64;
 
 impl Space {
-    /// The victims of the next survey: the segments with the largest benefit of cleaning, of those of which
-    /// all units are written; a bounded part of all.
+    /// The victims of the next survey: the segments with the largest benefit of cleaning, among those whose
+    /// units are all written; a bounded part of all.
     pub fn victims(&self, is_written: impl Fn(Range<u64>) -> bool) -> Vec<usize> {
         let inner = self.lock();
         let mut worth = self.worth_of_all(&inner).collect::<Vec<_>>();
@@ -87,7 +87,7 @@ impl Space {
         self.lock().reserve().can_clean()
     }
 
-    /// Whether so few segments are free that the emptiest ones are cleaned.
+    /// Whether free segments are few enough that the emptiest ones are cleaned.
     pub fn is_emergency(&self) -> bool {
         self.lock().reserve().is_emergency()
     }

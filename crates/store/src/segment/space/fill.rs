@@ -1,4 +1,4 @@
-//! What the segments contain: the part of their records that is used without the lock.
+//! The segments' contents: the part of their records that is used without the lock.
 
 use std::cmp::Reverse;
 

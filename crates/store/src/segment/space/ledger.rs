@@ -79,7 +79,7 @@ impl Ledger {
         self.free.len()
     }
 
-    /// The first free segments side by side that have at least so many bytes together.
+    /// The first adjacent free segments that have at least `bytes` together.
     pub fn free_run(&self, bytes: u64) -> Option<Range<usize>> {
         let mut run = 0..0;
         self.free().find_map(|index| {
@@ -98,7 +98,7 @@ impl Ledger {
         self.largest_bytes
     }
 
-    /// The largest of the first so many segments.
+    /// The largest of the first `count` segments.
     pub fn largest_of(&self, count: usize) -> u64 {
         self.sizes.length(count.saturating_sub(1))
     }
@@ -113,12 +113,12 @@ impl Ledger {
         bytes.next_multiple_of(self.largest_bytes)
     }
 
-    /// Whether one more segment can be taken, and so many bytes of free ones are left then.
+    /// Whether one more segment can be taken with `kept_bytes` of free ones left.
     pub fn has_free_beside(&self, kept_bytes: u64) -> bool {
         self.free().next().is_some_and(|next| self.tally.free >= kept_bytes + self.sizes.length(next))
     }
 
-    /// Bytes that pages may fill if there were only so many segments, of which so many bytes are reserved.
+    /// Bytes that pages may fill if there were only `count` segments, with `reserved_bytes` of them reserved.
     pub fn usable_of(&self, count: usize, reserved_bytes: u64) -> u64 {
         let bytes = self.sizes.device_bytes(count) - self.sizes.device_bytes(0);
         bytes.saturating_sub(self.tally.log + self.tally.owned + reserved_bytes)

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{DEVICE_BYTES_MAX, SegmentState, Space};
 
 impl Space {
-    /// Free segments side by side that have at least so many bytes together, for the log. Nothing is taken of
-    /// what others may need.
+    /// Adjacent free segments that have at least `bytes` together, for the log. The room that others may need
+    /// is not taken.
     pub fn take_log(&self, bytes: u64) -> Option<Range<u64>> {
         let mut inner = self.lock();
         let kept = inner.reserve().kept_from_all();
@@ -15,8 +15,8 @@ impl Space {
         (inner.ledger.tally().free >= kept + taken).then(|| inner.ledger.take_for_log(run))
     }
 
-    /// The device has so many bytes now. The first of its new segments that have at least so many bytes
-    /// together are the log's.
+    /// The device has `capacity_bytes` now. The first of its new segments that have at least `bytes` together
+    /// are the log's.
     pub fn grow_for_log(&self, capacity_bytes: u64, bytes: u64) -> Option<Range<u64>> {
         let ledger = &mut self.lock().ledger;
         let first = ledger.len();
@@ -25,7 +25,7 @@ impl Space {
         (run.end <= ledger.len()).then(|| ledger.take_for_log(run))
     }
 
-    /// Bytes of the device with which there are as many new segments as the log wants.
+    /// Bytes of the device with as many new segments as the log wants.
     pub fn device_bytes_for_log(&self, bytes: u64) -> u64 {
         let first = self.count();
         self.sizes.device_bytes(first + self.sizes.count_for(first, bytes))

@@ -1,13 +1,13 @@
-//! Shortages of room, and what helps.
+//! Shortages of room, and their remedies.
 
 use super::{Inner, Space};
 use crate::segment::Dirty;
 
-/// Cleaning begins when so many segments above the reserve are free or soon will be.
+/// Cleaning begins when this number of segments above the reserve are free or soon will be.
 const LOW_WATER: u64 = 2;
 
-/// Of the segments that are being cleaned, so many count as nearly free when deciding whether more must be
-/// cleaned. They are not free yet when the next checkpoint begins, and if all counted, many cleaners would
+/// Of the segments that are being cleaned, this number count as nearly free when deciding whether more must
+/// be cleaned. They are not free yet when the next checkpoint begins, and if all counted, many cleaners would
 /// leave nothing for the pages written meanwhile.
 const MOVING_COUNTED: u64 = 4;
 
@@ -24,7 +24,7 @@ const PENDING_MIN_DIVISOR: u64 = 32;
 const MAP_SPARE: u64 = 2;
 
 /// Bytes that a checkpoint may write for each byte that it makes free. The price of a checkpoint that is made
-/// early, to free segments, is the pages that it writes, most of which would have changed again before the
+/// early, to free segments, is the pages that it writes: most of them would have changed again before the
 /// next regular one. Beyond this price, growing the store is cheaper.
 const WRITTEN_PER_FREED_MAX: u64 = 2;
 
@@ -33,7 +33,7 @@ const WRITTEN_PER_FREED_MAX: u64 = 2;
 /// are those that are cleaned.
 const AHEAD_DIVISOR: u64 = 4;
 
-/// Checkpoints of a store without a log may need room that only checkpoints make free. After so many that
+/// Checkpoints of a store without a log may need room that only checkpoints make free. After this number that
 /// failed, with no commit in between, nothing is expected from another one: segments that it would make free
 /// count no more, and it is not asked for.
 const CHECKPOINTS_FAILED_MAX: u32 = 20;
@@ -47,7 +47,7 @@ pub(in crate::segment) struct Room {
     pub to_remove: bool,
     /// For all overflow values that room is reserved for.
     pub for_overflow: bool,
-    /// So few segments are free that writers check before every commit.
+    /// Free segments are so scarce that writers check before every commit.
     pub few: bool,
 }
 
@@ -56,21 +56,21 @@ pub(in crate::segment) struct Room {
 pub(in crate::segment) struct Need {
     /// Segments should be cleaned.
     pub cleaning: bool,
-    /// Free segments are so few that somebody may be waiting.
+    /// Free segments are so scarce that writers may be waiting.
     pub urgent: bool,
     /// The same for writers of small values.
     pub tight: bool,
-    /// So few segments are free that writers check before every commit.
+    /// Free segments are so scarce that writers check before every commit.
     pub few: bool,
     /// Images are on their way to other places.
     pub moving: bool,
     /// A checkpoint would make segments free.
     pub checkpoint: bool,
-    /// There is no free segment, and nothing will make one free.
+    /// No segment is free, and nothing will make one free.
     pub hopeless: bool,
     /// A checkpoint will certainly make segments free.
     pub pending: bool,
-    /// It makes so many segments free that its price is worth paying.
+    /// It makes enough segments free to be worth its price.
     pub checkpoint_pays: bool,
     /// Segments are being discarded, and will be free.
     pub freeing: bool,
@@ -84,7 +84,7 @@ fn enough_pending(bytes: u64, spare_bytes: u64) -> u64 {
 }
 
 impl Space {
-    /// Computes the shortages, with so many dirty bytes in memory.
+    /// Computes the shortages, with these dirty bytes in memory.
     pub fn need(&self, dirty: Dirty) -> Need {
         let mut inner = self.lock();
         inner.claims.dirty_bytes = dirty.bytes;
@@ -112,7 +112,7 @@ impl Space {
             tight: !ledger.has_free_beside(reserve.kept_from_commits()),
             few: reserve.is_near_for_commits(),
             moving: tally.moving > 0,
-            // One checkpoint for several segments, unless somebody waits.
+            // One checkpoint for several segments, unless a writer waits.
             checkpoint: may_checkpoint
                 && (tally.free < enough && tally.settled > several
                     || urgent && (tally.settled > 0 || written_helps)),
@@ -129,7 +129,7 @@ impl Space {
         inner.claims.walked_bytes > 0 || inner.reserve().can_clean() && self.victim(inner).is_some()
     }
 
-    /// Room for more dirty pages, besides so many dirty bytes.
+    /// Room for more dirty pages, besides `dirty_bytes`.
     pub fn room(&self, dirty_bytes: u64) -> Room {
         let mut inner = self.lock();
         inner.claims.dirty_bytes = dirty_bytes;
@@ -142,7 +142,7 @@ impl Space {
         }
     }
 
-    /// Bytes of free segments that more dirty pages may take, besides so many dirty bytes.
+    /// Bytes of free segments that more dirty pages may take, besides `dirty_bytes`.
     pub fn spare_to_remove(&self, dirty_bytes: u64) -> u64 {
         let mut inner = self.lock();
         inner.claims.dirty_bytes = dirty_bytes;
@@ -150,7 +150,7 @@ impl Space {
         inner.ledger.tally().free.saturating_sub(kept)
     }
 
-    /// Whether the page table takes so many segments, besides the open one, that it should be written as a
+    /// Whether the page table takes enough segments, besides the open one, that it should be written as a
     /// whole, which frees them; fewer are enough if free segments are few.
     pub fn is_map_long(&self) -> bool {
         let inner = self.lock();
@@ -167,14 +167,14 @@ impl Space {
         self.lock().claims.map_bytes = bytes;
     }
 
-    /// Bytes of the segments that overflow values of so many bytes take: open segments have no room for them,
+    /// Bytes of the segments that overflow values of `bytes` bytes take: open segments have no room for them,
     /// and their pages may leave gaps.
     pub fn bytes_for(&self, bytes: u64) -> u64 {
         let ledger = &self.lock().ledger;
         ledger.whole_above(bytes) + ledger.largest_bytes()
     }
 
-    /// Reserves so many bytes for overflow values; `unwant` takes it back.
+    /// Reserves `bytes` for overflow values; `unwant` takes it back.
     pub fn want(&self, bytes: u64) {
         self.lock().claims.wanted_bytes += bytes;
     }

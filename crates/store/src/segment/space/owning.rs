@@ -31,9 +31,8 @@ impl Space {
         Some(index)
     }
 
-    /// Whether an owner may take segments of so many bytes, or one, now or when those that are pending are
-    /// free: those that owners claim, or, if more, as long as pages would have room for what is live or
-    /// dirty.
+    /// Whether an owner may take segments of `bytes` bytes, or one, now or when those that are pending are
+    /// free: those that owners claim, or, if more, as long as live and dirty pages would have room.
     pub fn is_room_for_owner(&self, bytes: u64) -> bool {
         let mut usage = self.usage();
         let inner = self.lock();
@@ -65,14 +64,14 @@ impl Space {
         before_bytes.min(ledger.tally().free.saturating_sub(kept_bytes))
     }
 
-    /// Keeps so many bytes more for owners, and so many less.
+    /// Keeps `more_bytes` more and `less_bytes` less for owners.
     pub fn claim_for_owner(&self, more_bytes: u64, less_bytes: u64) {
         let claims = &mut self.lock().claims;
         debug_assert!(claims.owners_bytes >= less_bytes, "room that no owner claims is given back");
         claims.owners_bytes = claims.owners_bytes + more_bytes - less_bytes;
     }
 
-    /// Keeps so many bytes more of these for flushes, and so many less. Called where no checkpoint is made
+    /// Keeps `more_bytes` more and `less_bytes` less of these for flushes. Called where no checkpoint is made
     /// before owners have written all that they have in memory.
     pub fn claim_for_flushes(&self, more_bytes: u64, less_bytes: u64) {
         let claims = &mut self.lock().claims;
@@ -121,8 +120,8 @@ impl Space {
         inner.ledger.set_pending(index, epoch);
     }
 
-    /// While a store is opened: the page table has this segment. `false` if there is none that begins there,
-    /// or if it is somebody else's.
+    /// While a store is opened: the page table has this segment. `false` if none begins there, or if it is
+    /// taken already.
     pub(super) fn adopt_owned(&self, location: Location) -> bool {
         let Some(index) = self.beginning_at(location) else { return false };
         let mut inner = self.lock();

@@ -40,7 +40,7 @@ pub(super) fn cleaner_bytes_min(layout: &Layout) -> u64 {
     }
 }
 
-/// Who is going to need how many bytes of free segments.
+/// Bytes of free segments that will be needed, by purpose.
 #[derive(Default)]
 pub(super) struct Claims {
     /// See [`cleaner_bytes_min`].
@@ -59,7 +59,7 @@ pub(super) struct Claims {
     pub wanted_bytes: u64,
     /// Bytes of the segments that cleaners go through.
     pub walked_bytes: u64,
-    /// Bytes that owners of segments need for what they have in memory, and for the merges that follow.
+    /// Bytes that owners of segments need for their memtables, and for the merges that follow.
     pub owners_bytes: u64,
     /// The part of them that flushes need, if no checkpoint is made without these; otherwise 0.
     pub flush_bytes: u64,
@@ -67,7 +67,7 @@ pub(super) struct Claims {
     pub owners_at_work: u32,
 }
 
-/// The claims beside the segments that there are.
+/// The claims, and the segments that they are made on.
 pub(super) struct Reserve<'a> {
     pub ledger: &'a Ledger,
     pub claims: &'a Claims,
@@ -91,15 +91,15 @@ impl Reserve<'_> {
             }
             Stream::Moved => self.kept_for_checkpoint(),
             Stream::Fresh if !self.claims.checkpointing => self.reserved(),
-            // Pages that change after a checkpoint's cut leave it what it may need: commits under way change
-            // any number of them, again and again in a small cache.
+            // Pages that change after a checkpoint's cut leave it the room that it may need: commits under
+            // way change any number of them, again and again in a small cache.
             Stream::Fresh if self.claims.is_cut => self.kept_for_checkpoint(),
             // A short page table has room in one segment. Pages may take the other one: the checkpoint frees
-            // what is pending, which without it would stay so for ever.
+            // pending segments, which without it would stay so for ever.
             Stream::Fresh | Stream::Awaited if self.lends_of_map() => largest_bytes,
             Stream::Fresh | Stream::Awaited => RESERVED_FOR_MAP * largest_bytes,
             // No checkpoint waits for a value whose commit is not logged yet, or for an owner, so they never
-            // take what one may need.
+            // take the room that one may need.
             Stream::Overflow => self.kept_from_commits(),
             Stream::Owned => self.kept_from_commits() - self.kept_for_owners(),
         }
@@ -126,7 +126,7 @@ impl Reserve<'_> {
         self.kept_for_checkpoint_with(self.ledger.largest_bytes())
     }
 
-    /// The same if the largest segment had so many bytes.
+    /// The same if the largest segment had `largest_bytes`.
     fn kept_for_checkpoint_with(&self, largest_bytes: u64) -> u64 {
         self.kept_for_map(largest_bytes) + RESERVED_FOR_CHECKPOINT * largest_bytes + self.kept_for_dirty()
     }
@@ -137,14 +137,14 @@ impl Reserve<'_> {
         self.reserved_with(self.ledger.largest_bytes())
     }
 
-    /// The reserve if the largest segment had so many bytes.
+    /// The reserve if the largest segment had `largest_bytes`.
     pub fn reserved_with(&self, largest_bytes: u64) -> u64 {
         let for_checkpoint = RESERVED_FOR_CHECKPOINT * largest_bytes;
         let for_cleaner = (RESERVED_FOR_CLEANER * largest_bytes).max(self.claims.cleaner_bytes_min);
         self.kept_for_map(largest_bytes) + for_checkpoint + for_cleaner + self.kept_for_owners()
     }
 
-    /// What owners claim, if they do, beside the open segments of pages.
+    /// Bytes that owners claim, and those of the open segments of pages; 0 if they claim none.
     pub fn kept_for_owners(&self) -> u64 {
         match self.claims.owners_bytes {
             0 => 0,
@@ -152,19 +152,19 @@ impl Reserve<'_> {
         }
     }
 
-    /// An open segment of each target, of which nothing can be cleaned, as far as there are pages for them.
+    /// An open segment of each target, as far as there are pages for them: these cannot be cleaned.
     pub fn kept_for_targets(&self) -> u64 {
         let largest_bytes = self.ledger.largest_bytes();
         let of_pages = self.ledger.bytes_of_pages() - self.ledger.tally().free;
         of_pages.min(TARGETS as u64 * largest_bytes)
     }
 
-    /// What small commits must leave: the reserve, and room for what is dirty.
+    /// Bytes that small commits must leave: the reserve, and room for dirty pages.
     pub fn kept_from_commits(&self) -> u64 {
         self.reserved() + self.kept_for_dirty()
     }
 
-    /// What everybody else must leave: that, and room for overflow values.
+    /// Bytes that all other writers must leave: those, and room for overflow values.
     pub fn kept_from_all(&self) -> u64 {
         self.kept_from_commits() + self.claims.wanted_bytes
     }
@@ -174,20 +174,20 @@ impl Reserve<'_> {
         self.ledger.tally().free <= self.kept_from_commits() + NEAR * self.ledger.largest_bytes()
     }
 
-    /// Whether so few segments are free that writers check before every commit.
+    /// Whether free segments are so scarce that writers check before every commit.
     pub fn is_near_for_commits(&self) -> bool {
         let near_bytes = (NEAR * self.ledger.largest_bytes()).max(NEAR_BYTES_MIN);
         self.ledger.tally().free <= self.kept_from_commits() + near_bytes
     }
 
-    /// Free bytes with which writers need not wait, if there were only so many segments.
+    /// Free bytes that keep writers from waiting, if there were only `count` segments.
     pub fn kept_for_writing(&self, count: usize) -> u64 {
         let largest_bytes = self.ledger.largest_of(count);
         let Claims { dirty_bytes, wanted_bytes, .. } = self.claims;
         self.reserved_with(largest_bytes) + dirty_bytes + wanted_bytes + NEAR * largest_bytes
     }
 
-    /// Free bytes with which removals are not refused, if there were only so many segments.
+    /// Free bytes that keep removals from being refused, if there were only `count` segments.
     pub fn kept_for_removing(&self, count: usize) -> u64 {
         let largest_bytes = self.ledger.largest_of(count);
         self.kept_for_checkpoint_with(largest_bytes) + largest_bytes
@@ -209,7 +209,7 @@ impl Reserve<'_> {
         self.ledger.has_free_beside(self.kept_from(Stream::Moved) + self.claims.walked_bytes)
     }
 
-    /// Whether so few segments are free that the emptiest ones are cleaned.
+    /// Whether free segments are so scarce that the emptiest ones are cleaned.
     pub fn is_emergency(&self) -> bool {
         self.ledger.tally().free <= self.kept_for_checkpoint() + EMERGENCY * self.ledger.largest_bytes()
     }

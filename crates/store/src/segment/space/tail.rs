@@ -1,4 +1,4 @@
-//! The device's end: how long the device must be, and what can be cut off.
+//! The device's end: how long the device must be, and the part that can be cut off.
 
 use std::ops::Range;
 
@@ -8,20 +8,20 @@ use super::{Inner, Segment, SegmentState, Space};
 /// would cost more moves than they give back.
 const COMPACTED_PERCENT: u64 = 85;
 
-/// A checkpoint leaves it no fuller than this, far from what makes it grow again.
+/// A checkpoint leaves it no fuller than this, far from growing again.
 const CHECKPOINT_PERCENT: u64 = 25;
 
-/// A checkpoint cuts off what is at least this part of the device: for less it is not worth a superblock.
+/// A checkpoint cuts off a tail of at least this part of the device: less is not worth a superblock.
 const CUT_DIVISOR: u64 = 4;
 
-/// Compaction empties segments before the new end, too, if those behind it have nowhere to go: segments of
-/// which less than this is live. One that the cleaner has packed would take nearly as much again, so less
-/// must be live of it.
+/// Compaction empties segments before the new end, too, if those after it have nowhere to go: segments with
+/// less than this live. One that the cleaner has packed would take nearly as much again, so less must be live
+/// of it.
 const LOOSE_PERCENT: u64 = 80;
 const LOOSE_PACKED_PERCENT: u64 = 50;
 
-/// A compaction is worth it if so many segments of the largest size lie behind those that are needed, or this
-/// part of the device.
+/// A compaction is worth it if this number of segments of the largest size lie after those that are needed,
+/// or this part of the device.
 const SEGMENTS_WORTH_IT: u64 = 4;
 const WORTH_IT_DIVISOR: u64 = 8;
 
@@ -30,7 +30,7 @@ const WORTH_IT_DIVISOR: u64 = 8;
 pub(crate) enum Leave {
     /// None: nothing is written any more.
     Nothing,
-    /// The first so many segments, and the free ones that writers may need soon.
+    /// This number of first segments, and the free ones that writers may need soon.
     ForWriting(usize),
     /// The first `first` segments, and the free ones that removals need on a full disk, but no more than
     /// `most` segments if those in use are not more.
@@ -54,7 +54,7 @@ impl Space {
         self.fewest_at(&inner, usable, COMPACTED_PERCENT)
     }
 
-    /// The fewest segments of whose `usable` bytes live and dirty pages fill at most this percentage.
+    /// The fewest segments that live and dirty pages fill to at most `percent` of their `usable` bytes.
     fn fewest_at(&self, inner: &Inner, usable: impl Fn(usize) -> u64, percent: u64) -> usize {
         let used_bytes = self.live_bytes() + inner.claims.dirty_bytes + inner.claims.wanted_bytes;
         let is_enough = |count: usize| usable(count) / 100 * percent >= used_bytes;
@@ -84,7 +84,7 @@ impl Space {
         (self.sizes.device_bytes(keep) <= all - all / CUT_DIVISOR).then_some(keep)
     }
 
-    /// Whether segments are in use so far behind the first `keep` that moving what they have is worth it, or
+    /// Whether segments are in use so far after the first `keep` that moving their content is worth it, or
     /// some become free with a checkpoint or when the log moves.
     pub fn is_worth_compacting(&self, keep: usize) -> bool {
         let inner = self.lock();
@@ -119,12 +119,12 @@ impl Space {
         Some(self.sizes.device_bytes(inner.ledger.len()))
     }
 
-    /// While a store is compacted, the page table counts as too long if any of it lies behind this segment.
+    /// While a store is compacted, the page table counts as too long if any of it lies after this segment.
     pub fn set_ceiling(&self, ceiling: Option<usize>) {
         self.lock().ceiling = ceiling;
     }
 
-    /// Bytes of the segments behind the first `keep` ones that are not free.
+    /// Bytes of the segments after the first `keep` ones that are not free.
     pub fn used_bytes_behind(&self, keep: usize) -> u64 {
         let inner = self.lock();
         let behind = inner.ledger.iter().skip(keep);
@@ -132,9 +132,9 @@ impl Space {
         used.map(|(index, _)| self.sizes.length(index)).sum()
     }
 
-    /// The segments that a compaction to `keep` segments empties next, the emptiest first: those behind, and
-    /// loose ones as long as there is too little room for what those have. What is live in them takes at most
-    /// half of what is free.
+    /// The segments that a compaction to `keep` segments empties next, the emptiest first: those after the
+    /// first `keep`, and loose ones as long as there is too little room for the content of those. Live images
+    /// in them take at most half of the free bytes.
     pub fn to_compact(&self, keep: usize, is_written: impl Fn(Range<u64>) -> bool) -> Vec<usize> {
         let inner = self.lock();
         let free_before =
@@ -165,12 +165,12 @@ impl Space {
 }
 
 impl Inner {
-    /// Bytes that pages may fill if there were only so many segments.
+    /// Bytes that pages may fill if there were only `count` segments.
     fn usable_of(&self, count: usize) -> u64 {
         self.ledger.usable_of(count, self.reserve().reserved_with(self.ledger.largest_of(count)))
     }
 
-    /// Whether some of the page table lies behind the ceiling.
+    /// Whether some of the page table lies after the ceiling.
     pub(super) fn is_map_behind_ceiling(&self) -> bool {
         let Some(ceiling) = self.ceiling else { return false };
         self.ledger.iter().skip(ceiling).any(|(_, segment)| segment.state == SegmentState::Map)
@@ -186,7 +186,7 @@ mod tests {
 
     const SEGMENTS: usize = 64;
 
-    /// Segments of 256 KiB, all of them free, behind 1 MiB.
+    /// Segments of 256 KiB, all of them free, after 1 MiB.
     fn space() -> Space {
         let layout = layout(Placement::OutOfPlace);
         Space::new(&layout, layout.segments_start_bytes + SEGMENTS as u64 * layout.segment_bytes)

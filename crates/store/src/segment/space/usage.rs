@@ -1,4 +1,4 @@
-//! What the segments are used for.
+//! The use of the segments.
 
 use super::{SegmentState, Space};
 
@@ -16,7 +16,7 @@ pub(crate) struct Usage {
     pub pending: u64,
     /// Of the page table.
     pub map: u64,
-    /// Segments in which something cannot be read.
+    /// Segments with unreadable parts.
     pub damaged: u64,
     /// Of all segments but the log's and the owned ones.
     pub bytes: u64,
@@ -35,9 +35,8 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Bytes of images that there is certainly room for besides the live ones, once what is garbage is
-    /// cleaned. Admission keeps this above the dirty bytes in memory, as dirty pages for which there is no
-    /// room would stay in memory for ever.
+    /// Bytes of images that certainly have room besides the live ones, once garbage is cleaned. Admission
+    /// keeps this above the dirty bytes in memory, as dirty pages without room would stay in memory for ever.
     pub fn available_bytes(&self) -> u64 {
         self.fillable_bytes().saturating_sub(self.live_bytes)
     }
@@ -48,8 +47,7 @@ impl Usage {
         usable / 100 * FULLEST_PERCENT
     }
 
-    /// Whether there would be room for the live images, and so many more bytes, with so many bytes of
-    /// segments less.
+    /// Whether the live images and `more_bytes` would have room with `less_bytes` of segments less.
     pub fn has_room_for(mut self, more_bytes: u64, less_bytes: u64) -> bool {
         self.bytes = self.bytes.saturating_sub(less_bytes);
         self.fillable_bytes() >= self.live_bytes + more_bytes

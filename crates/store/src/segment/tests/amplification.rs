@@ -1,4 +1,4 @@
-//! How much is written for each byte of a changed page, at several shares of the space in use.
+//! Bytes written for each byte of a changed page, at several shares of the space in use.
 //! `FLASHGRAIN_AMPLIFICATION=1 cargo test --release -p flashgrain --lib amplification -- --nocapture` prints
 //! all of it.
 
@@ -28,8 +28,8 @@ enum Leaves {
 impl Leaves {
     fn used_bytes(self, random: &mut Pcg64) -> u32 {
         match self {
-            // A leaf's share s has the density 1 / (s² ln 2) between a half and 1 (Yao 1978), of which the
-            // mean is ln 2.
+            // A leaf's share s has the density 1 / (s² ln 2) between a half and 1 (Yao 1978), whose mean is
+            // ln 2.
             Self::Grown => (2048.0 / (1.0 - random.random_range(0.0..0.5f64))) as u32,
             Self::Full => 4096,
         }
@@ -56,7 +56,7 @@ impl Updates {
     }
 }
 
-/// Pages that, in memory, would take this share of the space, and what borders their images keep within.
+/// Pages that, in memory, would take this share of the space, and the borders that their images keep within.
 #[derive(Clone, Copy)]
 struct Case {
     updates: Updates,
@@ -75,10 +75,10 @@ const CASE: Case = Case {
     reopened: false,
 };
 
-/// What changes pages.
+/// The source of changes of pages.
 struct Changes {
     updates: Updates,
-    /// Of each page, what is used.
+    /// Used bytes of each page.
     used_bytes: Vec<u32>,
     random: Pcg64,
 }
@@ -108,7 +108,7 @@ impl Changes {
     }
 }
 
-/// What was written while pages were changed.
+/// The writes while pages were changed.
 fn written(case: Case) -> (Written, Usage) {
     let mut world = World::large();
     let segment_bytes = 4 * u64::from(UNIT_BYTES);
@@ -197,7 +197,7 @@ fn changed_pages_cost_little_more_than_their_own_bytes() {
     let reopened = said(Case { updates: Updates::Skewed, reopened: true, ..CASE });
     assert!(uniform.write_amplification() <= 1.25, "{uniform:?}");
     assert!(skewed.write_amplification() <= 1.05, "{skewed:?}");
-    // What was written before it was opened is not all equally old.
+    // Images that were written before it was opened are not all equally old.
     assert!(reopened.write_amplification() <= skewed.write_amplification() + 0.05, "{reopened:?}");
     assert!(in_packs.write_amplification() <= 1.35, "{in_packs:?}");
     for written in [uniform, skewed, in_packs] {

@@ -1,4 +1,4 @@
-//! Who waits for segments is told when nothing will come of it.
+//! Waiters for segments are told when none will become free.
 
 use super::model::{Durable, Model, small};
 use super::*;
@@ -16,8 +16,8 @@ fn who_waits_for_a_buffer_is_told_that_none_will_be_free() {
     assert!(refused.into_iter().all(|refused| refused.unwrap_err().kind() == ErrorKind::Poisoned));
 }
 
-/// A thread that has units written waits on a queue of its own for those who fill them, and time may fail to
-/// pass on it.
+/// A thread that has units written waits on a queue of its own for the threads that fill them, and time may
+/// fail to pass on it.
 #[test]
 fn units_may_be_written_again_when_their_filling_could_not_be_waited_for() {
     let mut world = World::new(1);

@@ -49,14 +49,14 @@ struct World {
 }
 
 impl World {
-    /// The small drive of 32 MiB with which the engine's crashes are tested.
+    /// The small drive of 32 MiB that the engine's crash tests use.
     pub fn new(seed: u64) -> Self {
         let config =
             SimConfig::from_toml(include_str!("../../engine/tests/drive.toml"), "drive.toml").unwrap();
         Self::over(Arc::new(SimDevice::new(&config, "sim", seed).unwrap()))
     }
 
-    /// After a power cut: what was opened before it has seen failures.
+    /// After a power cut: handles that were opened before it have seen failures.
     pub fn over(device: Arc<SimDevice>) -> Self {
         let devices = Devices::new(Arc::clone(&device) as _, None);
         let harness = Harness::new(&devices, 2);
@@ -99,7 +99,7 @@ fn page(id: u64, class: usize, used_bytes: u32, seed: u32) -> OwnPage {
     own
 }
 
-/// What the page at `location` has in use, as read from the device.
+/// The used bytes of the page at `location`, as read from the device.
 fn read_back(segments: &Segments, location: Location, id: u64) -> Result<Vec<u8>, Error> {
     let memory = flashgrain_device::Arena::new(class_bytes(location.class()) as usize).unwrap();
     // SAFETY: the arena has the bytes of the class and lives until the read is done.
@@ -125,7 +125,7 @@ fn used(own: &OwnPage) -> Vec<u8> {
     bytes
 }
 
-/// What is waited for comes between the look and the queue, and who brings it wakes only those who are in it.
+/// The awaited change comes between the look and the queue, and wakes only the waiters in the queue.
 #[test]
 fn who_waits_looks_once_more_when_he_is_in_the_queue() {
     let mut world = World::new(1);
@@ -270,8 +270,8 @@ fn images_that_lie_together_are_read_together_but_for_those_that_are_not_what_th
     });
 }
 
-/// The most units that are on their way to a fast drive at a time while pages are gathered for which nobody
-/// waits.
+/// The most units that are on their way to a fast drive at a time while pages are gathered that no caller
+/// waits for.
 fn most_on_their_way(is_paced: bool) -> usize {
     let mut world = World::large();
     let segments = world.segments(&layout(Placement::OutOfPlace));

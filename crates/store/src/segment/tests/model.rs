@@ -1,5 +1,5 @@
-//! Random histories of pages that are changed, freed, checkpointed and cleaned, with power cuts, beside a map
-//! that says what each page should be.
+//! Random histories of pages that are changed, freed, checkpointed and cleaned, with power cuts, compared
+//! with a map of the expected pages.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use rand_pcg::Pcg64;
 use super::*;
 use crate::io_context;
 
-/// What a page should be.
+/// The expected state of a page.
 #[derive(Clone, Copy)]
 struct Kept {
     location: Location,
@@ -23,7 +23,7 @@ struct Kept {
     version: u32,
 }
 
-/// What a completed checkpoint refers to.
+/// The images that a completed checkpoint refers to.
 #[derive(Clone, Default)]
 pub(super) struct Durable {
     pages: BTreeMap<u64, Kept>,
@@ -44,7 +44,7 @@ pub(super) struct Model {
     own: Weak<Self>,
     state: Mutex<ModelState>,
     checkpointing: AtomicBool,
-    /// What the segments are told of volatile pages in memory, of which there are none.
+    /// The dirty bytes that the segments are told of. No volatile page is in memory.
     pub dirty_bytes: AtomicU64,
 }
 
@@ -112,7 +112,7 @@ impl Model {
         pages.iter().filter(|(id, kept)| which(index(kept), **id)).for_each(|(id, _)| self.free(*id));
     }
 
-    /// What another one may be made of.
+    /// The durable state, to make another model of.
     pub fn durable(&self) -> Durable {
         self.state().durable.clone()
     }
@@ -181,10 +181,10 @@ impl Model {
         Ok(())
     }
 
-    /// Calls `act` while no checkpoint takes away what pages or the last checkpoint refer to now.
+    /// Calls `act` while no checkpoint frees images that pages or the last checkpoint refer to now.
     fn held<T>(&self, act: impl FnOnce() -> T) -> T {
         while self.checkpointing.swap(true, Ordering::SeqCst) {
-            // Simulated time passes only while everybody waits.
+            // Simulated time passes only while all tasks wait.
             let devices = &self.segments.devices;
             io_context::sleep_until(devices, io_context::now(devices) + Nanos(10_000)).unwrap();
         }
@@ -378,7 +378,7 @@ fn regression_a_full_store_whose_pages_leave_gaps_comes_to_rest() {
     let own = Arc::clone(&model);
     world.harness.run(move || {
         assert!((1..).any(|id| own.change(id, 2, 7000).is_err()));
-        // With so much to be written there are as few free segments as in an emergency.
+        // With that many dirty bytes, free segments are as few as in an emergency.
         own.dirty_bytes.store(128 << 10, Ordering::Relaxed);
         own.checkpoint().unwrap();
         own.segments.upkeep.tend(true);
@@ -389,13 +389,13 @@ fn regression_a_full_store_whose_pages_leave_gaps_comes_to_rest() {
     model.segments.upkeep.tend(true);
     world.harness.run_until_idle();
     assert_eq!(model.segments.written().moved_images, written.moved_images);
-    // No checkpoint writes what is dirty, so that nobody waits for one.
+    // No checkpoint writes dirty pages, so that no writer waits for one.
     let own = Arc::clone(&model);
     let refused = world.harness.run(move || (1..100).find_map(|id| own.change(id, 2, 7000).err()));
     assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
 }
 
-/// Who opens a store only for a change or two takes one segment for them, not one for each lifetime.
+/// A store that is opened only for a change or two takes one segment for them, not one for each lifetime.
 #[test]
 fn regression_what_was_written_before_a_store_was_opened_is_gathered_together() {
     let mut world = World::new(1);
@@ -436,8 +436,8 @@ fn damaged_headers_and_images_are_survived_by_the_cleaner() {
         own.checkpoint().unwrap();
         let [header_of, body_of] = [10, 200].map(|id| own.state().pages[&id]);
         let devices = &own.segments.devices;
-        // The header of one page says nothing, so that those behind it in its unit are not found; another
-        // page has a wrong byte.
+        // The header of one page is damaged, so that those after it in its unit are not found; another page
+        // has a wrong byte.
         for (location, byte) in [(header_of.location, 4), (body_of.location, 300)] {
             let (offset, length, skipped) = location.span(512);
             let mut block = io_context::Block::new(length as usize).unwrap();
