@@ -32,7 +32,7 @@ use crate::index::{
 use crate::log::{Durability, Logged, Timestamp};
 use crate::spare::with_memory;
 
-/// A key, or all keys there are, that a serializable transaction has read.
+/// A key, or all keys, that a serializable transaction has read.
 #[derive(Clone, Copy)]
 pub(crate) struct Read<'a> {
     pub tree: &'a Tree,
@@ -62,7 +62,7 @@ impl Written<'_> {
         }
     }
 
-    /// Of its key and what is kept of its value.
+    /// Bytes of its key and of its logged value or reference.
     fn bytes(&self) -> u64 {
         let value = match self.write {
             Write::Put(value) | Write::PutOverflow { reference: value, .. } | Write::Merge(value) => {
@@ -92,8 +92,8 @@ impl Written<'_> {
 /// Operations of a commit between two checks for room.
 const OPERATIONS_PER_PAUSE: usize = 32;
 
-/// Commits with more keys skip the validation before the locks: much of what it brings into memory would have
-/// left again.
+/// Commits with more keys skip the validation before the locks: many of the pages that it brings into memory
+/// would have been evicted again.
 const EARLY_KEYS_MAX: usize = 256;
 
 /// Bytes of pages that the first operations of a commit may make dirty. Later ones check for room themselves.
@@ -189,13 +189,13 @@ impl Transactions {
                     // Without the locks: reading leaves may take long, and others would wait for the locks.
                     self.validate(snapshot, reads, writes, &mut priors, values)?;
                 }
-                // Without the locks as well, where there are many.
+                // Many writes are staged without the locks as well.
                 let staged = stage(writes);
                 let are_all_staged = staged.iter().map(|(run, _)| run.len()).sum::<usize>() == writes.len();
                 preempt!();
                 let _held = self.lock(reads, writes);
                 preempt!();
-                // There is nothing to prepare of what is staged, and without a snapshot nothing to validate.
+                // Staged writes need no preparation, and without a snapshot no validation.
                 if snapshot.is_some() || !are_all_staged {
                     self.validate(snapshot, reads, writes, &mut priors, values)?;
                 }
@@ -333,11 +333,11 @@ impl Transactions {
     }
 
     /// Prepares all writes, except those that were prepared before and whose leaves have not changed, and
-    /// makes sure that nobody has committed a key since the snapshot. Values of records that it reads are
-    /// appended to `values`.
+    /// makes sure that no other commit has changed a key since the snapshot. Values of records that it reads
+    /// are appended to `values`.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if somebody has; the indexes'.
+    /// [`Error::Conflict`] if one has; the indexes'.
     fn validate(
         &self,
         snapshot: Option<Timestamp>,
@@ -360,11 +360,11 @@ impl Transactions {
         })
     }
 
-    /// Makes sure that nobody has committed a key since the snapshot; `prior` is the key's state according to
-    /// its index. `false` if the answer takes waiting.
+    /// Makes sure that no other commit has changed a key since the snapshot; `prior` is the key's state
+    /// according to its index. `false` if the answer takes waiting.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if somebody has, or if the index cannot tell; the index's.
+    /// [`Error::Conflict`] if one has, or if the index cannot tell; the index's.
     fn is_newest(
         &self,
         snapshot: Option<Timestamp>,

@@ -20,7 +20,7 @@ use crate::index::TreeId;
 use crate::log::Timestamp;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Groups; a power of two, and at least as many as there are locks of keys. They take 512 KiB.
+/// Groups; a power of two, and at least as many as locks of keys. They take 512 KiB.
 const GROUPS_BITS: u32 = 16;
 
 /// See the module.
@@ -48,7 +48,7 @@ impl KeyHash {
 /// How commits were checked for others that were faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConflictStats {
-    /// How often the table could not say that nobody had committed a key, so that the index was asked.
+    /// How often the table could not rule out a later commit of a key, so that the index was asked.
     pub asked: u64,
     /// Commits that were refused since the index could not tell either.
     pub refused_unsure: u64,
@@ -75,7 +75,7 @@ impl CommitTable {
         self.group(key).store(timestamp.0, Ordering::Relaxed);
     }
 
-    /// All keys there are may be committed, by the newest of all commits. Called with all locks.
+    /// All keys may be committed, by the newest of all commits. Called with all locks.
     pub fn note_all(&self, timestamp: Timestamp) {
         self.groups.iter().for_each(|group| group.store(timestamp.0, Ordering::Relaxed));
     }

@@ -14,7 +14,7 @@ use crate::compression::{BYTES_MAX, LsmCompression};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::varint;
 
-/// In the place of the first operation's kind, of which none has this number.
+/// In the place of the first operation's kind; no kind has this number.
 const COMPRESSED: u8 = 10;
 
 /// Shorter records are left as they are.
@@ -23,7 +23,7 @@ const BYTES_MIN: usize = 64;
 /// A compressed record has at most this part of its bytes before.
 const GAIN: f64 = 7.0 / 8.0;
 
-/// After so many records in a row that did not gain, one of so many is tried.
+/// After `VAIN_MAX` records in a row that did not gain, one of `TRIED_EVERY` is tried.
 const VAIN_MAX: u32 = 4;
 const TRIED_EVERY: u32 = 16;
 

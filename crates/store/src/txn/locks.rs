@@ -107,7 +107,7 @@ impl Locks {
         Held { locks: self, stripes: Stripes::Keys }
     }
 
-    /// Takes every lock there is.
+    /// Takes all locks.
     pub fn lock_all(&self) -> Held<'_> {
         (0..=STRIPES as u32).for_each(|stripe| self.take(Stripe(stripe)));
         Held { locks: self, stripes: Stripes::All }
@@ -209,7 +209,7 @@ mod tests {
         });
     }
 
-    /// One of the two changes what the other one looks at twice.
+    /// One of the two changes the counter that the other one looks at twice.
     #[test]
     fn who_has_all_locks_keeps_out_who_gives_old_versions_up() {
         let (locks, given_up) = (Locks::new(), AtomicU64::new(0));

@@ -3,7 +3,7 @@
 //! The life of a transaction:
 //!
 //! 1. It takes a [snapshot](read). From then on it sees everything that was committed before, and its own
-//!    writes, which nobody else sees.
+//!    writes, which no other reader sees.
 //! 2. It [commits](commit): admission, validation, locks, log, application. A transaction that conflicts with
 //!    an earlier committer ends here.
 //! 3. The commit becomes [visible](visible) when it and all commits before it in the log are applied.
@@ -11,7 +11,7 @@
 //!
 //! After a crash, [`replay`] applies the log's commits again.
 //!
-//! Who may change what:
+//! Synchronization:
 //! - The newest version of a key, and the entry of its group in the [commit table](commit_table): the commit
 //!   that holds the [lock](locks) of the key's stripe, between logging and becoming visible.
 //! - Versions that no snapshot needs, and their tombstones: the collector, which holds
@@ -60,8 +60,8 @@ pub use throttle::ThrottleReason;
 pub(crate) use throttle::{Load, Space, ThrottleStats};
 use visible::Visible;
 
-/// Called with the reference of an overflow value that nobody sees any more. A read without a snapshot may
-/// just have got that reference, and finds another version when it looks again.
+/// Called with the reference of an overflow value that no snapshot sees any more. A read without a snapshot
+/// may just have got that reference, and finds another version when it looks again.
 pub(crate) type FreeOverflow = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// Appends the overflow value with a reference to a buffer.
@@ -143,8 +143,8 @@ impl Transactions {
         }
     }
 
-    /// The position from which on the log must be replayed if all changes applied by now are on the device,
-    /// and the last timestamp before it. For the checkpoint's cut.
+    /// The position where replay of the log must begin if all changes applied by now are on the device, and
+    /// the last timestamp before it. For the checkpoint's cut.
     pub fn replay_start(&self) -> (Lsn, Timestamp) {
         let applied = self.visible.replay_start(&self.log);
         match self.indexes.replay_from() {
@@ -168,7 +168,7 @@ impl Transactions {
         self.indexes.before_cut(may)
     }
 
-    /// Called while the store is compacted: indexes leave the segments that they own behind this byte of the
+    /// Called while the store is compacted: indexes leave the segments that they own after this byte of the
     /// device, as far as there is room before it.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl Transactions {
         self.indexes.in_memory_bytes()
     }
 
-    /// Called when the store is closed: indexes end what they do in the background.
+    /// Called when the store is closed: indexes end their background work.
     ///
     /// # Errors
     /// The indexes'.
@@ -311,7 +311,7 @@ impl Transactions {
         })
     }
 
-    /// Calls `act` while no commit is under way, none can begin, and nobody gives old versions up.
+    /// Calls `act` while no commit is under way, none can begin, and no old versions are given up.
     pub fn still<T>(&self, act: impl FnOnce() -> T) -> T {
         let _held = self.locks.lock_all();
         act()
@@ -323,7 +323,7 @@ impl Transactions {
         act()
     }
 
-    /// Number and memory of the old versions that are kept beside the trees.
+    /// Number and memory of the old versions that are kept outside the trees.
     pub fn old_versions(&self) -> OldVersions {
         self.indexes.old_versions()
     }

@@ -51,8 +51,8 @@ impl Transactions {
     }
 
     /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version;
-    /// `None` if there is no such record. If this may not wait, it begins to load what the newest value takes
-    /// that is not in memory.
+    /// `None` if there is no such record. If this may not wait, it begins to load the pages of the newest
+    /// value that are not in memory.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`]; without a snapshot [`Error::Poisoned`] if a commit that failed

@@ -39,7 +39,7 @@ pub(crate) enum Operation<'a> {
     Remove { tree: TreeId, key: &'a [u8] },
     /// Takes out the keys from one on up to, and without, another one.
     RemoveRange { tree: TreeId, lower: &'a [u8], upper: &'a [u8] },
-    /// Writes operands over what a key has.
+    /// Writes operands over the value of a key.
     Merge { tree: TreeId, key: &'a [u8], operands: &'a [u8] },
     /// Commits records that were written before.
     Load { tree: TreeId, number: &'a [u8] },
@@ -54,7 +54,7 @@ pub(crate) enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// Whether it changes which trees there are.
+    /// Whether it changes the catalog.
     pub fn is_of_catalog(&self) -> bool {
         matches!(self, Self::CreateTree { .. } | Self::DropTree { .. } | Self::RenameTree { .. })
     }
@@ -88,7 +88,7 @@ fn encode(record: &mut Vec<u8>, kind: u8, tree: TreeId, key: &[u8], value: Optio
     }
 }
 
-/// The operations of a record, in order. It ends with `Err` at what no operation is.
+/// The operations of a record, in order. It ends with `Err` at bytes that are no operation.
 pub(crate) struct Operations<'a> {
     rest: &'a [u8],
 }

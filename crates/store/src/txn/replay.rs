@@ -2,7 +2,7 @@
 //!
 //! 1. Operations are collected in the order of the log.
 //! 2. A full batch is sorted by tree and key, and only the last operation of each key stays, with the merges
-//!    behind it.
+//!    after it.
 //! 3. Tasks apply parts of the batch side by side, so that each leaf is visited once and page faults overlap.
 //!
 //! Every version names its commit, so indexes ignore operations that they contain already. So the replay may
@@ -38,7 +38,7 @@ pub(crate) type GiveBack = Arc<dyn Fn(&[u8]) -> Result<(), Error> + Send + Sync>
 /// Collects operations in the order of the log, and applies them in batches.
 pub(crate) struct Replayer {
     executor: Executor,
-    /// Bytes of pages that there is memory for.
+    /// Bytes of pages that fit into memory.
     pages_bytes: u64,
     free_overflow: GiveBack,
     batch: Batch,
@@ -65,7 +65,7 @@ struct Again {
     kind: Kind,
 }
 
-/// What an operation does to its key.
+/// The effect of an operation on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Put,
@@ -101,7 +101,7 @@ impl Batch {
     }
 
     /// Sorts by tree, key and commit, and leaves of each key only the last operation that is no merge, and
-    /// those behind it.
+    /// those after it.
     fn settle(&mut self) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_unstable_by(|one, other| {
@@ -109,20 +109,20 @@ impl Batch {
             let times = (one.record.timestamp, other.record.timestamp);
             (one.tree, self.key(one), times.1).cmp(&(other.tree, self.key(other), times.0))
         });
-        // What lies before in time comes behind.
+        // Newest first: the older of two neighbours follows.
         changes.dedup_by(|older, newer| newer.kind != Kind::Merge && self.is_same_key(older, newer));
         changes.reverse();
         self.changes = changes;
     }
 
-    /// Tasks that share it, with so many bytes of pages in memory.
+    /// Number of tasks that share it, with `pages_bytes` of pages in memory.
     fn tasks(&self, pages_bytes: u64) -> usize {
         let node_bytes =
             self.trees.iter().map(|tree| tree.index.limits().node_bytes as u64).max().unwrap_or(1);
         (pages_bytes / (NODES_PER_TASK * node_bytes.max(1))).clamp(1, TASKS as u64) as usize
     }
 
-    /// Parts of the changes of at least so many, unless the rest is shorter. The changes of a key are in one.
+    /// Parts of at least `each` changes, unless the rest is shorter. The changes of a key are in one part.
     fn parts(&self, each: usize) -> Vec<Range<usize>> {
         let (mut parts, mut start) = (Vec::new(), 0);
         while start < self.changes.len() {
@@ -156,7 +156,7 @@ impl Batch {
 }
 
 impl Replayer {
-    /// Tasks of this executor do the work, as many as there is memory for.
+    /// Tasks of this executor do the work, as many as memory allows.
     pub fn new(executor: Executor, pages_bytes: u64, free_overflow: GiveBack) -> Self {
         Self { executor, pages_bytes, free_overflow, batch: Batch::default(), under_way: Vec::new() }
     }
@@ -179,7 +179,7 @@ impl Replayer {
         self.apply_if_long()
     }
 
-    /// Writes operands over what a key has again.
+    /// Writes operands over the value of a key again.
     ///
     /// # Errors
     /// Those of operations before.
@@ -308,8 +308,8 @@ mod tests {
         }
     }
 
-    /// The log begins before the checkpoint: its trees may have what a later commit has put in the place of
-    /// what is removed here, and an overflow value of it must not be freed.
+    /// The log begins before the checkpoint: its trees may have a value that a later commit has put in the
+    /// place of the one removed here, and an overflow value of that commit must not be freed.
     #[test]
     fn what_later_commits_have_put_is_not_given_back_by_an_earlier_removal() {
         let (tree, map) = tree(1, &history(&Poison::default(), 0));
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(map.changes(), 1000);
     }
 
-    /// It is told at the latest by whoever waits for the end of everything.
+    /// The call that waits for the end of all batches returns its error at the latest.
     #[test]
     fn a_batch_that_failed_is_not_forgotten() {
         for (count, gives_back) in [(OPERATIONS_MAX, true), (1, false)] {

@@ -26,7 +26,7 @@ pub(crate) struct Load {
     pub space: Space,
     /// Of the device, for overflow values.
     pub space_for_overflow: Space,
-    /// There is not even room for a commit that only removes.
+    /// Not even a commit that only removes has room.
     pub no_removes: bool,
 }
 
@@ -112,7 +112,7 @@ const PATIENCE_IF_FULL: Nanos = Nanos(200_000_000);
 const PATIENCE_OF_REMOVES: Nanos = Nanos(5_000_000_000);
 const PATIENCE_IF_TIGHT: Nanos = Nanos(60_000_000_000);
 
-/// The wait before the next check, after so many checks.
+/// The wait before the next check, after `times` checks.
 fn patience(times: u32) -> Nanos {
     Nanos(PATIENCE.0 >> PATIENCE_DOUBLINGS.saturating_sub(times))
 }
@@ -122,7 +122,7 @@ thread_local! {
     static SINCE_LOOK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Computes the load if commits under way make so many more bytes dirty.
+/// Computes the load if commits under way make this number of further bytes dirty.
 type Gauges = Box<dyn Fn(u64) -> Load + Send + Sync>;
 
 type LastResort = Box<dyn Fn() + Send + Sync>;
@@ -133,7 +133,7 @@ pub(super) struct Throttle {
     /// Whether a checkpoint waits for all commits that are under way, so that they must not wait for it.
     is_awaited: bool,
     gauges: OnceLock<(Devices, Gauges)>,
-    /// Begins what may still make room on a full device.
+    /// Begins work that may still make room on a full device.
     last_resort: OnceLock<LastResort>,
     /// Bytes that admitted commits that have not ended may make dirty.
     charged_bytes: AtomicU64,
@@ -244,13 +244,13 @@ impl Throttle {
         Self { is_awaited: !has_log, ..Self::default() }
     }
 
-    /// Sets the source of the load, and whether free segments are so few that every commit must check it.
+    /// Sets the source of the load, and whether free segments are so scarce that every commit must check it.
     /// Only the first call has an effect.
     pub fn watch(&self, devices: Devices, segments_are_few: Arc<AtomicBool>, gauges: Gauges) {
         let _first_stays = self.gauges.set((devices, gauges));
         let _first_stays = self.segments_are_few.set(segments_are_few);
-        // The first commit checks: the device may have been full for long. What the thread has done in
-        // another store does not count.
+        // The first commit checks: the device may have been full for long. The thread's operations in another
+        // store do not count.
         SINCE_LOOK.set(LOOK_EVERY);
     }
 
@@ -260,7 +260,7 @@ impl Throttle {
         let _first_stays = self.last_resort.set(last_resort);
     }
 
-    /// Admits a commit of so many operations, which make about so many `bytes` of pages dirty; `grows`: some
+    /// Admits a commit of this number of `operations`, which make about `bytes` of pages dirty; `grows`: some
     /// of them put something. It waits until there is room for the commit.
     ///
     /// # Errors
@@ -485,7 +485,8 @@ mod tests {
         }
     }
 
-    /// A few commits that do not look would use up what a checkpoint needs in a store of small segments.
+    /// A few commits that do not look would use up the room that a checkpoint needs in a store of small
+    /// segments.
     #[test]
     fn every_commit_looks_while_segments_are_few() {
         let (throttle, are_few) = (Throttle::default(), Arc::new(AtomicBool::new(false)));

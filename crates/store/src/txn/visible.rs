@@ -125,8 +125,8 @@ impl Visible {
         ready.into_iter().for_each(|waker| waker.wake());
     }
 
-    /// The position from which on the log must be replayed if all changes applied by now are on the device,
-    /// and the last timestamp before it.
+    /// The position where replay of the log must begin if all changes applied by now are on the device, and
+    /// the last timestamp before it.
     pub fn replay_start(&self, log: &Log) -> (Lsn, Timestamp) {
         let (end, last) = log.end_and_last();
         let visible = self.get();

@@ -1,6 +1,6 @@
 //! The history: versions that were replaced while a snapshot may still see them.
 //!
-//! They are kept in plain memory, and if there are many, in indexes of their own with volatile pages: these
+//! They are kept in plain memory, and if they are many, in indexes of their own with volatile pages: these
 //! are evicted like all others, and are gone after a restart, as snapshots are. A version is found by tree,
 //! key and timestamp, the newest first, and contains the commit that replaced it: snapshots before that
 //! commit see it.
@@ -74,7 +74,7 @@ struct Generation {
     seen_from: AtomicU64,
     /// ...but before this one.
     seen_until: AtomicU64,
-    /// Whether there are references to overflow values in it.
+    /// Whether it has references to overflow values.
     has_overflow: AtomicBool,
     /// The maps whose tombstones are noted in it.
     trees: Mutex<HashMap<TreeId, Arc<dyn OrderedMap>>>,
@@ -87,7 +87,7 @@ impl Generation {
         self.seen_until.fetch_max(seen_until.0, Ordering::Relaxed);
     }
 
-    /// Takes a record of a key, of which `kept` are two halves.
+    /// Takes a record of a key; `kept` are its two halves.
     fn put(&self, of: (TreeId, &[u8]), name: &[u8], kept: [&[u8]; 2]) -> Result<(), Error> {
         if self.recent.put(of, name, kept) {
             return Ok(());
@@ -126,7 +126,7 @@ impl Generation {
         self.records.load(Ordering::Relaxed) >= RECORDS_MAX
     }
 
-    /// Whether no snapshot sees anything in it, and nobody uses it. Users get it from its list, under the
+    /// Whether no snapshot sees anything in it, and it has no user. Users get it from its list, under the
     /// lock.
     fn is_unneeded(self: &Arc<Self>, records_min: u64, snapshots: &Snapshots, visible: Timestamp) -> bool {
         let from = Timestamp(self.seen_from.load(Ordering::Relaxed));
@@ -205,7 +205,7 @@ impl History {
     /// only if the store is `idle`. It tells `overflow_is_gone` of the overflow values in them.
     ///
     /// # Errors
-    /// The maps'; what was not given up then stays until the next start.
+    /// The maps'; generations that were not given up then stay until the next start.
     pub fn settle(
         &self,
         snapshots: &Snapshots,
@@ -267,7 +267,7 @@ impl History {
         generation.put((tree, key), &name, kept)
     }
 
-    /// Notes that there is a tombstone in a tree.
+    /// Notes a tombstone in a tree.
     ///
     /// # Errors
     /// The map's.

@@ -32,12 +32,13 @@ pub(crate) struct InPlace<M> {
     map: Arc<M>,
     history: Arc<History>,
     counts: OperationCounts,
-    /// Scans sweep tombstones without a lock of the store. Whoever sweeps or walks the tree has this turn.
+    /// Scans sweep tombstones without a lock of the store. A thread that sweeps or walks the tree has this
+    /// turn.
     sweeps: Arc<Turns>,
 }
 
 impl<M> InPlace<M> {
-    /// The tree with this number, of which the map has the newest versions.
+    /// The tree with this number; the map has the newest versions of its records.
     pub fn new(id: TreeId, map: Arc<M>, history: Arc<History>) -> Self {
         Self { id, map, history, counts: OperationCounts::default(), sweeps: Arc::default() }
     }
@@ -75,7 +76,7 @@ impl<M: OrderedMap + 'static> InPlace<M> {
         Ok(Poll::Ready(if is_there { version_at(into, start) } else { None }))
     }
 
-    /// Looks the newest version up for somebody who is going to change the key.
+    /// Looks the newest version up for a commit that is going to change the key.
     fn look(
         &self,
         key: &[u8],
@@ -125,7 +126,7 @@ impl<M: OrderedMap + 'static> InPlace<M> {
             preempt!();
             if is_kept {
                 let keep = || self.history.keep(commit.snapshots, self.id, written.key, old, timestamp);
-                // Once: of what is kept twice, the overflow value would be given back twice.
+                // Once: the overflow value of a version that is kept twice would be given back twice.
                 with_room(commit, keep)?;
             }
             with_room(commit, &mut put)?;
@@ -160,7 +161,7 @@ impl<M: OrderedMap + 'static> InPlace<M> {
         let (version, rest) = match written.write {
             Write::Put(value) => (Version::put(timestamp), value),
             Write::PutOverflow { reference, .. } => (Version::overflow(timestamp), reference),
-            // It leads those to older versions who may have one.
+            // It leads snapshots that may see an older version to that.
             Write::Remove
                 if (is_kept || before.is_some() && commit.snapshots.any())
                     && !planted!(RemovalLeavesNoTombstone) =>

@@ -72,7 +72,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// The next part; the name of the whole record and what is kept, if that is complete.
+    /// Takes the next part. Returns the name of the whole record and its kept bytes if that is complete.
     fn add(&mut self, part_name: &[u8], part: &[u8]) -> Option<(&[u8], &[u8])> {
         let number = part_name.last_chunk().map(|number| u32::from_be_bytes(*number));
         if number == Some(0) {
@@ -91,7 +91,7 @@ impl Joined {
     }
 }
 
-/// Shows what is kept of the newest record that was cut, of those with a stem, from one name to another.
+/// Shows the kept bytes of the newest record that was cut, among those with a stem, from one name to another.
 ///
 /// # Errors
 /// The map's.

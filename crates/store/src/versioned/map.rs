@@ -38,7 +38,7 @@ pub(crate) fn has_failed() -> bool {
     FAILS_IN.get() == 0
 }
 
-/// Old versions of which some are in `recent_bytes` of plain memory, the others in maps.
+/// Old versions: some are in `recent_bytes` of plain memory, the others in maps.
 pub(crate) fn history(poison: &Poison, recent_bytes: u64) -> Arc<History> {
     let make = Box::new(|| Ok(Arc::new(Map::default()) as _));
     Arc::new(History::new(make, recent_bytes, poison.clone()))
@@ -99,7 +99,7 @@ impl OrderedMap for Map {
         Ok(found.then(|| u64::from_le_bytes(value[..8].try_into().unwrap())))
     }
 
-    /// Some have to wait for it. Failures are for those who wait.
+    /// Some calls have to wait for it. Only calls that wait meet failures.
     fn get_resident(&self, key: &[u8], into: &mut Vec<u8>, _hint: &mut Option<LeafHint>) -> Option<bool> {
         let is_resident = self.draws.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) && has_failed();
         let value = self.records.lock().unwrap().get(key).filter(|_| is_resident).cloned();

@@ -2,9 +2,9 @@
 //! and then the new version into the map. So a reader that finds a version newer than its snapshot in the map
 //! finds the older one in the history.
 //!
-//! Who may change what: [`InPlace::apply`](crate::index::Index::apply) changes a record while its commit has
-//! the key's lock, and [`InPlace::reapply`](crate::index::Index::reapply) during recovery. Tombstones that
-//! nobody has replaced meanwhile are removed by the collector of old versions, and those of earlier runs by
+//! Synchronization: [`InPlace::apply`](crate::index::Index::apply) changes a record while its commit has the
+//! key's lock, and [`InPlace::reapply`](crate::index::Index::reapply) during recovery. Tombstones that have
+//! not been replaced meanwhile are removed by the collector of old versions, and those of earlier runs by
 //! scans that find them.
 
 mod all;

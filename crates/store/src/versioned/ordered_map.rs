@@ -31,8 +31,8 @@ pub(crate) trait OrderedMap: Send + Sync {
         self.get(key, into, &mut None)
     }
 
-    /// As [`OrderedMap::read`], if that can be done without waiting. Otherwise begins to load what it takes,
-    /// and `into` stays as it is.
+    /// As [`OrderedMap::read`], if that can be done without waiting. Otherwise begins to load the pages that
+    /// it needs, and `into` stays as it is.
     fn read_resident(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
         self.get_resident(key, into, &mut None)
     }
@@ -53,8 +53,8 @@ pub(crate) trait OrderedMap: Send + Sync {
         false
     }
 
-    /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be
-    /// called several times; it must not wait, and its last answer counts.
+    /// Looks at the value of a key and changes it, as one: no other thread changes it in between. `decide`
+    /// may be called several times; it must not wait, and its last answer counts.
     ///
     /// # Errors
     /// As [`OrderedMap::get`], and [`Error::Full`]; then nothing has changed.
@@ -95,20 +95,20 @@ pub(crate) trait OrderedMap: Send + Sync {
     ) -> Result<Census, Error>;
 
     /// Whether it was being cleared when the store ended, so that its records cannot be gone through any
-    /// more. Nobody uses it.
+    /// more. It has no other user.
     ///
     /// # Errors
     /// As [`OrderedMap::get`].
     fn is_cut_off(&self) -> Result<bool, Error>;
 
-    /// Takes all records out and frees all pages but the one by which it is found, as long as `go_on` does
-    /// not fail. Nobody else uses it.
+    /// Takes all records out and frees all pages but the one that it is found by, as long as `go_on` does not
+    /// fail. It has no other user.
     ///
     /// # Errors
     /// As [`OrderedMap::get`]; those of `go_on`.
     fn clear(&self, go_on: &dyn Fn() -> Result<(), Error>) -> Result<(), Error>;
 
-    /// Frees everything. Nobody uses it any more.
+    /// Frees everything. It has no user any more.
     ///
     /// # Errors
     /// As [`OrderedMap::get`].

@@ -47,7 +47,7 @@ impl Part {
         Some(std::array::from_fn(word))
     }
 
-    /// The record that begins at `start`: the one before it in its chain, its name, what is kept.
+    /// The record that begins at `start`: the one before it in its chain, its name, its kept bytes.
     fn record(&self, start: usize) -> Option<(usize, &[u8], &[u8])> {
         let [before, name, kept] = self.header(start)?;
         let (name, rest) = self.bytes.get(start + HEADER_BYTES..)?.split_at_checked(name)?;
@@ -71,7 +71,7 @@ impl Recent {
         }
     }
 
-    /// Whether there were so many bytes left, which are taken now.
+    /// Takes `bytes` of the remaining room. Returns whether there were that many.
     fn take(&self, bytes: u64) -> bool {
         let take = |remaining: &AtomicU64| {
             let less = |remaining: u64| remaining.checked_sub(bytes);
@@ -91,7 +91,7 @@ impl Recent {
         self.parts[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a record of a key, of which `kept` are two halves; `false` if there is no room for it.
+    /// Takes a record of a key; `kept` are its two halves. `false` if it has no room.
     pub fn put(&self, (tree, key): (TreeId, &[u8]), name: &[u8], kept: [&[u8]; 2]) -> bool {
         let (number, chain) = place(tree, key);
         let kept_bytes = kept[0].len() + kept[1].len();
@@ -170,7 +170,7 @@ mod tests {
             let remaining = Arc::new(AtomicU64::new(all));
             let recent = Recent::new(own, &remaining);
             let budget = all.min(own);
-            // By key: names, the last one first, and what is kept.
+            // By key: names, the last one first, and kept bytes.
             let mut model: Vec<Vec<(Vec<u8>, Vec<u8>)>> = vec![Vec::new(); 20];
             let (mut taken, mut count) = (0, 0);
             for (number, (key, kept)) in (0_u8..=u8::MAX).zip(&records) {

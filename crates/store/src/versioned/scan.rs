@@ -17,7 +17,7 @@ pub(super) struct VisibleRecords<M> {
     history: Arc<History>,
     pieces: Box<dyn Pieces>,
     at: Timestamp,
-    /// Whoever sweeps has its turn.
+    /// A thread that sweeps has its turn.
     sweeps: Arc<Turns>,
     /// Keys of tombstones that an earlier run of the store has left.
     leftovers: Vec<(Vec<u8>, Version)>,
@@ -58,7 +58,7 @@ impl<M: OrderedMap> VisibleRecords<M> {
         if leftovers.is_empty() {
             return;
         }
-        // Somebody else sweeps, or walks the tree, which must not change meanwhile.
+        // Another thread sweeps, or walks the tree, which must not change meanwhile.
         let Some(_turn) = self.sweeps.try_take() else { return };
         for (key, tombstone) in leftovers {
             if self.history.check().is_err() {

@@ -8,7 +8,8 @@ use crate::log::Timestamp;
 use crate::poison::Poison;
 use crate::pool::testing::pool_over;
 
-/// A sweep that a crash cut off frees what it finds once more, by numbers that may be other pages' by then.
+/// A sweep that a crash cut off frees once more the values that it finds, by numbers that may be other pages'
+/// by then.
 #[test]
 fn a_dropped_trees_overflow_values_are_taken_out_before_they_are_freed() {
     let pool = pool_over(&Arc::default(), 1 << 20);
@@ -33,7 +34,7 @@ fn a_dropped_trees_overflow_values_are_taken_out_before_they_are_freed() {
     assert_eq!(tree.walk(&mut |_| (), &mut |_, _, _| ()).unwrap().records, 0);
 }
 
-/// Units and cache may allow the history no nodes in which the longest records of a tree fit.
+/// Units and cache may allow the history no nodes that the longest records of a tree fit into.
 #[test]
 fn a_history_of_small_nodes_keeps_records_of_any_length() {
     let pool = pool_over(&Arc::default(), 4 << 20);

@@ -49,8 +49,8 @@ fn all_see_their_snapshots_and_the_first_to_commit_wins() {
     });
 }
 
-/// A commit changes, or removes, both records, and two read them one after the other without a snapshot: who
-/// has seen it in one record sees it in the other.
+/// A commit changes, or removes, both records, and two read them one after the other without a snapshot: a
+/// reader that has seen it in one record sees it in the other.
 #[test]
 fn regression_single_reads_see_no_commit_in_part() {
     const REMOVED: u8 = 4;
@@ -82,8 +82,8 @@ fn regression_single_reads_see_no_commit_in_part() {
     });
 }
 
-/// Commits without a snapshot of their own keep what a snapshot sees that comes while they are under way, or
-/// it waits for them.
+/// Commits without a snapshot of their own keep the versions that a snapshot sees that comes while they are
+/// under way, or it waits for them.
 #[test]
 fn a_snapshot_that_comes_during_a_commit_sees_all_of_it_or_nothing() {
     explore(4000, move || {
@@ -114,7 +114,7 @@ fn a_snapshot_that_comes_during_a_commit_sees_all_of_it_or_nothing() {
     });
 }
 
-/// Those who wait for a stripe come and go; one of them parks for another reason as well.
+/// Waiters for a stripe come and go; one of them parks for another reason as well.
 #[test]
 fn whoever_has_a_lock_has_it_alone_and_nobody_waits_for_ever() {
     explore(10_000, || {
@@ -147,8 +147,8 @@ fn whoever_has_a_lock_has_it_alone_and_nobody_waits_for_ever() {
     });
 }
 
-/// Commits are applied in any order; what can be seen has been applied, all of it, and whoever waits learns
-/// of it.
+/// Commits are applied in any order; a visible commit has been applied as a whole, and each waiter learns of
+/// it.
 #[test]
 fn commits_become_visible_in_order_whoever_is_applied_first() {
     const COMMITS: u64 = 4;

@@ -1,4 +1,4 @@
-//! Whatever cannot be read or written: who asked is told, and what was acknowledged is there.
+//! Failing reads and writes: the caller gets the error, and acknowledged commits are there.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::log::tests::device;
 use crate::txn::throttle::Load;
 use crate::versioned::map::{fail_at, has_failed};
 
-/// What was acknowledged.
+/// The acknowledged records.
 #[derive(Default)]
 struct Life {
     content: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -50,7 +50,7 @@ impl Life {
         Ok(())
     }
 
-    /// Everything that transactions do, with nobody else there.
+    /// All operations of transactions, without concurrent ones.
     fn live(&mut self, transactions: &Arc<Transactions>, tree: &Tree) -> Result<(), Error> {
         for round in [b"1", b"2"] {
             let put = |key| Written { tree, key, write: Write::Put(round) };
@@ -102,7 +102,7 @@ fn any_access_to_a_record_may_fail() {
         failures += 1;
         let kind = lived.map_err(|error| error.kind()).unwrap_err();
         assert_eq!(kind, ErrorKind::Io, "access {nth}");
-        // What was not acknowledged may have changed a record only if nobody is told anything any more.
+        // A commit that was not acknowledged may have changed a record only if the store refuses all reads.
         match life.look(&transactions, &tree, None, &life.content) {
             Ok(()) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::Poisoned, "access {nth}"),
@@ -122,7 +122,7 @@ fn nothing_is_removed_alone_when_nothing_can_be_promised() {
     device.inject(Fault::new(FaultKind::FlushError { data: FlushLoss::Dropped }).on(Operation::Flush));
     device.inject(Fault::new(FaultKind::WriteError { done_bytes: 0 }).on(Operation::Write));
     assert_eq!(remove().unwrap_err().kind(), ErrorKind::Io);
-    // It was removed, and who asks is told that this is no promise.
+    // It was removed, and later callers are told that this is no promise.
     assert_eq!(map.len(), 0);
     device.disarm_faults();
     let (devices, load) = (Devices::new(device as _, None), Load { dirty: 0.5, ..Load::default() });

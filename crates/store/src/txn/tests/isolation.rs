@@ -1,5 +1,5 @@
-//! Random transactions side by side, judged afterwards: what each has read is what its snapshot held, and of
-//! two that wrote the same key, one began after the other had committed.
+//! Random concurrent transactions, judged afterwards: each has read the records of its snapshot, and of two
+//! that wrote the same key, one began after the other had committed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use super::*;
 
 pub(super) const KEYS: u32 = 12;
 
-/// What a transaction did.
+/// The reads and writes of a transaction.
 pub(super) struct Done {
     snapshot: Timestamp,
     read: Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -19,7 +19,7 @@ pub(super) struct Done {
     wrote: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Nothing for one that lost.
     committed: Option<Timestamp>,
-    /// Whether it asked for what it had read to be validated as well.
+    /// Whether its reads were validated as well.
     serializable: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn transact(transactions: &Arc<Transactions>, tree: &Tree, keys: u32,
     match transactions.commit(Some(snapshot.timestamp()), reads, &writes, durability) {
         Ok(committed) => {
             done.committed = committed;
-            // Whoever comes later sees it.
+            // Later snapshots see it.
             assert!(
                 committed.is_none_or(|committed| transactions.snapshot().unwrap().timestamp() >= committed)
             );
@@ -82,7 +82,7 @@ pub(super) fn transact(transactions: &Arc<Transactions>, tree: &Tree, keys: u32,
     done
 }
 
-/// All versions of a key: who wrote it, in order.
+/// All versions of each key, by the commit that wrote them.
 type Versions = BTreeMap<Vec<u8>, BTreeMap<Timestamp, Option<Vec<u8>>>>;
 
 fn at(versions: &Versions, key: &[u8], snapshot: Timestamp) -> Option<Vec<u8>> {
@@ -99,7 +99,7 @@ pub(super) fn judge(all: &[Done], seed: u64) -> usize {
             }
         }
     }
-    // To remove what is not there changes nothing.
+    // Removing an absent record changes nothing.
     for versions in versions.values_mut() {
         let mut before = None;
         versions
@@ -195,8 +195,8 @@ fn threads_see_their_snapshots_and_the_first_to_commit_wins() {
     assert_eq!(transactions.old_versions().records, 0);
 }
 
-/// Writers that give all keys the same value in one commit, and readers that come now and then: what a
-/// snapshot sees is of one commit, however often it looks.
+/// Writers that give all keys the same value in one commit, and readers that come now and then: a snapshot
+/// sees the values of one commit, however often it looks.
 #[test]
 fn a_snapshot_sees_whole_commits_and_does_not_change() {
     for seed in 0..40 {
@@ -238,7 +238,7 @@ fn a_snapshot_sees_whole_commits_and_does_not_change() {
     }
 }
 
-/// Whoever commits a key of the same group is told from whoever commits the key itself by the index.
+/// The index tells a commit of another key of the same group from a commit of the key itself.
 #[test]
 fn nobody_loses_to_a_commit_of_another_key() {
     let (transactions, _harness) = store(1);

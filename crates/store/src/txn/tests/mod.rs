@@ -34,7 +34,7 @@ fn store_on(device: Arc<dyn Device>, workers: usize, recent_bytes: u64) -> (Stor
     (Store::new(log.unwrap(), poison, harness.executor().clone(), recent_bytes), harness)
 }
 
-/// Transactions, and what concerns all of their trees.
+/// Transactions, and the indexes of all of their trees.
 #[derive(Clone)]
 struct Store {
     transactions: Arc<Transactions>,
@@ -109,7 +109,7 @@ fn a_snapshot_sees_what_was_there() {
     assert_eq!(get(&transactions, &tree, b"b", Some(&first)), Some(b"1".to_vec()));
     assert_eq!(get(&transactions, &tree, b"b", Some(&second)), None);
     assert_eq!(get(&transactions, &tree, b"a", None), None);
-    // Nothing is left of it when nobody needs it any more.
+    // Nothing is left of it when no snapshot needs it any more.
     assert!(map.len() == 3 && transactions.old_versions().records > 0);
     drop((first, second, now));
     transactions.settle().unwrap();
@@ -163,7 +163,7 @@ fn a_long_snapshot_keeps_one_version_of_each_key() {
     assert_eq!(transactions.old_versions(), OldVersions::default());
 }
 
-/// A snapshot that comes now sees what can be seen now.
+/// A snapshot that comes now sees the commits that are visible now.
 #[test]
 fn old_versions_stay_until_the_commit_that_replaced_them_can_be_seen() {
     let (history, snapshots) = (history(&Poison::default(), RECENT_BYTES), Snapshots::default());
@@ -184,8 +184,8 @@ fn note_what_is_gone(transactions: &Transactions) -> Arc<std::sync::Mutex<Vec<Ve
     gone
 }
 
-/// Whoever finds a reference looks at its record once more if the pages are gone: then that must be another
-/// one.
+/// A reader that finds a reference looks at its record once more if the pages are gone: then that must be
+/// another one.
 #[test]
 fn an_overflow_value_is_given_back_after_its_record_was_replaced() {
     let (transactions, _harness) = store(1);
@@ -284,8 +284,8 @@ fn what_a_tree_does_not_take_is_refused_before_anything_happens() {
     assert_eq!((map.len(), transactions.log.last()), (0, Timestamp(0)));
 }
 
-/// It has replaced some records and kept nothing of them, as there was no snapshot: what was before it can no
-/// more be told.
+/// It has replaced some records and kept nothing of them, as there was no snapshot: their earlier values are
+/// lost.
 #[test]
 fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it() {
     for is_kept in [false, true] {
@@ -301,7 +301,7 @@ fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it()
         let write = |key, write| Written { tree: &tree, key, write };
         let writes = [write(b"a", Write::Remove), write(b"c", Write::Put(b"1"))];
         // Both are looked at before the locks and, as this index never says that they are still so, with
-        // them; the tombstone is noted, and what is kept is kept.
+        // them; the tombstone is noted, and kept versions stay.
         map::fail_at(if is_kept { 8 } else { 7 });
         let failed = transactions.commit(None, &[], &writes, Durability::None).unwrap_err();
         assert!(map::has_failed() && failed.kind() == crate::ErrorKind::Io);
@@ -313,14 +313,14 @@ fn regression_after_a_commit_that_failed_in_the_middle_nobody_reads_half_of_it()
             Err(error) => assert!(!is_kept && matches!(error, Error::Poisoned { .. })),
         }
         assert!(poisoned(read(b"a")) && poisoned(read(b"c")));
-        // What it cannot have changed is there, also for snapshots that were there before.
+        // Records that it cannot have changed are there, also for earlier snapshots.
         assert!(read(b"b").unwrap().is_some());
         assert_eq!(get(&transactions, &tree, b"b", Some(&before)), Some(b"1".to_vec()));
         drop(newer);
     }
 }
 
-/// Somebody is slow: the winner is applied, but cannot be seen before him.
+/// An earlier commit is slow: the winner is applied, but is not visible before it.
 #[test]
 fn who_has_lost_sees_the_winner_when_he_begins_again() {
     let (transactions, mut harness) = store(1);
