@@ -19,8 +19,8 @@ use super::stack::TaskStack;
 /// upkeep.
 const STEPS_MAX: u32 = 256;
 
-/// The same where the order of tasks is drawn, which is to find what goes wrong in between: some number up to
-/// this.
+/// The same where the order of tasks is drawn, to find errors that need a switch in between: some number up
+/// to this.
 const DRAWN_STEPS_MAX: usize = 3;
 
 /// Why a coroutine gave way.
@@ -54,7 +54,7 @@ pub(super) struct TaskSlot {
     pub class: Cell<Class>,
     /// The task's job, until the task begins.
     pub job: Cell<Option<Job>>,
-    /// Address at which its stack ends.
+    /// Address of the end of its stack.
     #[cfg(any(test, feature = "testing"))]
     pub stack_limit: usize,
     /// Borrowed while it runs.
@@ -87,7 +87,7 @@ thread_local! {
     static RUNNING: Cell<*const Core> = const { Cell::new(ptr::null()) };
 }
 
-/// Sets back what ran before.
+/// Restores the core that ran before.
 struct Outer(*const Core);
 
 impl Drop for Outer {
@@ -129,9 +129,9 @@ impl Core {
     #[inline]
     pub fn running<T>(act: impl FnOnce(Option<&Self>) -> T) -> T {
         let running = RUNNING.get();
-        // SAFETY: not null only during `enter`, which borrows the core; whoever asks runs within that call,
-        // be it on a coroutine's stack. A coroutine that is left suspended inside `act` goes on within a
-        // later `enter` of the same core, or is unwound while the core still lives.
+        // SAFETY: not null only during `enter`, which borrows the core; the code that asks runs within that
+        // call, be it on a coroutine's stack. A coroutine that is left suspended inside `act` goes on within
+        // a later `enter` of the same core, or is unwound while the core still lives.
         act(unsafe { running.as_ref() })
     }
 
@@ -253,8 +253,8 @@ pub(super) fn serve(core: &Rc<Core>, yielder: &TaskYielder) {
     let next = || core.slot(core.current.get()?, |slot| slot.job.take()).flatten();
     while let Some(job) = next() {
         core.yielder.set(yielder);
-        // A user's task catches its panic for who joins it; nobody waits for the result of the others. The
-        // worker goes on.
+        // A user's task catches its panic for the caller that joins it; no caller waits for the result of the
+        // others. The worker goes on.
         if let Err(panic) = catch(job.run) {
             core.mailbox.note_panic(&*panic);
         }

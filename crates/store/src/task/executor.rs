@@ -54,7 +54,7 @@ impl Executor {
         self.0.upkeep_version.fetch_add(1, Ordering::Release);
     }
 
-    /// From now on calls `tell` for panics in background tasks and in the upkeep, so that nobody waits for
+    /// From now on calls `tell` for panics in background tasks and in the upkeep, so that no caller waits for
     /// their work any longer.
     pub fn when_panicked(&self, tell: &WhenPanicked) {
         self.0.mailboxes.iter().for_each(|mailbox| mailbox.when_panicked(tell));

@@ -51,7 +51,7 @@ where
 }
 
 impl<T: Send + 'static> JoinHandle<T> {
-    /// Of a task that nobody is going to begin: joining it fails at once.
+    /// Of a task that will not begin: joining it fails at once.
     pub(crate) fn given_up(work: impl FnOnce() -> T + Send + 'static) -> Self {
         let (job, handle) = joinable(work);
         drop(job);
@@ -64,7 +64,7 @@ impl<T> Shared<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the result, unless there is one, and tells who waits.
+    /// Notes the result, unless there is one, and wakes the joiner.
     fn end(&self, result: thread::Result<T>) {
         let mut stage = self.lock();
         let Stage::Running(joiner) = &mut *stage else { return };
@@ -99,8 +99,8 @@ impl<T> Drop for Promise<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits for the task to end; its result, or what it panicked with. A task whose store is closed before
-    /// counts as panicked, too.
+    /// Waits for the task to end, and returns its result, or the payload of its panic. A task whose store is
+    /// closed before counts as panicked, too.
     ///
     /// # Errors
     /// The panic's payload, as of [`std::thread::JoinHandle::join`].

@@ -37,7 +37,7 @@ pub(crate) struct Mailbox {
     when_panicked: Mutex<Vec<WhenPanicked>>,
 }
 
-/// Told of a panic that nobody else will hear of, with its text.
+/// Called with the text of a panic that is not reported otherwise.
 pub(crate) type WhenPanicked = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Jobs and wake-ups that came in since the scheduler last emptied the mailbox.
@@ -68,7 +68,7 @@ impl Mailbox {
     }
 
     /// A job that comes when the worker has ended is given up like one that has not begun by then: kept, it
-    /// would keep what it owns, which may be all of the store and this mailbox itself.
+    /// would keep everything that it owns, perhaps all of the store and this mailbox itself.
     pub(super) fn send(&self, job: Job) {
         let mut given_up = None;
         self.post(|mail| match mail.is_closed {
@@ -133,7 +133,7 @@ impl Mailbox {
         self.when_panicked.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(tell));
     }
 
-    /// Something of the store's own has panicked: what it was to do will not be done.
+    /// Reports the panic of a task of the store, whose work will not be done.
     pub(super) fn note_panic(&self, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -17,8 +17,8 @@
 //! has a share for either class, so that neither starves the other. [`Class::Subtask`] tasks begin at once,
 //! too, and then take turns with the foreground tasks that they work for.
 //!
-//! Who may change what: slots, stacks and queues of a scheduler are used by its own thread only. Other
-//! threads reach its mailbox only.
+//! Synchronization: slots, stacks and queues of a scheduler are used by its own thread only. Other threads
+//! reach its mailbox only.
 
 mod core;
 mod executor;
@@ -44,7 +44,7 @@ pub(crate) use schedule::Schedule;
 pub(crate) use scheduler::Scheduler;
 pub(crate) use unwaiting::Unwaiting;
 
-/// Class of a task, by which tasks are admitted and share the processor.
+/// Class of a task: it determines when tasks are admitted, and how they share the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// A user's.
@@ -64,7 +64,7 @@ impl Class {
         }
     }
 
-    /// The class by whose rules tasks of this class begin.
+    /// The class whose rules decide when tasks of this class begin.
     fn begins_as(self) -> Self {
         match self {
             Self::Subtask => Self::Background,

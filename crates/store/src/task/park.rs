@@ -79,8 +79,8 @@ pub(crate) fn yield_now() {
     });
 }
 
-/// To be called between prefetching and using what is probably not in the processor's cache: other tasks go
-/// on meanwhile, if any could. It does nothing on an ordinary thread.
+/// To be called between prefetching and using memory that is probably not in the processor's cache: other
+/// tasks go on meanwhile, if any could. It does nothing on an ordinary thread.
 #[inline]
 pub(crate) fn overlap() {
     Unwaiting::assert_none();

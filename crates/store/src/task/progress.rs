@@ -1,4 +1,4 @@
-//! Assertions that tasks make progress: in tests, what recurses or loops without end is a panic with a
+//! Assertions that tasks make progress: in tests, endless recursion or an endless loop is a panic with a
 //! reason, not a signal or a test that hangs.
 
 use std::cell::Cell;

@@ -48,7 +48,7 @@ impl Schedule {
         queue.remove(self.draw(queue.len()))
     }
 
-    /// Puts `items` into the order in which they are to be had.
+    /// Puts `items` into the order of the schedule.
     pub fn order<T>(&self, items: &mut [T]) {
         if self.is_random() {
             (1..items.len()).rev().for_each(|last| items.swap(last, self.draw(last + 1)));

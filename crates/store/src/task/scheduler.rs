@@ -48,7 +48,7 @@ impl Scheduler {
         }
     }
 
-    /// The mailbox by which other threads reach this scheduler.
+    /// The mailbox that other threads reach this scheduler by.
     pub fn mailbox(&self) -> &Arc<Mailbox> {
         &self.core.mailbox
     }
@@ -95,9 +95,10 @@ impl Scheduler {
         }
     }
 
-    /// Takes in what was sent and runs tasks that are ready now, at most so many of each class, each until it
-    /// waits or gives way; those that overlap take several turns. While foreground tasks use up their share,
-    /// background tasks get a quarter of it. It returns how many ran.
+    /// Takes in the mailbox's jobs and wake-ups, and runs tasks that are ready now: at most `foreground` and
+    /// `background` of these classes, each until it waits or gives way; those that overlap take several
+    /// turns. While foreground tasks use up their share, background tasks get a quarter of it. It returns how
+    /// many ran.
     ///
     /// # Errors
     /// The system's, if there is no memory for a stack; the jobs that found none are kept for a later call.
@@ -241,7 +242,7 @@ impl Scheduler {
 }
 
 impl Drop for Scheduler {
-    /// Unfinished tasks are unwound: what they own is dropped on their own stacks. Their memory must not be
+    /// Unfinished tasks are unwound: their values are dropped on their own stacks. Their memory must not be
     /// in use by a device any longer. Jobs that have not begun are given up.
     fn drop(&mut self) {
         let slots = self.core.slots.take();
@@ -400,8 +401,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&alive), 1);
     }
 
-    /// A store could not be opened again: what had been sent to a worker in its last moments kept the store's
-    /// files.
+    /// A store could not be opened again: jobs sent to a worker in its last moments kept the store's files.
     #[test]
     fn regression_what_has_not_begun_when_the_worker_ends_is_given_up() {
         let (mailbox, mut scheduler) = scheduler();

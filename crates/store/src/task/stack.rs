@@ -6,13 +6,13 @@ use std::mem::ManuallyDrop;
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
-/// Bytes of a stack, of which the system gives only the pages that are used. The store itself needs a few
-/// KiB; a user's task may call anything. Below each stack is a guard page: overrunning it ends the process
-/// instead of corrupting memory.
+/// Bytes of a stack. The system backs only the pages that are used. The store itself needs a few KiB; a
+/// user's task may call anything. Below each stack is a guard page: overrunning it ends the process instead
+/// of corrupting memory.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Places at which stacks begin, so that the innermost calls of tasks that take turns do not compete for the
-/// same sets of the processor's first cache.
+/// Number of offsets where stacks begin, so that the innermost calls of tasks that take turns do not compete
+/// for the same sets of the processor's first cache.
 const COLOURS: usize = 8;
 
 /// The processor's page by the colours.
@@ -48,7 +48,7 @@ impl TaskStack {
 
 impl Drop for TaskStack {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more, and nobody but this takes it out.
+        // SAFETY: no task uses it any more, and only this takes it out.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
         // A thread that ends keeps none.
         let _kept = SPARE.try_with(|spare| {

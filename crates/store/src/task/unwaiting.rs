@@ -7,8 +7,8 @@ crate::sync::per_thread! {
     static UNDER_WAY: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// While it lives, the calling task or thread must neither park nor yield. It stays on its thread, as waiting
-/// is what tasks switch at.
+/// While it lives, the calling task or thread must neither park nor yield. It stays on its thread, as tasks
+/// switch only where they wait.
 pub(crate) struct Unwaiting(PhantomData<*const ()>);
 
 impl Unwaiting {

@@ -23,14 +23,14 @@ pub(crate) struct Harness {
     step_retries: u32,
     /// Turns within which a task that is waited for has to end.
     turns_max: u64,
-    /// Turns in which some worker did something.
+    /// Turns with work for some worker.
     busy_turns: u64,
     schedule: Schedule,
     /// Devices of other stores that tasks use, after the last step.
     guests: Vec<Devices>,
 }
 
-/// After so many turns, time passes although somebody is ready.
+/// After this number of turns, time passes although tasks are ready.
 const BUSY_TURNS: u64 = 1024;
 
 /// Work ends within far fewer turns; campaigns need a hundred thousand at most.
@@ -39,7 +39,7 @@ const TURNS_MAX: usize = 2_000_000;
 /// A worker and its processor.
 struct Member {
     worker: Worker,
-    /// When its processor is done with what it did last, in virtual time.
+    /// When its processor is done with its last step, in virtual time.
     free_at: Nanos,
     /// Processor time spent so far.
     spent: Nanos,
@@ -75,7 +75,7 @@ pub(crate) fn spend_search() {
     spend_some(|costs| costs.search_ns);
 }
 
-/// As [`spend`], for records of so many bytes that were merged: [`CpuCosts::merged_kib_ns`].
+/// As [`spend`], for merged records of `bytes` bytes: [`CpuCosts::merged_kib_ns`].
 pub(crate) fn spend_merged(bytes: u64) {
     spend_some(|costs| costs.merged_kib_ns * bytes / 1024);
 }
@@ -105,7 +105,7 @@ pub struct CpuCosts {
     pub task_ns: u64,
     /// For each request, submission and completion together.
     pub request_ns: u64,
-    /// For each table of an LSM-tree in whose blocks a look-up searches; not for those that a filter keeps it
+    /// For each table of an LSM-tree that a look-up searches a block of; not for those that a filter keeps it
     /// out of.
     pub search_ns: u64,
     /// The time for each KiB of the records that a flush or a merge reads.
@@ -164,7 +164,7 @@ impl Harness {
             .unwrap_or_else(|error| panic!("open an I/O context: {error}"))
     }
 
-    /// The same, each of which takes on so much.
+    /// The same, each within `bounds`.
     ///
     /// # Errors
     /// As [`Worker::new`].
@@ -189,7 +189,7 @@ impl Harness {
         })
     }
 
-    /// From now on, what workers do takes time on simulated devices. All that a step does happens at its
+    /// From now on, the workers' operations take time on simulated devices. A step takes effect at its
     /// beginning; its worker is busy until the costs have passed.
     pub fn set_costs(&mut self, costs: CpuCosts) {
         self.costs = costs;
@@ -200,14 +200,14 @@ impl Harness {
         self.step_retries = retries;
     }
 
-    /// From now on, a task that is waited for has to end within so many turns.
+    /// From now on, a task that is waited for has to end within `turns`.
     #[cfg(feature = "testing")]
     pub fn set_turns_max(&mut self, turns: u64) {
         self.turns_max = turns;
     }
 
-    /// From now on, it is drawn from `seed` in which order workers step, which ready task of theirs runs next
-    /// and how long, and now and then that time passes although tasks are ready.
+    /// From now on, the order of the workers' steps, the ready task that runs next, and for how long, are
+    /// drawn from `seed`; now and then time passes although tasks are ready.
     pub fn set_schedule(&mut self, seed: u64) {
         self.schedule = Schedule::seeded(seed, 0);
         for (stream, member) in (1..).zip(&mut self.workers) {
@@ -215,7 +215,7 @@ impl Harness {
         }
     }
 
-    /// The workers, for those who have background work.
+    /// The workers, for background work.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
@@ -256,7 +256,7 @@ impl Harness {
         }
     }
 
-    /// Runs until every task has ended or waits for something that nobody is going to do, and nothing is in
+    /// Runs until every task has ended or waits for an event that no other task will cause, and nothing is in
     /// flight.
     ///
     /// # Panics
@@ -309,7 +309,7 @@ impl Harness {
     /// Steps every worker once whose processor is free. Whether that did anything.
     fn step_all(&mut self) -> bool {
         let now = self.virtual_now();
-        // They must not be kept longer than by those who use them.
+        // They must not be kept longer than by the tasks that use them.
         self.guests.clear();
         let mut order: Vec<&mut Member> = self.workers.iter_mut().collect();
         self.schedule.order(&mut order);

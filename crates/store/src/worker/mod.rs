@@ -12,7 +12,7 @@
 //! Normally every worker has a thread; [`Harness`] steps any number of them on one thread, over simulated
 //! drives in virtual time, deterministically.
 //!
-//! Who may change what: a worker's tasks and its I/O context, the worker alone. Others leave jobs and
+//! Synchronization: only the worker changes its tasks and its I/O context. Other threads leave jobs and
 //! wake-ups in its mailbox.
 
 mod harness;

@@ -44,7 +44,7 @@ pub(crate) struct Worker {
     scheduler: Scheduler,
     executor: Executor,
     upkeep: UpkeepCache,
-    /// Whether time passes only while somebody waits for it.
+    /// Whether time passes only while a worker waits for it.
     simulated: bool,
 }
 
@@ -110,8 +110,8 @@ impl Worker {
         self.scheduler.set_schedule(schedule);
     }
 
-    /// Lets ready tasks run, does its share of the upkeep, hands requests over, and takes in what is
-    /// answered. It does not wait.
+    /// Lets ready tasks run, does its share of the upkeep, hands requests over, and takes in their
+    /// completions. It does not wait.
     ///
     /// # Errors
     /// [`Error::Device`] if a queue itself fails; nothing is lost, and another step may succeed.

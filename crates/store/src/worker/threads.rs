@@ -37,7 +37,7 @@ impl Workers {
                     Ok(worker) => (Some(worker), Ok(())),
                     Err(error) => (None, Err(error)),
                 };
-                // Nobody listens any more if another one has failed.
+                // The receiver is gone if another worker has failed.
                 drop(sender.send(result));
                 drop(sender);
                 worker.into_iter().for_each(work);
@@ -50,7 +50,7 @@ impl Workers {
         receiver.iter().collect::<Result<(), Error>>().map(|()| workers)
     }
 
-    /// The workers, for those who have work.
+    /// The workers, for their users.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
@@ -73,7 +73,7 @@ fn prepare(
 fn work(mut worker: Worker) {
     while !worker.mailbox().is_stopped() {
         if worker.step().and_then(|_| worker.sleep()).is_err() {
-            // The kernel is short of something; what was submitted is still there.
+            // The kernel is short of a resource; submitted requests are still there.
             thread::park_timeout(PAUSE);
         }
     }

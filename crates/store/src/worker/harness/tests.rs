@@ -20,7 +20,7 @@ fn read(devices: &Devices, role: Role, place: u64) {
     Block::new(512).unwrap().read(devices, role, place * 512).unwrap();
 }
 
-/// Random reads on data and log device by tasks of three workers: the times at which each was done.
+/// Random reads on data and log device by tasks of three workers: the time when each was done.
 fn trace(schedule: Option<u64>) -> Vec<(u64, u64)> {
     let devices = Devices::new(sim(), Some(sim()));
     let mut harness = Harness::new(&devices, 3);
