@@ -1,7 +1,7 @@
 //! Stand-ins for the standard library's atomics, locks and threads. Within [`explore`] each access is a point
-//! at which another thread may go on, as shuttle decides from a seed; all threads are coroutines on one.
-//! Outside of it they forward to the standard library. Their memory layout is that of the originals, so that
-//! memory full of zeros is still memory full of atomics.
+//! where another thread may go on, as shuttle decides from a seed; all threads are coroutines on one. Outside
+//! of it they forward to the standard library. Their memory layout is that of the originals, so that memory
+//! full of zeros is still memory full of atomics.
 //!
 //! All accesses are sequentially consistent here. Loom tries out weaker orderings, in `tests/loom`.
 
@@ -46,10 +46,10 @@ impl Drop for Exploring {
     }
 }
 
-/// Runs `model` under so many schedules, half of them random, the others with a few changes of priority at
-/// places that are drawn (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010). The model makes
-/// threads by [`shuttle::thread::spawn`]. It panics as the model does, with the schedule; also if all threads
-/// wait.
+/// Runs `model` under `schedules` schedules. Half of them are random, the others have a few changes of
+/// priority at places that are drawn (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010). The
+/// model makes threads by [`shuttle::thread::spawn`]. It panics as the model does, with the schedule; also if
+/// all threads wait.
 ///
 /// `FLASHGRAIN_SCHEDULES` multiplies the number, `FLASHGRAIN_SEED` chooses others.
 pub(crate) fn explore(schedules: usize, model: impl Fn() + Send + Sync + Copy + 'static) {

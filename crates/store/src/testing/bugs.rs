@@ -1,9 +1,9 @@
 //! Mistakes that an engineer could make, planted one at a time to prove that the campaigns find them.
 //!
 //! Each is made at one place of the store (`planted!(Name)` there), or at two where a second line of defence
-//! would hide it, and only where it matters: a store with a bug works, until what the bug leaves out is
-//! needed. A bug is planted for the calling thread alone, so that tests run side by side; it takes effect in
-//! stores whose workers run on that thread ([`Simulated`](crate::Simulated)).
+//! would hide it, and only where it matters: a store with a bug works, until it needs the step that the bug
+//! leaves out. A bug is planted for the calling thread alone, so that tests run side by side; it takes effect
+//! in stores whose workers run on that thread ([`Simulated`](crate::Simulated)).
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -17,14 +17,14 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finder {
-    /// Recovery from what a power cut leaves, crashes in a row included.
+    /// Recovery after a power cut, crashes in a row included.
     Crash,
     /// Requests that fail.
     Errors,
     /// Bits that flip, and writes and reads that go astray.
     Decay,
-    /// Comparison with a model while nothing goes wrong at all: what transactions, snapshots and scans see,
-    /// and what is there after a close.
+    /// Comparison with a model while nothing fails: the records that transactions, snapshots and scans see,
+    /// and those after a close.
     Model,
     /// Histories of concurrent transactions.
     Isolation,
@@ -85,13 +85,13 @@ bugs! {
     LogSkipsFlush: "log-skips-flush", Crash;
     /// A commit counts as durable when it is written: a power cut takes acknowledged commits away.
     LogAcknowledgesWritten: "log-acknowledges-written", Crash;
-    /// A durable write of the log is taken for a flush of what was written before it: acknowledged commits
-    /// are cut off behind a hole.
+    /// A durable write of the log is taken for a flush of earlier writes: acknowledged commits are cut off
+    /// after a hole.
     DsyncTakenForFlush: "dsync-taken-for-flush", Crash;
     /// The log is flushed on the device of the pages, which is another one: acknowledged commits are lost.
     LogFlushesOtherDevice: "log-flushes-other-device", Errors;
-    /// A failed flush of the log is tried again as if nothing had happened: what the first one dropped was
-    /// acknowledged and is gone.
+    /// A failed flush of the log is tried again as if nothing had happened: acknowledged commits that the
+    /// first one dropped are gone.
     FailedFlushRetried: "failed-flush-retried", Errors;
     /// The log's ring is used again from a checkpoint's cut on, not from its end: a crash in between leaves
     /// the older checkpoint without its log.
@@ -102,10 +102,10 @@ bugs! {
     /// Timestamps go on where the checkpoint was, not where the log ends: recovered commits and new ones
     /// share numbers, and the next recovery takes some for done.
     TimestampsRepeat: "timestamps-repeat", Crash;
-    /// After recovery the log goes on in its last block, not behind it: durable commits are overwritten.
+    /// After recovery the log goes on in its last block, not after it: durable commits are overwritten.
     LastBlockOverwritten: "last-block-overwritten", Crash;
-    /// Blocks that a crash left behind the log's end are neither erased nor told apart by their chain:
-    /// commits come back that never were.
+    /// Blocks that a crash left after the log's end are neither erased nor told apart by their chain: commits
+    /// come back that never were.
     ChainNotVerified: "chain-not-verified", Crash;
     /// The beginning of a record that a crash has torn is put before a later one: that one cannot be read.
     TornRecordKept: "torn-record-kept", Crash;
@@ -120,15 +120,15 @@ bugs! {
     /// replayed.
     StaysClosedWhenOpened: "stays-closed-when-opened", Crash;
 
-    /// Recovery erases blocks behind the log's end, but appends go on before that is flushed, and the chain
-    /// is not verified: after another crash commits come back that never were.
+    /// Recovery erases blocks after the log's end, but appends go on before that is flushed, and the chain is
+    /// not verified: after another crash commits come back that never were.
     ErasedNotFlushed: "erased-not-flushed", Crash;
-    /// The log is written further beyond what is durable than recovery looks and erases, and the chain is not
+    /// The log is written further beyond its durable end than recovery looks and erases, and the chain is not
     /// verified: commits come back that never were.
     LogWindowNotWatched: "log-window-not-watched", Crash;
 
     /// When the log moves, it goes on in its new place before the superblock says so: a crash in between
-    /// loses what was acknowledged.
+    /// loses acknowledged commits.
     LogMovedBeforeSuperblock: "log-moved-before-superblock", Crash;
     /// The log's old place is used again before the superblock names the new one: a crash in between leaves a
     /// store without its log.
@@ -151,13 +151,13 @@ bugs! {
     /// A checkpoint goes on after the flush of its pages has failed, and a later flush counts: pages are gone
     /// that were dropped.
     CheckpointForgivesFlush: "checkpoint-forgives-flush", Errors;
-    /// A superblock counts as current before it is flushed: what the older one needs is used again.
+    /// A superblock counts as current before it is flushed: segments that the older one needs are used again.
     SuperblockNotFlushed: "superblock-not-flushed", Crash;
     /// A superblock is written once, not twice: a single damaged sector turns back time.
     SuperblockHasOneCopy: "superblock-has-one-copy", Decay;
     /// The checksum of a superblock is not verified: flipped bits lead anywhere.
     SuperblockChecksumIgnored: "superblock-checksum-ignored", Decay;
-    /// A superblock is written over the current one, not beside it: if its sector is spoilt, there is none.
+    /// A superblock is written over the current one, not next to it: if its sector is spoilt, there is none.
     GenerationRepeats: "generation-repeats", Crash;
     /// A superblock does not say that the drive has grown: one that has become shorter since is not refused.
     GrowthNotRecorded: "growth-not-recorded", Decay;
@@ -166,7 +166,7 @@ bugs! {
     /// Segments become free, and are discarded, before the superblock that no longer needs them is written.
     FreedBeforeSuperblock: "freed-before-superblock", Crash;
     /// A page that changes while a checkpoint is made is not kept as it was at the cut: the checkpoint lacks
-    /// what was committed before.
+    /// earlier commits.
     ChangedPageNotKept: "changed-page-not-kept", Crash;
     /// Freed pages stay in the page table: they come back after a restart, and take the places of others.
     FreedPageLeftInMap: "freed-page-left-in-map", Crash;
@@ -200,41 +200,42 @@ bugs! {
     /// The write sequence of a page that was read is not verified: after a lost write an old image becomes
     /// data.
     PageSequenceIgnored: "page-sequence-ignored", Decay;
-    /// A page leaves memory before the unit with its image is written: who reads it finds what was there
-    /// before.
+    /// A page leaves memory before the unit with its image is written: readers find the former content of its
+    /// place.
     EvictedBeforeWritten: "evicted-before-written", Model;
     /// A record that is known without its page stays as it is when it is changed in its page: reads return
-    /// what was there before.
+    /// the old value.
     RecordNotAmended: "record-not-amended", Model;
     /// A failed write of pages is taken for done, and poisons nothing: the pages are gone when they have left
     /// memory.
     FailedWriteForgotten: "failed-write-forgotten", Errors;
 
     // Transactions.
-    /// Transactions are committed without looking whether somebody was faster: updates get lost.
+    /// Transactions are committed without looking for a faster commit: updates get lost.
     CommitSkipsValidation: "commit-skips-validation", Isolation;
-    /// The table of recent commits misses one: a transaction overwrites what another one has committed since
-    /// its snapshot.
+    /// The table of recent commits misses one: a transaction overwrites a value that another one has
+    /// committed since its snapshot.
     RecentCommitMissed: "recent-commit-missed", Isolation;
     /// A checkpoint's replay start does not ask the indexes: commits that an index has in memory alone are
     /// gone after a crash.
     IndexReplayIgnored: "index-replay-ignored", Lsm;
     /// Removals of others do not count in validation: two transactions take the same record away.
     RemovalNotValidated: "removal-not-validated", Isolation;
-    /// A bulk removal is not validated: it removes a part of what another commit wrote after the look.
+    /// A bulk removal is not validated: it removes a part of the records that another commit wrote after the
+    /// look.
     RangeRemovalNotValidated: "range-removal-not-validated", Isolation;
     /// A read without a snapshot that finds nothing does not wait until the removal can be seen: the next
-    /// read shows what was before.
+    /// read shows the old value.
     AbsenceNotAwaited: "absence-not-awaited", Isolation;
     /// A backup has the trees that there were before its snapshot: one that was made in between is missing.
     BackupMissesNewTree: "backup-misses-new-tree", Model;
-    /// A commit relies on what it read before it had its locks, although others have changed it since:
-    /// updates get lost.
+    /// A commit relies on the leaves that it read before it had its locks, although others have changed them
+    /// since: updates get lost.
     ChangedLeafTrusted: "changed-leaf-trusted", Isolation;
-    /// A commit can be seen before it is applied: a snapshot changes under who reads it.
+    /// A commit can be seen before it is applied: a snapshot changes while it is read.
     VisibleBeforeApplied: "visible-before-applied", Isolation;
-    /// A read without a snapshot returns what cannot be seen yet: the next one returns what the same commit
-    /// is about to replace.
+    /// A read without a snapshot returns a value that is not visible yet: the next one returns a value that
+    /// the same commit is about to replace.
     ReadDoesNotWaitForVisible: "read-does-not-wait-for-visible", Isolation;
     /// A transaction reads the newest versions instead of those of its snapshot: it sees others' commits in
     /// part.
@@ -245,8 +246,8 @@ bugs! {
     /// The version that the newest snapshot sees is not kept when it is replaced: the snapshot misses the
     /// record.
     OldVersionDropped: "old-version-dropped", Model;
-    /// A commit that keeps nothing of what it replaces does not say so: a snapshot that comes before it can
-    /// be seen misses the record.
+    /// A commit that keeps no replaced version does not say so: a snapshot that comes before it can be seen
+    /// misses the record.
     UnkeptNotSaid: "unkept-not-said", Model;
     /// Old versions are given up while the oldest snapshot that sees them is still in use.
     HistoryGivenUpTooEarly: "history-given-up-too-early", Model;
@@ -264,9 +265,9 @@ bugs! {
     SplitLosesSeparator: "split-loses-separator", Model;
     /// A merge takes the wrong neighbour out of the parent.
     MergeForgetsNeighbour: "merge-forgets-neighbour", Model;
-    /// A scan goes on behind a leaf's fence, not at it: a record whose key is the fence is skipped.
+    /// A scan goes on after a leaf's fence, not at it: a record whose key is the fence is skipped.
     ScanSkipsFence: "scan-skips-fence", Model;
-    /// A scan ends at a leaf without records, whatever comes behind it.
+    /// A scan ends at a leaf without records, whatever comes after it.
     ScanEndsAtEmptyLeaf: "scan-ends-at-empty-leaf", Model;
 
     // Overflow values.
@@ -295,7 +296,7 @@ bugs! {
     NewRunBehindOlder: "new-run-behind-older", Lsm;
     /// A memtable is forgotten when its flush begins: until the end of it records are missing.
     MemtableForgottenEarly: "memtable-forgotten-early", Lsm;
-    /// A checkpoint's replay start does not ask frozen memtables: what is in them is gone after a crash.
+    /// A checkpoint's replay start does not ask frozen memtables: their records are gone after a crash.
     FrozenMemtableNotReplayed: "frozen-memtable-not-replayed", Lsm;
     /// Of several frozen memtables the newest is flushed first: old values come back.
     NewestMemtableFlushedFirst: "newest-memtable-flushed-first", Lsm;
@@ -321,7 +322,7 @@ bugs! {
     OpeningNotInBlockId: "opening-not-in-block-id", Lsm;
     /// A scan backward shows the oldest version of each key.
     BackwardScanShowsOldest: "backward-scan-shows-oldest", Lsm;
-    /// A scan that begins at the last key of a table begins behind the table.
+    /// A scan that begins at the last key of a table begins after the table.
     ScanSkipsLastKeyOfTable: "scan-skips-last-key-of-table", Lsm;
     /// The last key of a table is not looked for in it.
     LastKeyNotCovered: "last-key-not-covered", Lsm;
@@ -340,8 +341,7 @@ bugs! {
     FilterForgetsRemovals: "filter-forgets-removals", Lsm;
     /// A merge begins another table between two versions of a key: look-ups find those in one of them only.
     VersionsSplitOverTables: "versions-split-over-tables", Lsm;
-    /// The segments of a merged table are given back while somebody reads it: the reader finds others'
-    /// blocks.
+    /// The segments of a merged table are given back while it has a reader: the reader finds others' blocks.
     TableSweptWhileRead: "table-swept-while-read", Lsm;
     /// A run that is moved as it is becomes the oldest of its new level, not the newest: old values come
     /// back.
@@ -352,8 +352,8 @@ bugs! {
     /// Changes of the catalog are replayed over a later catalog: a tree that was renamed and dropped comes
     /// back if another one has its last name by now.
     CatalogReplayedOverNewer: "catalog-replayed-over-newer", Lsm;
-    /// Merges go on while the store is closed: what they give up after the last checkpoint is never given
-    /// back.
+    /// Merges go on while the store is closed: segments that they give up after the last checkpoint are never
+    /// given back.
     MergesGoOnWhenClosed: "merges-go-on-when-closed", Lsm;
     /// A removal of a range removes the key at its end, too.
     RangeEndRemoved: "range-end-removed", Lsm;
@@ -369,8 +369,8 @@ bugs! {
     OperandsReplayedTwice: "operands-replayed-twice", Lsm;
     /// Operands are merged with the value that was there before a range was removed.
     BaseUnderRemovedRangeUsed: "base-under-removed-range-used", Lsm;
-    /// The log has the commit of a load before its tables are durable: a crash takes away what was
-    /// acknowledged.
+    /// The log has the commit of a load before its tables are durable: a crash takes away acknowledged
+    /// records.
     LoadLoggedBeforeDurable: "load-logged-before-durable", Lsm;
     /// The records of a load do not say which commit has made them: older snapshots see them.
     LoadSeenByOlderSnapshots: "load-seen-by-older-snapshots", Lsm;
@@ -380,14 +380,14 @@ bugs! {
     DroppedMemtableLeaks: "dropped-memtable-leaks", Lsm;
 
     // Bε-trees.
-    /// A message that has come to a child stays in its parent's buffer as well: what it does is done again
-    /// later, over newer ones.
+    /// A message that has come to a child stays in its parent's buffer as well: it is applied again later,
+    /// over newer ones.
     MessageStaysAbove: "message-stays-above", BeTree;
     /// A buffer gives its messages up before the child has them: a checkpoint in between has neither.
     FlushedInTwoSections: "flushed-in-two-sections", BeTree;
     /// A memtable is forgotten before its messages are in pages: readers miss them, and so does a replay.
     MemtableForgottenBeforeFlush: "memtable-forgotten-before-flush", BeTree;
-    /// The flush of a memtable begins behind the key where that of the one before ended: the messages before
+    /// The flush of a memtable begins after the key where that of the one before ended: the messages before
     /// it are lost.
     NextMemtableBegunWhereLastEnded: "next-memtable-begun-where-last-ended", BeTree;
     /// A tombstone ends in a buffer, although older versions of its key lie below: removed records come back.
@@ -396,27 +396,27 @@ bugs! {
     LeftOutValueLeaks: "left-out-value-leaks", BeTree;
     /// A removal of a range that comes to a leaf removes nothing there: removed records come back.
     RangeEndsAboveLeaf: "range-ends-above-leaf", BeTree;
-    /// A part is changed while a task makes room in it: what one of them does is lost.
+    /// A part is changed while a task makes room in it: the change of one of them is lost.
     PartChangedByTwo: "part-changed-by-two", BeTree;
-    /// A page does not count what gone messages have left behind: it is full of nothing.
+    /// A page does not count the bytes that removed messages leave: it is full without any content.
     LeftBytesNotCounted: "left-bytes-not-counted", BeTree;
     /// The versions of a key are split over two basement nodes: look-ups see one of them.
     VersionsSplitOverBasements: "versions-split-over-basements", BeTree;
     /// The page of a basement node that has become empty is not freed: it leaks.
     EmptyBasementLeaks: "empty-basement-leaks", BeTree;
-    /// The pivot of a basement node that was split off lies behind its first key: that is not found any more.
+    /// The pivot of a basement node that was split off lies after its first key: that is not found any more.
     PivotBehindItsChild: "pivot-behind-its-child", BeTree;
-    /// With what is on its way to a child go the removals of the ranges of the children before it.
+    /// The messages on their way to a child take along the removals of the ranges of the children before it.
     RangeOfNeighbourTaken: "range-of-neighbour-taken", BeTree;
     /// When nodes are rebuilt, the message at the border between two of them is lost.
     BorderMessageLost: "border-message-lost", BeTree;
     /// A key that is longer than all before is not noted before it enters the root's page: parts are filled
     /// so far that its pivots may have no room.
     LongerKeyNotNoted: "longer-key-not-noted", Swarm;
-    /// The log is replayed from the active memtable on: what is in frozen ones is lost.
+    /// The log is replayed from the active memtable on: the records of frozen ones are lost.
     FrozenBufferNotReplayed: "frozen-buffer-not-replayed", BeTree;
-    /// A look-up does not ask whether the part that led it to a page has changed meanwhile: it misses what
-    /// has moved, or comes to another page.
+    /// A look-up does not ask whether the part that led it to a page has changed meanwhile: it misses records
+    /// that have moved, or comes to another page.
     WayDownNotValidated: "way-down-not-validated", BeTree;
     /// A look-up counts operands again that came down while it did: they are applied twice.
     MessageAppliedTwice: "message-applied-twice", BeTree;
@@ -433,16 +433,16 @@ bugs! {
     // Stores without a log.
     /// A checkpoint without a log does not wait for commits under way: a crash leaves a part of one.
     CutAmidCommits: "cut-amid-commits", Swarm;
-    /// A checkpoint without a log leaves out what memtables have: a crash leaves trees of different commits.
+    /// A checkpoint without a log leaves out the memtables: a crash leaves trees of different commits.
     CutWithoutMemtables: "cut-without-memtables", Swarm;
 
-    // What only meets where everything is drawn.
+    // Combinations that only occur where everything is drawn.
     /// A range that excludes the key that it starts with has it: scans show it, and removals take it away.
     ExcludedStartIncluded: "excluded-start-included", Swarm;
     /// A range that includes the key that it ends with has not: scans miss it, and removals leave it.
     IncludedEndExcluded: "included-end-excluded", Swarm;
-    /// The bound of a removed range that is longer than any key is cut, and includes what was before it: a
-    /// record is gone that should stay.
+    /// The bound of a removed range that is longer than any key is cut, and includes keys before it: a record
+    /// is gone that should stay.
     LongBoundCut: "long-bound-cut", Swarm;
     /// An iterator that is taken from both ends goes on where they have met: it shows records twice.
     EndsPassEachOther: "ends-pass-each-other", Swarm;
@@ -451,18 +451,18 @@ bugs! {
     LateDropNotSwept: "late-drop-not-swept", Swarm;
 
     // Nodes in blocks.
-    /// The checksum of a block is not compared: what a search finds is damaged.
+    /// The checksum of a block is not compared: a search returns damaged records.
     BlockChecksumIgnored: "block-checksum-ignored", BlocksDecay;
     /// A block is kept for its place whichever image is there later: old records are found.
     BlockOutlivesImage: "block-outlives-image", Blocks;
     /// A search goes on in the part before the one that covers its key.
     WrongPartChosen: "wrong-part-chosen", Blocks;
-    /// What is read of an image whose page has moved meanwhile counts as damage, although the image's segment
+    /// Bytes read of an image whose page has moved meanwhile count as damage, although the image's segment
     /// was discarded: a search fails.
     MovedImageTakenForDamage: "moved-image-taken-for-damage", Blocks;
     /// The cleaner copies an image in blocks, and gives a new sequence to its first block only.
     OnlyFirstBlockSealed: "only-first-block-sealed", Blocks;
-    /// The part behind the directory begins with the record behind the first one: one is lost.
+    /// The part after the directory begins with the record after the first one: one is lost.
     PartLosesRecord: "part-loses-record", Blocks;
 }
 
@@ -472,7 +472,7 @@ impl Bug {
         Self::ALL.iter().copied().find(|bug| bug.name() == name)
     }
 
-    /// Plants it on the calling thread, in the place of any other, until what is returned is dropped.
+    /// Plants it on the calling thread, in the place of any other, until the result is dropped.
     pub fn plant(self) -> Planted {
         STRIKES.set(0);
         Planted { before: PLANTED.replace(Some(self)), _of_this_thread: PhantomData }

@@ -7,9 +7,9 @@ use std::marker::PhantomData;
 /// Limits of the calling thread's stores; without one of them it is the usual one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Early {
-    /// One of so many changes of a memtable finds it full.
+    /// One change of a memtable in this number finds it full.
     pub memtable_full_one_in: Option<u32>,
-    /// Writes of a commit to one tree from which on they are staged.
+    /// Number of writes of a commit to one tree that has them staged.
     pub staged_writes: Option<usize>,
 }
 
@@ -17,8 +17,8 @@ thread_local! {
     static LIMITS: Cell<Option<(Early, u64)>> = const { Cell::new(None) };
 }
 
-/// The calling thread's stores have these limits, until what is returned is dropped. Memtables are frozen at
-/// changes that are drawn from `seed`.
+/// The calling thread's stores have these limits until the result is dropped. Memtables are frozen at changes
+/// that are drawn from `seed`.
 pub fn early(seed: u64, limits: Early) -> EarlyLimits {
     LIMITS.set(Some((limits, seed | 1)));
     EarlyLimits { _of_this_thread: PhantomData }
@@ -35,7 +35,7 @@ pub(crate) fn is_full_early() -> bool {
     (random >> 32).is_multiple_of(one_in.max(1).into())
 }
 
-/// Writes of a commit to one tree from which on they are staged, if that is not the usual number.
+/// Number of writes of a commit to one tree that has them staged, if it is not the usual one.
 pub(crate) fn staged_writes() -> Option<usize> {
     LIMITS.get().and_then(|(limits, _)| limits.staged_writes)
 }

@@ -55,7 +55,7 @@ pub fn trees_of(kind: IndexKind) -> TreesOf {
     TreesOf(KEPT.replace(Kept::of(kind)))
 }
 
-/// B+-trees whose nodes have so many blocks: see [`TreesOf`].
+/// B+-trees whose nodes have `blocks` blocks: see [`TreesOf`].
 pub fn trees_in_blocks(blocks: u32) -> TreesOf {
     TreesOf(KEPT.replace(Kept { blocks: Some(blocks), ..Kept::of(IndexKind::BTree) }))
 }

@@ -1,4 +1,4 @@
-//! For tests of the store only: what no user needs and no release contains (feature `testing`).
+//! Parts for tests of the store only, which no user needs and no release contains (feature `testing`).
 //!
 //! A thread changes its own planted bug, trouble, limits and preemptions, and no other thread's.
 

@@ -1,10 +1,10 @@
-//! Points at which a task of a simulated store may lose its processor, as a thread may anywhere.
+//! Points where a task of a simulated store may lose its processor, as a thread may anywhere.
 //!
 //! All tasks of a simulated store run on one thread and switch only where they wait. Between two such places
 //! the steps of one task are never between those of another, although threads of several workers are.
-//! `preempt!()` stands where other workers' steps would matter: between a look and what relies on it, between
-//! the parts of a commit, between two reads of memory that is confirmed afterwards. It must not stand in a
-//! section, which debug assertions watch.
+//! `preempt!()` stands where other workers' steps would matter: between a look and the step that relies on
+//! it, between the parts of a commit, between two reads of memory that is confirmed afterwards. It must not
+//! stand in a section, which debug assertions watch.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use flashgrain_device::Nanos;
 
 use crate::worker::spend;
 
-/// One in so many preemptions is long, in stores whose processors cost something.
+/// One preemption in this number is long, in stores whose processors cost something.
 const LONG_ONE_IN: u64 = 8;
 
 /// Virtual time of the longest preemption: some milliseconds; one less than a power of two.
@@ -30,8 +30,8 @@ struct Plan {
     one_in: u32,
 }
 
-/// From now on, until what is returned is dropped, tasks of the calling thread lose their processor at one in
-/// so many points, drawn from `seed`.
+/// From now on, until the result is dropped, tasks of the calling thread lose their processor at one in
+/// `one_in` points, drawn from `seed`.
 pub fn preempt(seed: u64, one_in: u32) -> Preempted {
     PLAN.set(Some(Plan { random: seed | 1, one_in: one_in.max(1) }));
     Preempted { _of_this_thread: PhantomData }

@@ -56,10 +56,10 @@ impl Small {
     /// Segments that a growing store has at first.
     pub const GROWTH_SEGMENTS: u64 = 12;
 
-    /// Superblocks and labels; the log is behind them.
+    /// Superblocks and labels; the log follows them.
     pub const FRONT_BYTES: u64 = 96 << 10;
 
-    /// Bytes of a store with so many segments, whose log is on the same device.
+    /// Bytes of a store with this number of segments, whose log is on the same device.
     pub fn bytes(&self, segments: u64) -> u64 {
         Sizes::of(&self.layout()).device_bytes(segments as usize)
     }
@@ -108,8 +108,8 @@ impl Builder {
     }
 
     /// Of a store under [`Simulated`](crate::Simulated): workers whose queue fails as a whole step again, as
-    /// those do that have threads, but panic when that fails so many times in a row, too. They panic at once
-    /// unless this is called.
+    /// those with threads do, but panic after `retries` failures in a row. They panic at once unless this is
+    /// called.
     pub fn step_retries(mut self, retries: u32) -> Self {
         self.options.step_retries = retries;
         self

@@ -1,8 +1,8 @@
 //! Errors that no drive has to be in trouble for just then: a page that is not in memory and cannot be read,
-//! a write of somebody else that has failed.
+//! another caller's write that has failed.
 //!
-//! A small store has most pages in memory, and a request of it fails for the one who waits for it. The calls
-//! that may wait for a drive are few, though, and what they tell their callers can be told at each of them:
+//! A small store has most pages in memory, and a failed request of it is reported to the caller that waits
+//! for it. The calls that may wait for a drive are few, though, and each of them can return the error:
 //! `trouble!(Name)` asks there. As with [bugs](super::Bug), only stores are concerned whose workers run on
 //! the calling thread.
 
@@ -31,7 +31,7 @@ pub enum Trouble {
     Room,
     /// The same, and it is known at once.
     Write,
-    /// Somebody looks whether the store is poisoned, and now it is.
+    /// A caller checks whether the store is poisoned, and now it is.
     Poison,
 }
 
@@ -47,21 +47,21 @@ impl Trouble {
     /// All there are.
     pub const ALL: [Self; 6] = [Self::Page, Self::Pages, Self::Frame, Self::Room, Self::Write, Self::Poison];
 
-    /// From now on, until what is returned is dropped, the `nth` occasion for it on the calling thread is
-    /// taken, counted from 1.
+    /// From now on, until the result is dropped, the `nth` occasion for it on the calling thread is taken,
+    /// counted from 1.
     pub fn at(self, nth: u64) -> Troubled {
         NOW.set(Some(Plan { trouble: self, nth, asked: 0 }));
         Troubled { _of_this_thread: PhantomData }
     }
 
-    /// Nothing happens, but until what is returned is dropped, `listener` hears of every occasion for it on
-    /// the calling thread.
+    /// Causes no trouble, but calls `listener` at every occasion for it on the calling thread, until the
+    /// result is dropped.
     pub fn listen(self, listener: Listener) -> Troubled {
         LISTENER.set(Some(listener));
         self.at(u64::MAX)
     }
 
-    /// Whether it is going to happen, or somebody listens.
+    /// Whether it is going to happen, or has a listener.
     pub(crate) fn is_expected(self) -> bool {
         NOW.get().is_some_and(|plan| plan.trouble.asked_as() == self)
     }

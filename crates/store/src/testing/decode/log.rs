@@ -1,4 +1,4 @@
-//! The log's blocks and records, what records refer to, and the catalog's entries.
+//! The log's blocks and records, the values that records refer to, and the catalog's entries.
 
 use crate::btree::overflow;
 use crate::catalog::Entry;
@@ -19,7 +19,7 @@ pub fn log_block(bytes: &[u8]) {
     assert_eq!(opened, header, "a block comes back");
 }
 
-/// Blocks of the log, one behind the other and all of them whole: their records, put together.
+/// Blocks of the log, one after the other and all of them whole: their records, put together.
 pub fn log_stream(bytes: &[u8]) {
     let (store, mut chain, mut blocks) = (7, 0, Vec::new());
     for (index, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
@@ -45,7 +45,7 @@ pub fn log_stream(bytes: &[u8]) {
     );
 }
 
-/// Makes a block of the bytes, with what its header says of its records as far as that is possible.
+/// Makes a block of the bytes, whose header describes its records as far as that is possible.
 fn seal(block: &mut [u8], store: u64, lsn: Lsn, previous: u32) -> Option<Header> {
     let length = block.len();
     let most = u32::try_from(length).ok().filter(|_| length >= HEADER_BYTES)?;

@@ -1,4 +1,4 @@
-//! Images of pages, and what is on the pages.
+//! Images of pages, and the content of the pages.
 
 use crate::btree::node::Node;
 use crate::checkpoint::map::{Change, MapPage, MapPageLocation, PRIORS, page_id};
@@ -23,8 +23,8 @@ pub fn image(bytes: &[u8]) {
     }
 }
 
-/// A node of a tree: the first two bytes choose what is done with it, the rest is its image. It is searched,
-/// gone through and changed.
+/// A node of a tree: the first two bytes choose the operations, the rest is its image. It is searched, gone
+/// through and changed.
 pub fn node(bytes: &[u8]) {
     let Some(([seed, choice], bytes)) = bytes.split_first_chunk() else { return };
     for (header, image) in both(bytes) {
@@ -82,13 +82,13 @@ fn node_bytes(node: Node<'_>) -> usize {
     (node.capacity_bytes() + node.free_bytes()).max(class_bytes(CLASSES - 1) as u32) as usize
 }
 
-/// Some changes, as a tree makes them: where a search says, and only of what is there.
+/// Some changes, as a tree makes them: where a search says, and only of existing records.
 fn change(node: Node<'_>, scratch: &OwnPage, [seed, choice]: [u8; 2]) {
     let key = [seed, choice, 0xff, 0, seed, 1, 2].repeat(usize::from(choice % 4));
     let value = vec![choice; usize::from(seed)];
     for step in 0..3 {
         let found = node.find(&key);
-        // Only of what does not matter here.
+        // A full node does not matter here.
         let _full = match (node.is_leaf(), found, (choice >> 2).wrapping_add(step) % 3) {
             (true, Ok(index), 0) => node.replace(index, &value, scratch),
             (true, Ok(index), _) => {
@@ -173,7 +173,7 @@ fn page_of(header: Header, image: &[u8]) -> Option<OwnPage> {
     let mut memory = vec![0; page_bytes];
     memory[..image.len()].copy_from_slice(image);
     pack::unpack(header, 0, &mut memory);
-    // The page's unused middle is not part of the image and keeps what was in memory before.
+    // The page's unused middle is not part of the image and keeps the former content of the memory.
     let (front, back) = (header.front_end as usize, header.back_start as usize);
     memory[front..back].fill(0);
     let page = OwnPage::new(page_bytes as u32);
