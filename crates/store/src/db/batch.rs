@@ -9,7 +9,7 @@ use super::tree::Tree;
 use super::writes::Writes;
 use crate::{Durability, Error};
 
-/// Writes to any number of trees that are done as one: all of them, or after a crash perhaps none. Made by
+/// Writes to any number of trees, applied atomically: all of them, or after a crash perhaps none. Made by
 /// [`Db::batch`](crate::Db::batch).
 ///
 /// ```
@@ -49,7 +49,7 @@ impl Batch {
     /// # Errors
     /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are
     /// more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`]
-    /// for a handle that is of no tree of the store as it is open now. The batch stays as it was.
+    /// for a handle that belongs to no tree of the store as it is open now. The batch stays as it was.
     pub fn insert(
         &mut self,
         tree: &Tree,

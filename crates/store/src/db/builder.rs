@@ -148,7 +148,7 @@ impl Builder {
         self
     }
 
-    /// How durable a commit is that does not say; [`Durability::Sync`] unless given.
+    /// Durability of commits that do not name one; [`Durability::Sync`] unless given.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.options.durability = durability;
         self
@@ -278,7 +278,7 @@ impl Builder {
         self
     }
 
-    /// Opens a store that is there.
+    /// Opens an existing store.
     ///
     /// # Errors
     /// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Locked`], [`Error::Member`],
@@ -331,7 +331,7 @@ impl Builder {
         Ok((Prepared::new(&self.site, &wanted, &self.options)?, self.options))
     }
 
-    /// Opens the store if there is one, else makes one.
+    /// Opens the store if it exists, else makes one.
     ///
     /// # Errors
     /// As [`Builder::open`] and [`Builder::create`].

@@ -37,7 +37,7 @@ const LOST_MAX: u32 = 3;
 struct Step {
     keys: Vec<Vec<u8>>,
     seen_at: Timestamp,
-    /// Whether there are no more.
+    /// Whether these are the last.
     is_last: bool,
 }
 
@@ -351,7 +351,7 @@ impl<'a> Loader<'a> {
         self.core.engine().transactions().load(self.tree.tree.id, (load, id), durability).map(drop)
     }
 
-    /// Returns when all records are as durable as asked; how many they are.
+    /// Waits until all records are as durable as asked, and returns their number.
     ///
     /// # Errors
     /// As [`Core::write`](Core::write). Nothing may follow then.

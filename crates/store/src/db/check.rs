@@ -110,7 +110,7 @@ impl Core {
         })
     }
 
-    /// A version of a record. `newest` is a commit that there was.
+    /// Checks a version of a record. `newest` is the last commit that is known to have happened.
     fn check_value(
         &self,
         version: Version,

@@ -307,12 +307,12 @@ impl Core {
         &self.engine
     }
 
-    /// Of commits that do not say.
+    /// Of commits that do not name one.
     pub fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// The trees of these names; those that there are not are made as one.
+    /// The trees of these names; missing ones are made as one.
     pub fn trees(&self, names: &[&str], options: &TreeOptions) -> Result<Vec<Arc<NamedTree>>, Error> {
         self.check_open()?;
         names.iter().try_for_each(|name| check_name(name))?;
@@ -450,12 +450,12 @@ impl Core {
         &self.decisions
     }
 
-    /// Has nothing more done, and the store open as after a crash. Whether that was so already.
+    /// Stops all work, so that the store opens as after a crash. Returns whether it was stopped already.
     pub fn abandon(&self) -> bool {
         self.closed.swap(true, Ordering::SeqCst)
     }
 
-    /// Once; afterwards nothing more is done.
+    /// Closes the store, once; afterwards nothing more is done.
     pub fn close(&self) -> Result<(), Error> {
         self.check_process()?;
         if self.abandon() {

@@ -49,7 +49,7 @@ impl Cursor {
         Self { view, position: Position::Start, records: None }
     }
 
-    /// To just before `key`, whether there is such a record or not.
+    /// To just before `key`, whether such a record exists or not.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         self.move_to(Position::Before(key.as_ref().to_vec()));
     }
@@ -82,7 +82,7 @@ impl Cursor {
         self.step(Direction::Forward)
     }
 
-    /// The record before the position, and over it. `None` at the start.
+    /// Returns the record before the position, and steps over it. `None` at the start.
     ///
     /// # Errors
     /// As [`Readable::get`](crate::Readable::get); the position stays.

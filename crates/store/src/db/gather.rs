@@ -11,14 +11,14 @@ use super::writes::Writes;
 use crate::Error;
 use crate::btree::overflow::VALUE_BYTES_MAX;
 
-/// Bytes that are read of a source at a time.
+/// Bytes that are read from a source at a time.
 const SOURCE_BYTES: usize = 1 << 20;
 
 fn unreadable(error: io::Error) -> Error {
     Error::Source(Arc::new(error))
 }
 
-/// Fills `buffer` as far as the source goes; how many bytes that are.
+/// Fills `buffer` as far as the source goes. Returns the number of bytes.
 fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, Error> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -53,8 +53,8 @@ impl Core {
         Ok(())
     }
 
-    /// As [`Core::gather`], with a value that is read of `source` to its end; how many bytes it has. No more
-    /// of it than some [`SOURCE_BYTES`] is in memory at a time.
+    /// As [`Core::gather`], with a value that is read from `source` to its end. Returns the value's length in
+    /// bytes. No more of it than some [`SOURCE_BYTES`] is in memory at a time.
     ///
     /// # Errors
     /// As [`Core::gather`]; [`Error::Source`]; [`Error::Full`], [`Error::Poisoned`]. The writes stay as they

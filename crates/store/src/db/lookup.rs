@@ -24,7 +24,7 @@ use crate::txn::Snapshot;
 pub struct Lookup<'a> {
     pub(super) core: &'a Core,
     pub(super) tree: &'a Arc<NamedTree>,
-    /// `None`: all commits that there are when a key is looked up.
+    /// `None`: all commits so far when a key is looked up.
     pub(super) at: Option<&'a Snapshot>,
     /// The reader's own writes.
     pub(super) overlay: Option<&'a Overlay>,
@@ -68,7 +68,7 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// As [`Lookup::get`]; appends the value, and says whether there is one.
+    /// As [`Lookup::get`]; appends the value, and returns whether it exists.
     #[inline]
     pub(super) fn get_into(&self, key: &[u8], may: May, into: &mut Vec<u8>) -> Result<Poll<bool>, Error> {
         if let Some(written) = self.written(key) {
@@ -84,7 +84,7 @@ impl<'a> Lookup<'a> {
         self.read(key, may, into)
     }
 
-    /// Whether there is such a key. An overflow value is not read.
+    /// Whether the key exists. An overflow value is not read.
     pub(super) fn contains(&self, key: &[u8], may: May) -> Result<Poll<bool>, Error> {
         if let Some(written) = self.written(key) {
             if let Some(Content::Operands(list)) = written {
@@ -98,7 +98,7 @@ impl<'a> Lookup<'a> {
         found
     }
 
-    /// Appends the value that the tree has under `key`, and says whether there is one.
+    /// Appends the value that the tree has under `key`, and returns whether it exists.
     #[inline]
     fn read(&self, key: &[u8], may: May, into: &mut Vec<u8>) -> Result<Poll<bool>, Error> {
         self.core.check_open()?;

@@ -118,7 +118,7 @@ impl Db {
         Self::builder().path(path).create()
     }
 
-    /// Opens the store in the directory `path`, or makes one if there is none, with default options.
+    /// Opens the store in the directory `path`, or makes it if it does not exist, with default options.
     ///
     /// # Errors
     /// As [`Builder::open_or_create`].
@@ -134,12 +134,12 @@ impl Db {
         Builder::in_memory()?.cache_bytes(cache_bytes).create()
     }
 
-    /// To open or create a store with options of one's own.
+    /// A builder, to open or create a store with other options.
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// The tree of that name; made, with default options, if there is none.
+    /// The tree of that name; made, with default options, if it does not exist.
     ///
     /// # Errors
     /// [`Error::Options`] if the name is empty or longer than 256 bytes; otherwise as [`Tree::insert`].
@@ -147,7 +147,7 @@ impl Db {
         self.tree_with(name, &TreeOptions::new())
     }
 
-    /// The tree of that name; made with `options` if there is none. An existing tree keeps the options it
+    /// The tree of that name; made with `options` if it does not exist. An existing tree keeps the options it
     /// has.
     ///
     /// # Errors
@@ -167,8 +167,8 @@ impl Db {
         made.ok_or_else(|| Error::NoTree { name: name.to_owned() })
     }
 
-    /// The trees of these names, in their order. Those that there are not are made, with default options, all
-    /// of them or none, and with one wait for the device.
+    /// The trees of these names, in their order. Missing ones are made, with default options, all of them or
+    /// none, and with one wait for the device.
     ///
     /// # Errors
     /// As [`Db::tree`].
@@ -205,7 +205,7 @@ impl Db {
         Ok(states.into_iter().map(|state| Tree { db: self.clone(), state }).collect())
     }
 
-    /// The tree of that name, if there is one.
+    /// The tree of that name, if it exists.
     ///
     /// # Errors
     /// [`Error::NoTree`].
@@ -242,7 +242,7 @@ impl Db {
     /// old name are refused as those of a dropped tree are, iterators go on: take one by the new name.
     ///
     /// # Errors
-    /// [`Error::NoTree`]; [`Error::Exists`] if there is a tree of the new name; [`Error::Options`] for a name
+    /// [`Error::NoTree`]; [`Error::Exists`] if a tree of the new name exists; [`Error::Options`] for a name
     /// that no tree has; otherwise as [`Tree::insert`].
     ///
     /// ```
@@ -419,8 +419,8 @@ impl Db {
         self.core.sync()
     }
 
-    /// Brings a checkpoint about and waits for it: afterwards opening the store has no log to replay, and
-    /// space that was freed before is free. Checkpoints also come by themselves.
+    /// Requests a checkpoint and waits for it: afterwards opening the store has no log to replay, and space
+    /// that was freed before is free. Checkpoints also come by themselves.
     ///
     /// # Errors
     /// [`Error::Poisoned`], [`Error::Io`].
@@ -562,8 +562,8 @@ impl Db {
         self.core.decisions()
     }
 
-    /// How a tree with these options would be kept if it were made now, as [`Tree::layout`] says it of one
-    /// that there is.
+    /// How a tree with these options would be kept if it were made now, as [`Tree::layout`] reports it of an
+    /// existing tree.
     ///
     /// # Errors
     /// [`Error::Options`] for options that cannot be.

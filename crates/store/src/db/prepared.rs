@@ -179,7 +179,7 @@ impl Core {
         Self::start_prepared(Prepared::new(site, wanted, options)?, options)
     }
 
-    /// Opens the store if there is one, else makes one, without letting go of its places in between.
+    /// Opens the store if it exists, else makes one, without letting go of its places in between.
     pub(super) fn start_or_create(
         site: &Site,
         create: &Wanted<'_>,

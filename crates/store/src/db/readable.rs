@@ -44,8 +44,8 @@ pub trait Readable: Source {
     /// # Errors
     /// [`Error::Io`] and [`Error::Corrupt`] if it must be read from a device and cannot be;
     /// [`Error::Poisoned`] if a commit that failed half-way may have changed it; [`Error::OtherStore`],
-    /// [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that is of no tree of the store as it
-    /// is open now.
+    /// [`Error::OtherOpening`] and [`Error::TreeDropped`] for a handle that belongs to no tree of the store
+    /// as it is open now.
     fn get(&self, tree: &Tree, key: impl AsRef<[u8]>) -> Result<Option<Value>, Error> {
         let lookup = self.lookup(tree)?;
         waiting(|may| lookup.get(key.as_ref(), may))
@@ -135,7 +135,7 @@ pub trait Readable: Source {
         Ok(values)
     }
 
-    /// Whether there is such a key. However long its value is, that is not read.
+    /// Whether the key exists. Its value is not read, however long it is.
     ///
     /// # Errors
     /// As [`Readable::get`].

@@ -77,7 +77,7 @@ impl Simulated {
         Ok(Self { harness, db: Some(Db { core }), next_worker: 0, workers: options.workers })
     }
 
-    /// Runs `work` as a task, and all others meanwhile, until it ends. It panics as it does.
+    /// Runs `work` as a task, and all others meanwhile, until it ends. Panics if the task does.
     pub fn run<T: Send + 'static>(&mut self, work: impl FnOnce(&Db) -> T + Send + 'static) -> T {
         let task = self.spawn(work);
         self.harness.run_until_finished(&task);

@@ -159,7 +159,7 @@ impl Site {
         Ok((Devices::new(data, log), made))
     }
 
-    /// The devices of a store that is there. If read only, they keep writes in memory.
+    /// The devices of an existing store. If read only, they keep writes in memory.
     pub fn open(&self, claim: &Arc<Claim>, read_only: bool) -> Result<Devices, Error> {
         if let Some(path) = self.survey()?.cut_off() {
             let why = "a store that was being made when that was cut off; create it again".into();

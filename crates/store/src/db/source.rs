@@ -19,7 +19,7 @@ use crate::txn::Snapshot;
 
 /// The implementation of [`Readable`](super::readable::Readable). It cannot be named outside of the crate.
 pub trait Source {
-    /// For looking keys up. It refuses a handle that is of no tree of the store as it is open now.
+    /// For looking keys up. It refuses a handle that belongs to no tree of the store as it is open now.
     #[doc(hidden)]
     fn lookup<'a>(&'a self, tree: &'a Tree) -> Result<Lookup<'a>, Error>;
 

@@ -43,7 +43,7 @@ pub struct CacheStats {
     pub budget_bytes: u64,
     /// Of pages that have changed since they were written.
     pub dirty_bytes: u64,
-    /// Pages that there are, in memory or not.
+    /// Existing pages, in memory or not.
     pub pages: u64,
     /// How often a page was in memory when it was needed.
     pub hits: u64,

@@ -60,7 +60,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::KeyLength`] and [`Error::ValueLength`]; [`Error::BatchLength`] if all writes together are
     /// more than a commit takes; [`Error::OtherStore`], [`Error::OtherOpening`] and [`Error::TreeDropped`]
-    /// for a handle that is of no tree of the store as it is open now. The transaction stays as it was.
+    /// for a handle that belongs to no tree of the store as it is open now. The transaction stays as it was.
     pub fn insert(
         &mut self,
         tree: &Tree,
@@ -113,8 +113,8 @@ impl Transaction {
         self.core.gather(&mut self.writes, tree, key.as_ref(), None)
     }
 
-    /// Removes all records in `range` that the transaction sees, its own writes among them; how many. All of
-    /// them go with its commit, however many they are.
+    /// Removes all records in `range` that the transaction sees, its own writes among them, and returns their
+    /// number. All of them go with its commit, however many they are.
     ///
     /// As always, only keys are validated: records that others add to the range before the commit stay.
     ///

@@ -131,8 +131,8 @@ impl Tree {
         self.write(key.as_ref(), Some(value.as_ref()))
     }
 
-    /// As [`Tree::insert`], with a value that is read of `source`, to its end; how many bytes it has. See
-    /// [`Batch::insert_from`](crate::Batch::insert_from).
+    /// As [`Tree::insert`], with a value that is read from `source`, to its end. Returns the value's length
+    /// in bytes. See [`Batch::insert_from`](crate::Batch::insert_from).
     ///
     /// # Errors
     /// As [`Batch::insert_from`](crate::Batch::insert_from).
@@ -156,7 +156,7 @@ impl Tree {
     /// are gone or none, and no reader sees anything in between. Only a log that may never have 2.2 MiB
     /// ([`Builder::log_bytes`](crate::Builder::log_bytes), or a very small store) bounds a step further, to
     /// almost an eighth of that log, where a record takes its key and up to nine bytes. More records are
-    /// removed in such steps, in key order, so that neither memory nor the log limits how many: after a
+    /// removed in such steps, in key order, so that neither memory nor the log limits their number: after a
     /// crash, or an error, the records before some key are gone and those from there on are all there. For
     /// more as one, see [`Transaction::remove_range`](crate::Transaction::remove_range).
     ///
@@ -186,7 +186,7 @@ impl Tree {
         core.remove_range(core.named_tree(self)?, Range::of(&range))
     }
 
-    /// Removes all records in `range`, without saying how many they were.
+    /// Removes all records in `range`, without counting them.
     ///
     /// An LSM-tree notes the range, and looks at none of the records: it takes as long as removing one, and
     /// after a crash all of them are gone or none. The room is given back as tables are merged; tables that

@@ -19,7 +19,7 @@ impl Tree {
         self.db.get(self, key)
     }
 
-    /// The value of `key`, in memory of the caller's; whether there is one.
+    /// Puts the value of `key` into the caller's memory. Returns whether the key exists.
     ///
     /// # Errors
     /// As [`Readable::get_into`].
@@ -38,8 +38,8 @@ impl Tree {
         self.db.get_many(self, keys)
     }
 
-    /// Brings everything into memory that reading and changing these keys takes, with overlapping reads, and
-    /// waits for it. Transactions that begin afterwards are short, so that few others conflict with them.
+    /// Brings all pages into memory that reading and changing these keys takes, with overlapping reads, and
+    /// waits for them. Transactions that begin afterwards are short, so that few others conflict with them.
     /// Look-ups alone may find a record in memory without its page; the transaction would then wait for that
     /// in its commit.
     ///
@@ -69,7 +69,7 @@ impl Tree {
         core.prefetch(core.named_tree(self)?, &keys)
     }
 
-    /// Whether there is such a key.
+    /// Whether the key exists.
     ///
     /// # Errors
     /// As [`Readable::get`].

@@ -10,7 +10,7 @@ use crate::log::Timestamp;
 impl Lsm {
     /// The versions of a key that a snapshot of `at` sees, down to one that is not made of operands.
     fn chain(&self, key: &[u8], at: Timestamp) -> Result<Chain, Error> {
-        // All of it of the same tables: of others, merges may have put a part of it elsewhere.
+        // All of it from the same tables: merges may have moved a part of it to others.
         let parts = self.current();
         let mut chain = Chain::new(at);
         for memtable in parts.memtables.iter() {

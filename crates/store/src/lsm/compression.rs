@@ -11,7 +11,7 @@
 use super::block::Content;
 use crate::compression::LsmCompression;
 
-/// A compressed block has at most this part of its bytes before.
+/// A compressed block has at most this part of its original bytes.
 const GAIN: f64 = 7.0 / 8.0;
 
 /// After `VAIN_MAX` blocks in a row that did not gain, one of `TRIED_EVERY` is tried.

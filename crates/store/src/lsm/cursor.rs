@@ -12,7 +12,7 @@ use crate::index::{Direction, Version};
 use crate::log::Timestamp;
 
 impl Removals for Table {
-    /// Of those that were read before.
+    /// Only of removals that were read before.
     fn around(&self, key: &[u8], at: Timestamp) -> Removed {
         self.known_range_tombstones().map(|ranges| ranges.around(key, at)).unwrap_or_default()
     }
@@ -22,7 +22,7 @@ impl Removals for Table {
 pub(super) struct RunCursor {
     run: Run,
     reader: Reader,
-    /// Tables that are not even read.
+    /// Ranges that hide whole tables, which are not even read.
     hidden: Option<Hidden>,
     direction: Direction,
     /// Number of the table, and the cursor in it; `None` at the end.
@@ -61,7 +61,7 @@ impl RunCursor {
         Ok(cursor)
     }
 
-    /// Goes to the first version of the present table, or of the next ones, that there is.
+    /// Goes to the first version of the present table, or of the next one that has any.
     fn enter(&mut self, mut place: Option<(&[u8], Timestamp)>) -> Result<(), Error> {
         self.inside = None;
         while let Some(table) = self.run.get(self.table) {

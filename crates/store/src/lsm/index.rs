@@ -290,7 +290,7 @@ impl Index for Lsm {
     }
 
     fn clear(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
-        // From then on nothing else puts into tables the references that are in memory.
+        // From then on no other task writes the references in memory into tables.
         (clearing.go_on)()?;
         self.is_cleared.store(true, Ordering::SeqCst);
         // From now on no task flushes or compacts, or has tables that leave the levels: nothing would give

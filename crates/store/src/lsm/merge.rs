@@ -92,7 +92,7 @@ impl Lsm {
         });
     }
 
-    /// Has the jobs run that are due, in the background.
+    /// Runs the due jobs in the background.
     pub(super) fn send_jobs(&self) {
         let _looking = self.jobs.look();
         if !self.runs_jobs() {
@@ -244,7 +244,7 @@ impl Lsm {
         Ok(())
     }
 
-    /// Does a job that was picked with these levels.
+    /// Runs a job that was picked with these levels.
     pub(super) fn run(self: &Arc<Self>, job: Job, levels: Arc<Levels>) -> Result<(), Error> {
         if !self.runs_jobs() {
             return Ok(());
@@ -271,7 +271,7 @@ impl Lsm {
         let beside = Beside { older, below };
         let output = self.merge_in_parts(job.inputs().cloned().collect(), beside, table)?;
         if job.from == level && removed.len() > 1 && output.made.len() >= removed.len() {
-            // The next one would win nothing either, until there is something new.
+            // The next one would win nothing either, until the next flush.
             self.is_unified.store(true, Ordering::Relaxed);
         }
         self.counters.merges.fetch_add(1, Ordering::Relaxed);

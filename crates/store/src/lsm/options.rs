@@ -25,7 +25,7 @@ const FILTER_TENTHS_MAX: u32 = 300;
 /// The most jobs that may be given, and the most parts of one.
 const JOBS_MAX: u32 = 64;
 
-/// Behind the numbers of a tree whose metadata is pinned; others have nothing in its place.
+/// Follows the numbers of a tree whose metadata is pinned; other trees have nothing in its place.
 const PINNED: u8 = 1;
 
 /// The same before the most memtables that a flush merges, of a tree where these are more than one.
@@ -37,7 +37,7 @@ const MERGED_MEMTABLES_MAX: u32 = 16;
 /// RocksDB's rate of delayed writes, unless it is given.
 const DELAYED_BYTES_PER_S: u64 = 16 << 20;
 
-/// How an LSM-tree is kept, as far as one wants to say. Fixed when the tree is created.
+/// Options of an LSM-tree; the store decides those that are not given. Fixed when the tree is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LsmOptions {
     layout: Option<LsmLayout>,
@@ -63,7 +63,7 @@ pub struct LsmOptions {
 }
 
 impl LsmOptions {
-    /// Everything as the store decides.
+    /// All options as the store decides.
     pub fn new() -> Self {
         Self::default()
     }

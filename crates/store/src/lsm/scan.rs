@@ -79,7 +79,7 @@ impl LsmScan {
             }
             chain.take(version, versions.value(held))
         };
-        // One says when no older ones are needed.
+        // `take` returns `false` once no older ones are needed.
         let _whether_all = match self.direction {
             Direction::Forward => versions.all.iter().all(&mut take),
             Direction::Backward => versions.all.iter().rev().all(&mut take),

@@ -649,7 +649,7 @@ impl Table {
         let damaged = || self.damaged("fence pointers", fence.place);
         let mut scratch = Vec::new();
         let pointer = partition.fences.first_from(Some((key, at)), &mut scratch).map_err(|()| damaged())?;
-        // Behind the last fence of the partition there is nothing of it.
+        // The partition has nothing after its last fence.
         let Some(pointer) = pointer else { return Ok(None) };
         let place = Place::take(&mut partition.fences.value(&pointer)).ok_or_else(damaged)?;
         spend_search();

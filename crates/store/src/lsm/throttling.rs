@@ -64,7 +64,7 @@ struct State {
     debt_bytes: u64,
     /// Bytes that may be written at once.
     left_bytes: f64,
-    /// When more are given.
+    /// Time when more are given.
     next_refill: Nanos,
 }
 

@@ -94,7 +94,7 @@ pub(crate) struct Lsm {
     pub(super) job_trouble: Trouble,
     /// Whether a task that flushes was sent out.
     pub(super) is_flush_sent: AtomicBool,
-    /// Whether its pages are others' by now.
+    /// Whether its pages have been reassigned.
     pub(super) is_cleared: AtomicBool,
     /// Whether no job is to run any more.
     pub(super) is_stopped: AtomicBool,
@@ -102,7 +102,7 @@ pub(crate) struct Lsm {
     pub(super) dead: Dead,
     /// Whether a flush has found no room. It would have one more checkpoint made for want of room each time.
     pub(super) is_stuck: AtomicBool,
-    /// Whether it does all that makes room.
+    /// Whether it takes all measures to make room.
     pub(super) is_making_room: AtomicBool,
     /// Whether small tables have been merged since the last flush without becoming fewer.
     pub(super) is_unified: AtomicBool,

@@ -44,7 +44,7 @@ impl ReadAhead {
         Self { executor, pool, tasks: AtomicU64::new(0), tasks_max }
     }
 
-    /// Counts one more, if there may be one more.
+    /// Counts one more task, if one more may run.
     fn begin(&self) -> Option<ReadAheadTask> {
         let pool = self.pool.upgrade()?;
         if self.tasks.fetch_add(1, Ordering::Relaxed) >= self.tasks_max {

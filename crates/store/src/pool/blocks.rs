@@ -23,7 +23,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::task::park;
 
-/// Of tags; no page has such a number.
+/// Bit of all tags; no page has such a number.
 const TAG: u64 = 1 << 63;
 
 /// Blocks that were used once take at most this part of the budget, or one of each part of the table.

@@ -34,7 +34,7 @@
 //! | [`RecordCache`] | keeps single records: records, frames |
 //! | [`Checkpoints`], [`Opening`] | cuts and flushes; restores: pages, images, gate |
 //!
-//! Synchronization:
+//! Synchronization, by state and the thread that alone may change it:
 //! - The entry of a page that is in memory, and its frame's [`Meta`]: the holder of the frame's latch.
 //! - The entry of a page that is on the device: anyone, by compare-and-swap. The thread or task that makes it
 //!   *loading* is the one that loads the page; others wait. Only the cleaner may exchange the location

@@ -83,7 +83,7 @@ fn block_bytes_of(kind: u8) -> Option<u32> {
     PageKind::class_of_blocks(kind & !(IN_BLOCKS | NOT_FIRST)).map(|class| class_bytes(class) as u32)
 }
 
-/// At a multiple of how many bytes of the device an image with a header of this kind begins.
+/// An image with a header of this kind begins at a multiple of this number of bytes of the device.
 pub(super) fn align_bytes(kind: u8) -> u32 {
     if kind & IN_BLOCKS == 0 { 1 } else { align_of_blocks(kind) }
 }

@@ -43,12 +43,12 @@ impl LocatorSlot {
         let _first_stays = self.0.set(locator);
     }
 
-    /// Whether there has ever been one.
+    /// Whether a locator was ever set.
     pub fn is_set(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// The page locator, if it is there.
+    /// The page locator, if it still exists.
     pub fn get(&self) -> Option<Arc<dyn PageLocator>> {
         self.0.get()?.upgrade()
     }

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::layout::LogExtent;
 use crate::sync::Arc;
 
-/// Takes segments side by side for the log, and gives them back.
+/// Takes adjacent segments for the log, and gives them back.
 pub(crate) struct LogRoom {
     space: Arc<Space>,
     growth: Arc<Growth>,

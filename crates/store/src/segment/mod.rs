@@ -38,11 +38,11 @@
 //! | [`Survey`] | which segments are cleaned next; [`Cleaner`] empties them |
 //! | [`Growth`] | how long the device may be; [`DeviceEnd`] makes it shorter |
 //! | [`Reclaim`] | whether freed segments are discarded; [`LogRoom`] gives back segments of the log with it |
-//! | [`Upkeep`] | how short room is, and how many cleaners are at work |
+//! | [`Upkeep`] | the shortage of room, and the number of cleaners at work |
 //! | [`OwnedSegments`] | segments that an owner has whole, until they are recorded |
 //! | [`Compactor`], [`Opening`] | nothing: they use the others |
 //!
-//! Synchronization:
+//! Synchronization, by state and the part or thread that alone may change it:
 //! - The state of a segment: [`space`] alone, with its lock, which keeps the tally right.
 //! - A segment's live bytes: a gathering adds, [`Gatherer::release`] and [`Moves`] subtract, without the
 //!   lock.

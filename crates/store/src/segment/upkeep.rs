@@ -360,7 +360,7 @@ impl Upkeep {
         self.space.is_awaited(epoch)
     }
 
-    /// Waits until no checkpoint is writing pages. Whether one was.
+    /// Waits until no checkpoint is writing pages. Returns whether one was.
     ///
     /// # Errors
     /// [`Error::Poisoned`].

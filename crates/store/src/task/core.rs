@@ -15,8 +15,8 @@ use super::mailbox::{Job, Mailbox};
 use super::schedule::Schedule;
 use super::stack::TaskStack;
 
-/// So often a task that never waits goes on at once; then its worker looks for others, for answers and for
-/// upkeep.
+/// Times that a task that never waits goes on at once, before its worker looks for others, for completions
+/// and for upkeep.
 const STEPS_MAX: u32 = 256;
 
 /// The same where the order of tasks is drawn, to find errors that need a switch in between: some number up

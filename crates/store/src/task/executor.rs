@@ -11,7 +11,7 @@ use super::mailbox::{Job, Mailbox, WhenPanicked};
 /// Work that every worker does between its tasks, such as evicting pages when free frames run low. It must
 /// not wait.
 pub(crate) trait Upkeep: Send + Sync {
-    /// Does a little, if there is something to do.
+    /// Does a bounded amount of work, if any is due.
     fn step(&self);
 }
 
@@ -23,7 +23,7 @@ struct Shared {
     mailboxes: Vec<Arc<Mailbox>>,
     next: AtomicUsize,
     upkeep: Mutex<Vec<Weak<dyn Upkeep>>>,
-    /// How often some was added.
+    /// How often upkeep was added.
     upkeep_version: AtomicU64,
 }
 

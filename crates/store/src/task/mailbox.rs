@@ -108,12 +108,13 @@ impl Mailbox {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Whether something came in.
+    /// Whether jobs or wake-ups came in.
     pub fn has_mail(&self) -> bool {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// To be called before the worker sleeps: whether it may. From then on, new mail wakes the worker.
+    /// To be called before the worker sleeps. Returns whether it may. From then on, new mail wakes the
+    /// worker.
     pub fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         // A worker may have taken in the mail of its end without having looked whether it ends.

@@ -16,7 +16,7 @@ use super::mailbox::{Job, Mail, Mailbox};
 use super::schedule::Schedule;
 use super::stack::TaskStack;
 
-/// So often a round goes on with a task that the processor has fetched memory for.
+/// Times that a round goes on with a task that the processor has fetched memory for.
 const FETCHING_TURNS: usize = 512;
 
 /// The most tasks of a class that run in a round, where their order is drawn: the fewer, the more finely

@@ -1,5 +1,5 @@
-//! Errors that no drive has to be in trouble for just then: a page that is not in memory and cannot be read,
-//! another caller's write that has failed.
+//! Errors that are planted without a failing drive: a page that is not in memory and cannot be read, another
+//! caller's write that has failed.
 //!
 //! A small store has most pages in memory, and a failed request of it is reported to the caller that waits
 //! for it. The calls that may wait for a drive are few, though, and each of them can return the error:

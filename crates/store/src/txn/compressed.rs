@@ -20,7 +20,7 @@ const COMPRESSED: u8 = 10;
 /// Shorter records are left as they are.
 const BYTES_MIN: usize = 64;
 
-/// A compressed record has at most this part of its bytes before.
+/// A compressed record has at most this part of its original bytes.
 const GAIN: f64 = 7.0 / 8.0;
 
 /// After `VAIN_MAX` records in a row that did not gain, one of `TRIED_EVERY` is tried.

@@ -11,7 +11,7 @@
 //!
 //! After a crash, [`replay`] applies the log's commits again.
 //!
-//! Synchronization:
+//! Synchronization, by state and the party that alone may change it:
 //! - The newest version of a key, and the entry of its group in the [commit table](commit_table): the commit
 //!   that holds the [lock](locks) of the key's stripe, between logging and becoming visible.
 //! - Versions that no snapshot needs, and their tombstones: the collector, which holds

@@ -50,9 +50,9 @@ impl Transactions {
         Ok(Snapshot { transactions: Arc::clone(self), timestamp, origin: Origin::here() })
     }
 
-    /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Its version;
-    /// `None` if there is no such record. If this may not wait, it begins to load the pages of the newest
-    /// value that are not in memory.
+    /// Appends the value of a key to `into`: the newest one, or the one that a snapshot sees. Returns its
+    /// version; `None` if the record does not exist. If this may not wait, it begins to load the pages of the
+    /// newest value that are not in memory.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`]; without a snapshot [`Error::Poisoned`] if a commit that failed

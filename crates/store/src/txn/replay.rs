@@ -164,7 +164,7 @@ impl Replayer {
     /// Gives a key a value again.
     ///
     /// # Errors
-    /// Those of operations before.
+    /// Errors of earlier operations.
     pub fn put(&mut self, tree: &Tree, key: &[u8], record: LogRecord, value: &[u8]) -> Result<(), Error> {
         self.batch.push(tree, key, record, Kind::Put, value);
         self.apply_if_long()
@@ -173,7 +173,7 @@ impl Replayer {
     /// Takes a key out again.
     ///
     /// # Errors
-    /// Those of operations before.
+    /// Errors of earlier operations.
     pub fn remove(&mut self, tree: &Tree, key: &[u8], record: LogRecord) -> Result<(), Error> {
         self.batch.push(tree, key, record, Kind::Remove, &[]);
         self.apply_if_long()
@@ -182,7 +182,7 @@ impl Replayer {
     /// Writes operands over the value of a key again.
     ///
     /// # Errors
-    /// Those of operations before.
+    /// Errors of earlier operations.
     pub fn merge(
         &mut self,
         tree: &Tree,
@@ -205,7 +205,7 @@ impl Replayer {
         self.begin()
     }
 
-    /// Has the batch applied when the one before is.
+    /// Begins to apply the batch once the one before it is applied.
     fn begin(&mut self) -> Result<(), Error> {
         self.wait()?;
         let mut batch = std::mem::take(&mut self.batch);

@@ -389,7 +389,7 @@ impl History {
 /// Mostly so short that it needs no memory of its own.
 pub(super) type Name = SmallVec<[u8; 64]>;
 
-/// Bytes of a key that are followed by how many of them count.
+/// Bytes of a piece of a key; each piece is followed by the number of them that count.
 const CHUNK_BYTES: usize = 8;
 
 /// A name of a version that sorts by tree, then key, then timestamp, the newest first. The key is cut into

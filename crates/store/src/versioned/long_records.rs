@@ -44,7 +44,7 @@ fn part_name(name: &[u8], number: u32) -> [u8; PART_NAME_BYTES] {
     bytes
 }
 
-/// Puts a record into a map. Whether it was cut into parts.
+/// Puts a record into a map. Returns whether it was cut into parts.
 ///
 /// # Errors
 /// The map's.

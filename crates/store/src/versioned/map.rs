@@ -33,7 +33,7 @@ pub(crate) fn be_full_at(nth: u64) {
     IS_FULL_THEN.set(true);
 }
 
-/// Whether that was so.
+/// Whether the planned failure has happened.
 pub(crate) fn has_failed() -> bool {
     FAILS_IN.get() == 0
 }

@@ -234,8 +234,8 @@ impl Harness {
         self.workers[worker].worker.mailbox().run(job)
     }
 
-    /// Runs `job` as a task of the first worker, and all other tasks meanwhile; its result. It panics as it
-    /// does, and if it can never end.
+    /// Runs `job` as a task of the first worker, and all other tasks meanwhile. Returns its result. Panics if
+    /// the job does, and if it can never end.
     pub fn run<T: Send + 'static>(&mut self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let handle = self.spawn(0, job);
         self.run_until_finished(&handle);
@@ -306,7 +306,7 @@ impl Harness {
         self.costs == CpuCosts::default() && self.busy_turns.is_multiple_of(BUSY_TURNS)
     }
 
-    /// Steps every worker once whose processor is free. Whether that did anything.
+    /// Steps every worker once whose processor is free. Returns whether that did anything.
     fn step_all(&mut self) -> bool {
         let now = self.virtual_now();
         // They must not be kept longer than by the tasks that use them.

@@ -22,7 +22,7 @@ const IN_FLIGHT_PER_TASK: usize = 4;
 /// Background tasks that a step lets run at most, unless foreground tasks use up their share.
 const BACKGROUND_RUNS_MAX: usize = 16;
 
-/// How much a worker takes on.
+/// Bounds on the work that a worker takes on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// Foreground tasks that are under way at a time; others wait their turn.

@@ -11,7 +11,7 @@
 //!    writes to these keys of the level meanwhile;
 //! 3. a job that makes a new run takes all runs of its level, and is the only one from that level, so that
 //!    runs arrive in the order of their creation;
-//! 4. of level 0 a job leaves no table that is older than one it takes and overlaps it.
+//! 4. from level 0 a job takes every table that is older than, and overlaps, one that it takes.
 //!
 //! ```text
 //! options   the layout and its numbers      busy       what running jobs read and write

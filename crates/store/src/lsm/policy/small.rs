@@ -122,7 +122,7 @@ fn needed_bytes(options: &PolicyOptions, levels: &Levels, job: &Job, segment_byt
     written_bytes.next_multiple_of(segment_bytes.max(1)) + small * segment_bytes
 }
 
-/// The merge that wins room for the least that it writes.
+/// A wanted merge that frees room: of small tables, or else of tombstones.
 fn pick_for_room(options: &PolicyOptions, levels: &Levels, busy: &Busy, wanted: ForRoom) -> Option<Job> {
     let small = if wanted.small { unify_small(options, levels, busy) } else { None };
     let tombstones = || bring_down_tombstones(options, levels, busy);
@@ -167,7 +167,7 @@ fn bring_down_tombstones(options: &PolicyOptions, levels: &Levels, busy: &Busy) 
     let has_tombstones = |table: &Table| table.summary.tombstones + table.summary.range_tombstones > 0;
     let job_from = |level: usize| {
         let runs = levels.level(level);
-        // Of the last level's oldest run nothing is below.
+        // No run is below the last level's oldest.
         let above = if level == last { runs.split_last().map_or(runs, |(_, newer)| newer) } else { runs };
         if !above.iter().flatten().any(|table| has_tombstones(table)) {
             return None;
@@ -185,7 +185,7 @@ fn bring_down_tombstones(options: &PolicyOptions, levels: &Levels, busy: &Busy) 
     (0..=last).find_map(job_from)
 }
 
-/// Tables that come of these when they are merged, and how many fewer that is than before, if it is.
+/// Number of tables that a merge of these makes, and the number that it saves. `None` if it saves none.
 fn won<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>> + Clone, table_bytes: u64) -> Option<(u64, u64)> {
     let before = tables.clone().into_iter().count() as u64;
     let written = (bytes_of(tables) * 100).div_ceil(table_bytes.max(1) * FILLED_PERCENT);

@@ -95,7 +95,8 @@ impl Space {
         tally.pending > 0 || tally.log > 0 || used_bytes > self.sizes.device_bytes(keep) + least_bytes
     }
 
-    /// Gives up the free segments at the device's end: how many bytes the device needs then, if that is less.
+    /// Gives up the free segments at the device's end. Returns the bytes that the device then needs, if they
+    /// are fewer.
     pub fn cut_tail(&self, leave: Leave) -> Option<u64> {
         let mut inner = self.lock();
         let (before, end_bytes) = (inner.ledger.len(), self.sizes.device_bytes(inner.ledger.len()));
