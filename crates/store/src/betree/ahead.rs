@@ -1,8 +1,8 @@
 //! Room is made ahead: a part that will soon be full flushes its messages while others get theirs. So a flush
 //! hardly waits for the pages below it, and reads of many of them are under way at a time.
 //!
-//! Who may change a part and all below it is the holder of the tree's turn, or a task that it has sent out
-//! for this. Before anybody else touches a part for which a task is under way, it waits for that one's end.
+//! Only the holder of the tree's turn, or a task that it has started for this, may change a part and the
+//! pages below it. The holder waits for the end of a part's task before it touches the part.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -16,7 +16,7 @@ use crate::task::{Executor, JoinHandle};
 
 type Task = JoinHandle<Result<(), Error>>;
 
-/// The parts in which room is being made, or was since they were changed last, by level, and who makes it.
+/// The parts in which room is being made, or was since they were changed last, by level, with their tasks.
 #[derive(Default)]
 pub(super) struct Ahead {
     tasks: Mutex<BTreeMap<(u16, PageId), Task>>,
@@ -38,8 +38,8 @@ impl Ahead {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `make_room` run for a part in the background, in which nobody makes room at present. Together with
-    /// the caller no more than `most` make room somewhere, or it does not run.
+    /// Runs `make_room` in the background for a part that has no task at present. Does nothing if `most`
+    /// tasks, the caller included, are making room already.
     pub fn send_out(
         &self,
         executor: &Executor,
@@ -60,8 +60,8 @@ impl Ahead {
         debug_assert!(before.is_none(), "two make room in page {}", id.0);
     }
 
-    /// The place of the first group, from the largest one on, that is on its way to a child, of this level,
-    /// in which nobody makes room at present, unless it is much smaller than the largest.
+    /// The place in `groups`, which are sorted from the largest on, of the first whose child, of this level,
+    /// has no task that makes room. The largest one's place if all others are much smaller.
     pub fn fullest_idle(&self, level: u16, groups: &[Group]) -> Option<usize> {
         let fullest = groups.first()?;
         let tasks = self.tasks();
@@ -70,10 +70,10 @@ impl Ahead {
         Some(large.position(is_idle).unwrap_or(0))
     }
 
-    /// Waits until nobody makes room in a part any more; whether somebody did.
+    /// Waits for the end of the task that makes room in a part. Returns whether it had one.
     ///
     /// # Errors
-    /// The errors of who made it.
+    /// The task's error.
     pub fn wait_for_room(&self, id: PageId, level: u16) -> Result<bool, Error> {
         let Some(task) = self.tasks().remove(&(level, id)) else { return Ok(false) };
         if planted!(PartChangedByTwo) {
@@ -82,11 +82,11 @@ impl Ahead {
         end(task).map(|()| true)
     }
 
-    /// Waits until nobody makes room in any part any more, from the highest parts down: who makes room in one
-    /// sends out others for what is below it, and looks for them before it goes there itself.
+    /// Waits for the end of all tasks that make room, from the highest parts down: a task starts others for
+    /// the parts below its own, and waits for them before it goes there itself.
     ///
     /// # Errors
-    /// The error of one of those who made it.
+    /// The error of one of the tasks.
     pub fn wait_for_all_room(&self) -> Result<(), Error> {
         let mut made = Ok(());
         loop {

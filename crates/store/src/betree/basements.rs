@@ -1,7 +1,7 @@
 //! Messages come to their leaf: the records of its basement nodes change.
 //!
-//! Of a leaf's basement nodes those are rewritten for which most has gathered, some at a time, all of them
-//! read side by side. One that is full becomes several; one that is empty goes.
+//! The basement nodes of a leaf that have the most buffered messages are rewritten, some at a time, and are
+//! read in parallel. A full one is split; an empty one is freed.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -31,7 +31,7 @@ const CACHE_DIVISOR: u64 = 32;
 /// A new basement node is filled up to this part, unless keys come in order.
 const FILLED_TENTHS: u64 = 9;
 
-/// What becomes of a basement node.
+/// The nodes that replace a basement node.
 struct Rewritten<'a> {
     pivot: usize,
     guard: OptimisticGuard<'a>,
@@ -56,8 +56,8 @@ struct Piece {
 }
 
 impl BeTree {
-    /// Flushes what is on its way to those basement nodes to which most is: as many of them as have so many
-    /// bytes together, or a part of what is on its way to one.
+    /// Flushes the messages for the basement nodes that have the most of them: as many nodes as are needed
+    /// for `wanted_bytes`, or a part of the messages for one.
     pub(super) fn flush_into_leaf(&self, id: PageId, wanted_bytes: u64) -> Result<Step, Error> {
         self.check_goes_on()?;
         let own = self.pages.summary(id, LEVEL_MIN)?;
@@ -81,8 +81,8 @@ impl BeTree {
         most.clamp(1, BASEMENTS_PER_SECTION) * self.pages.shape.basement_bytes()
     }
 
-    /// Flushes what is on its way to some basement nodes; `false` if the part has no room for the pivots that
-    /// would come, or memory none for the nodes.
+    /// Flushes the messages for some basement nodes. `false` if the part has no room for the new pivots, or
+    /// memory has none for the nodes.
     fn flush_fullest(&self, id: PageId, at_once: usize, wanted_bytes: u64) -> Result<bool, Error> {
         let (_, groups) = self.pages.look((id, LEVEL_MIN), Access::Normal, |part| part.groups())?;
         if let Some(groups) = groups {
@@ -117,8 +117,8 @@ impl BeTree {
         self.write_flushed((id, content), all, merging, moved_bytes)
     }
 
-    /// Flushes as much as has room of what is on its way to the basement node to which most is, or else of
-    /// what is on its way to the first one, where no more pieces of ranges can be left than there were.
+    /// Flushes as many messages as have room, for the basement node that has the most, or else for the first
+    /// one: that one never leaves more pieces of ranges than before.
     fn flush_piece(&self, id: PageId) -> Result<Step, Error> {
         let (_, mut content) = self.pages.load(id, LEVEL_MIN, Access::Normal)?;
         let groups = content.groups();
@@ -131,7 +131,7 @@ impl BeTree {
                 let Taken { flushed, rest } = take(&content, &messages, group, room_bytes, &below.messages);
                 let moved_bytes = flushed.bytes();
                 let is_least = moved_bytes > room_bytes;
-                // A longer page takes the least also where there is no room for pivots.
+                // A longer page takes the least piece even if the part has no room for more pivots.
                 for as_one in [false, true].into_iter().take(1 + usize::from(is_least)) {
                     let mut merging = Merging::new(self);
                     let child = (group.child, group.pivot);
@@ -149,8 +149,8 @@ impl BeTree {
         Err(self.pages.no_room("versions of a record", content.pivots_bytes()))
     }
 
-    /// Writes basement nodes, and the part that leads to them, which has this content without what has come
-    /// to them. `false` as with [`BeTree::flush_fullest`].
+    /// Writes basement nodes, and the part that leads to them: `content` without the messages that were
+    /// flushed. `false` as with [`BeTree::flush_fullest`].
     fn write_flushed<'a>(
         &'a self,
         (id, mut content): (PageId, Content),
@@ -171,7 +171,7 @@ impl BeTree {
                 merging.give_up();
                 self.pages.counters.flushed(0, moved_bytes, rewritten_bytes);
             }
-            // Memory may have no room for so many at a time.
+            // Memory may be too small for this number of nodes at a time.
             Err(Denied::Changed) => return Ok(false),
             Err(denied) => self.shared.pool.images.recover(denied)?,
         }
@@ -184,8 +184,8 @@ impl BeTree {
         self.shared.pool.fetch_all(groups.iter().map(|group| group.child), Access::Scan);
     }
 
-    /// Flushes what is on its way to those basement nodes that have room for it where they are. `None` if
-    /// none of them has; `false` as with [`BeTree::flush_fullest`].
+    /// Flushes the messages for those basement nodes that have room for them in place. `None` if no node has;
+    /// `false` as with [`BeTree::flush_fullest`].
     fn flush_in_place(&self, id: PageId, groups: &[Group]) -> Result<Option<bool>, Error> {
         let mut all = Vec::with_capacity(groups.len());
         for group in groups {
@@ -219,7 +219,7 @@ impl BeTree {
                 self.pages.counters.flushed(0, moved_bytes, changed_bytes);
                 self.pause(moved_bytes);
             }
-            // Memory may have no room for so many at a time.
+            // Memory may be too small for this number of nodes at a time.
             Err(Denied::Changed) => return Ok(Some(false)),
             Err(denied) => self.shared.pool.images.recover(denied)?,
         }
@@ -245,7 +245,7 @@ impl BeTree {
         Ok(())
     }
 
-    /// A basement node with what comes to it, which stays one if it is to stay `as_one`. Parks.
+    /// A basement node with the messages that are flushed into it. It is not split if `as_one`. Parks.
     fn rewritten<'a>(
         &'a self,
         (child, pivot): (PageId, usize),
@@ -320,7 +320,7 @@ impl BeTree {
         for one in &all {
             locked.push(section.lock(&one.guard)?);
         }
-        // From the first one on, each of which brings its number of pivots. From here on nothing fails.
+        // From the first node on; each has its number of pivots. From here on nothing fails.
         let first = all.first().map(|one| one.guard.id());
         let keeps_first = content.pivots.len() == 1 && content.pivots.first().map(|own| own.child) == first;
         let (mut place, mut more) = (0, 0);
@@ -408,7 +408,8 @@ fn class_of(guard: &OptimisticGuard<'_>) -> usize {
     Header::of(guard.page()).class.into()
 }
 
-/// The largest groups that have so many bytes together, at most so many of them, in the order of their keys.
+/// The largest groups, until they have `wanted_bytes` together, and at most `at_once` of them, in the order
+/// of their keys.
 fn fullest(mut groups: Vec<Group>, at_once: usize, wanted_bytes: u64) -> Vec<Group> {
     groups.sort_by_key(|group| Reverse(group.bytes));
     let mut bytes = 0;

@@ -41,7 +41,7 @@ impl BeTree {
         let root = Expected { id: self.pages.root, level, lower: &[], upper: None, longest_key_words };
         self.pages.check_part(&root, page, record, (&mut census, &mut Vec::new()))?;
         let memtables = self.memtables().clone();
-        // What has come to pages already is in them.
+        // Messages that were flushed already are in pages.
         let progress = self.progress().clone();
         for (number, memtable) in memtables.iter().enumerate() {
             let is_oldest = number > 0 && number == memtables.frozen.len();
@@ -99,7 +99,7 @@ impl Pages {
         Ok(())
     }
 
-    /// What there is on each level, from the leaves on. Basement nodes are not read.
+    /// The contents of each level, counted, from the leaves on. Basement nodes are not read.
     pub fn fills(&self, _turn: &Turn<'_>) -> Result<Vec<Fill>, Error> {
         let level = self.root_level()?;
         let mut fills = vec![Fill::default(); usize::from(level) + 1];
@@ -121,7 +121,7 @@ impl Pages {
         content.pivots.iter().try_for_each(|pivot| self.add_fill(pivot.child, level - 1, fills))
     }
 
-    /// What is wrong with a page below others.
+    /// The first problem of a page below others, if it has one.
     fn problem(&self, expected: &Expected<'_>, content: &Content, above: &[Content]) -> Option<&'static str> {
         let Expected { id, level, lower, upper, longest_key_words } = *expected;
         let Content { pivots, messages, ranges, .. } = content;

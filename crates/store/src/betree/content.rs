@@ -1,4 +1,4 @@
-//! What is in a page of a Bε-tree, apart from the page.
+//! The content of a page of a Bε-tree, in memory of its own.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) struct Summary {
 }
 
 /// A pivot: the page that leads to a child, and the first key that belongs to it. It lies in the part for the
-/// child's parent, beside the messages for that.
+/// child's parent, with the messages for that parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pivot {
     pub key: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) struct Content {
     pub messages: Messages,
 }
 
-/// What of a page is on its way to one child.
+/// The messages and removals of ranges of a page that are on their way to one child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     /// Number of the child's pivot.
@@ -59,7 +59,7 @@ impl Group {
     }
 }
 
-/// A content for which some bytes of a page are enough: only such a one is written.
+/// A content that was checked to fit into a page: only such a content is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fitting<'a> {
     content: &'a Content,
@@ -112,7 +112,7 @@ impl Content {
         (page_bytes <= bytes_max).then_some(Fitting { content: self, page_bytes })
     }
 
-    /// What tells whether it has room, and whether its node is in balance.
+    /// The numbers that tell whether it has room, and whether its node is in balance.
     pub fn summary(&self) -> Summary {
         Summary {
             page_bytes: self.page_bytes(),
@@ -127,7 +127,7 @@ impl Content {
         self.pivots.iter().map(Pivot::page_bytes).sum()
     }
 
-    /// Bytes of what is on its way down.
+    /// Bytes of its messages and removals of ranges.
     pub fn buffered_bytes(&self) -> u64 {
         ranges_bytes(&self.ranges) + self.messages.page_bytes(0..self.messages.len())
     }
@@ -140,7 +140,7 @@ impl Content {
     /// The keys that belong to a pivot: from the first up to, and without, the second.
     pub fn interval(&self, pivot: usize) -> (&[u8], Option<&[u8]>) {
         let key = |number: usize| self.pivots.get(number).map(|pivot| pivot.key.as_slice());
-        // What lies before the first pivot belongs to it as well.
+        // Keys before the first pivot belong to it as well.
         let lower = if pivot == 0 { Some(&[][..]) } else { key(pivot) };
         (lower.unwrap_or_default(), key(pivot + 1))
     }
@@ -155,7 +155,7 @@ impl Content {
         self.ranges.between(lower, upper)
     }
 
-    /// What is on its way to each child that something is on its way to.
+    /// The group of each child that has messages or removals of ranges on their way to it.
     pub fn groups(&self) -> Vec<Group> {
         let (mut groups, mut end) = (Vec::new(), 0);
         for pivot in 0..self.pivots.len() {

@@ -15,7 +15,7 @@ use crate::task::yield_now;
 
 impl BeTree {
     /// Frees all pages but the root's, the largest keys first, and the overflow values of each once nothing
-    /// refers to it. Nobody uses the tree any more.
+    /// refers to it. The tree is not in use any more.
     pub(super) fn clear_pages(&self, _turn: &FlushTurn<'_>, clearing: &Clearing<'_>) -> Result<(), Error> {
         self.clear_memtables(clearing)?;
         loop {
@@ -44,7 +44,7 @@ impl BeTree {
         self.freeze();
         let mut frozen = std::mem::take(&mut self.memtables_mut().frozen);
         let mut references = Vec::new();
-        // The oldest one first, a part of which may be in pages.
+        // The oldest one first: a part of it may be in pages.
         while let Some(memtable) = frozen.pop() {
             let mut cursor = MemtableCursor::new(&memtable, Direction::Forward, progress.start());
             while let Some((key, version, value)) = cursor.get() {

@@ -1,8 +1,8 @@
-//! What is on its way to a child is divided where it does not fit below as a whole.
+//! The messages for a child are divided if they do not fit into it as a whole.
 //!
-//! What concerns one key goes in the order of commits, versions and removals of ranges alike: a look-up stops
-//! at the first version that it finds, and operands are over what a removal before them has left. The *least*
-//! that goes is one version of a key, or one removal of a range.
+//! The versions and the removals of ranges of one key go down in the order of commits: a look-up stops at the
+//! first version that it finds, and operands apply to the result of earlier removals. The *least* piece is
+//! one version of a key, or one removal of a range.
 
 use super::content::{Content, Group};
 use super::merging::Flushed;
@@ -14,7 +14,7 @@ use crate::sync::Arc;
 /// A part that gives some of its content away.
 pub(super) struct Taken {
     pub flushed: Flushed,
-    /// What stays.
+    /// The content that stays.
     pub rest: Content,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn take(
 }
 
 impl Flushed {
-    /// Takes out what has this key and larger ones.
+    /// Takes out the messages and removals of this key and larger ones.
     pub fn take_from(&mut self, key: &[u8]) -> Self {
         let first = self.messages.first_from(key).clamp(self.range.start, self.range.end);
         let behind = Self {
@@ -128,7 +128,7 @@ pub(super) fn middle_key(flushed: &Flushed, keys: &Messages) -> Option<Vec<u8>> 
         let middle = within.start + within.len() / 2;
         return (!within.is_empty()).then(|| keys.key(middle).to_vec());
     }
-    // One key, and one removal: what lies before the key, the key, and what lies behind it.
+    // One key, and one removal: the range before the key, the key, and the range after it.
     let key = messages.key(range.start);
     let borders = [key.to_vec(), behind(key)];
     borders.into_iter().find(|border| is_within(border))
@@ -155,7 +155,7 @@ mod tests {
         (content, Arc::new(own))
     }
 
-    /// Everything goes down in least pieces: what goes each time.
+    /// The pieces in which everything goes down, if each is the least one.
     fn pieces(messages: &[(&str, u64)], ranges: &[(&str, &str, u64)], keys: &[(&str, u64)]) -> Vec<String> {
         let (mut content, mut messages) = part(messages, ranges);
         let (_, keys) = part(keys, &[]);

@@ -14,14 +14,15 @@ use crate::pool::Access;
 use crate::sync::Arc;
 
 impl BeTree {
-    /// Brings what is left of a memtable into the root's page, and so further down: in the order of keys, the
+    /// Moves the rest of a memtable into the root's page, and so further down: in the order of keys, the
     /// removals of ranges with the messages that they lie between, so that neither overtakes the other.
     pub(super) fn take_in(&self, memtable: &Arc<Memtable>) -> Result<(), Error> {
         let mut merging = Merging::new(self);
         let taken = self.take_in_by(memtable, &mut merging);
         match taken {
             Ok(()) => merging.give_up(),
-            // The next flush goes on behind what has entered, and does not see what was left out there.
+            // The next flush goes on after the messages that have entered, and does not see the versions that
+            // were left out of them.
             Err(_) => merging.give_up_entered(&self.progress().clone()),
         }
         taken
@@ -65,8 +66,7 @@ impl BeTree {
         self.enter(portion, &ranges, None)
     }
 
-    /// The versions of a key enter, of which there are many: the older ones first, each with the removals of
-    /// ranges before it.
+    /// Many versions of one key enter: the older ones first, each with the removals of ranges before it.
     fn enter_one_by_one(&self, versions: &KeyVersions, ranges: &RangeTombstones) -> Result<(), Error> {
         let key = versions.key();
         self.enter(Messages::default(), ranges, Some(key))?;
@@ -131,7 +131,7 @@ impl BeTree {
             match self.flush_some(self.pages.root, level, missing_bytes.max(1))? {
                 Step::Moved => {}
                 Step::MustSplit => self.pages.balance_root()?,
-                // What is left are pivots: those of another node.
+                // Only pivots are left: they go to another node.
                 Step::Empty if summary.pivots > 1 => self.pages.raise_root()?,
                 Step::Empty => return Err(self.pages.no_room("removals of a range", needed_bytes)),
             }

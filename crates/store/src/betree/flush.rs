@@ -6,7 +6,7 @@
 //! each basement node that it covers. A split leaves that as it is, and leaves fewer pivots in each node; a
 //! node that must be split stops its own steps, and its parent, which always has room for one more pivot
 //! unless it must be split itself, goes on. The root is raised. See [`Shape`](super::shape::Shape) for the
-//! limits, and [`division`](super::division) for what is moved where not all has room.
+//! limits, and [`division`](super::division) for the messages that move if not all have room.
 
 use std::cmp::Reverse;
 use std::panic::resume_unwind;
@@ -30,7 +30,7 @@ use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
 use crate::worker::spend_merged;
 
-/// Room is made in at most so many children of a node side by side, and with at most this part of the cache.
+/// Most children of a node in which room is made in parallel, and the part of the cache that they have.
 const CHILDREN_AT_ONCE: u64 = 16;
 const CACHE_DIVISOR: u64 = 4;
 
@@ -45,7 +45,7 @@ const EAGER_ROOM_DIVISOR: u64 = 2;
 /// The result of a step of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Some of what was in the part is further down.
+    /// Some of the part's messages are one level further down.
     Moved,
     /// The part has no messages.
     Empty,
@@ -62,7 +62,7 @@ impl BeTree {
         let Some(own) = self.this.upgrade() else { return };
         let at_work = self.shared.segments.owned.at_work();
         self.shared.executor.spawn(move || {
-            // What could not be written stays where it is, in memory and in the log, and is tried again.
+            // Messages that could not be written stay in memory and in the log, and are tried again.
             let _tried = own.between_checkpoints(|turn| {
                 own.is_flush_sent.store(false, Ordering::SeqCst);
                 own.flush(turn)
@@ -71,7 +71,7 @@ impl BeTree {
         });
     }
 
-    /// Does work in the background, and once more behind each checkpoint during which it found no room.
+    /// Does work in the background, and repeats it after each checkpoint as long as it finds the store full.
     pub(super) fn between_checkpoints(
         &self,
         work: impl Fn(&FlushTurn<'_>) -> Result<(), Error>,
@@ -97,7 +97,7 @@ impl BeTree {
         // All that was sent out ends before the turn does.
         let made = self.pages.ahead.wait_for_all_room();
         if self.is_cleared.load(Ordering::SeqCst) {
-            // Nobody needs what is left.
+            // The rest is not needed any more.
             return Ok(());
         }
         let flushed = flushed.and(made);
@@ -122,7 +122,7 @@ impl BeTree {
         }
     }
 
-    /// What changes in a part where it is, if it has room for that.
+    /// The changes of a part in place, if it has room for them.
     pub(super) fn changes_in_buffer(
         &self,
         merging: &mut Merging<'_>,
@@ -134,13 +134,13 @@ impl BeTree {
         (page_bytes <= self.pages.filled_bytes()).then_some(changes)
     }
 
-    /// Others may go on.
+    /// Lets other tasks run.
     pub(super) fn pause(&self, moved_bytes: u64) {
         spend_merged(moved_bytes);
         yield_now();
     }
 
-    /// Waits until there is room for the next pages that change. Ends work that nobody needs any more.
+    /// Waits until there is room for the next pages that change. Fails if the tree was cleared.
     pub(super) fn check_goes_on(&self) -> Result<(), Error> {
         if self.is_cleared.load(Ordering::SeqCst) {
             return Err(Error::Closed);
@@ -170,7 +170,7 @@ impl BeTree {
         }
     }
 
-    /// Flushes what is on its way to the child to which most is: "the fullest child". Each round splits the
+    /// Flushes messages to "the fullest child", the one that has the most of them. Each round splits the
     /// child, makes room in it by flushes of lower levels, or ends.
     fn flush_into_child(&self, id: PageId, level: u16) -> Result<Step, Error> {
         loop {
@@ -217,8 +217,8 @@ impl BeTree {
         }
     }
 
-    /// Moves some of what is on its way to the fullest child. Where that would leave more pieces of ranges
-    /// than there is room for, it is the first child's, which never does. `None`: there is more room below.
+    /// Moves some messages to the fullest child. If that would leave more pieces of ranges than the part has
+    /// room for, it moves the first child's, which never leave more. `None` if there is more room below now.
     fn move_where_it_fits(
         &self,
         (id, level): (PageId, u16),
@@ -275,7 +275,7 @@ impl BeTree {
         Ok(true)
     }
 
-    /// Moves as much of what is on its way to a child as both have room for; `false` if that is nothing.
+    /// Moves as many messages to a child as both have room for; `false` if they have room for none.
     fn move_some(&self, (id, level): (PageId, u16), group: &Group) -> Result<bool, Error> {
         let (guard, mut content) = self.pages.load(id, level, Access::Normal)?;
         let Some(group) = content.groups().into_iter().find(|own| own.pivot == group.pivot) else {
@@ -310,8 +310,8 @@ impl BeTree {
         }
     }
 
-    /// Has room made in a part of which so many bytes are in use, if there will soon be none, and memory for
-    /// it. The caller may change it.
+    /// Starts to make room in a part that has `page_bytes` in use, if it will soon be full, and if there is
+    /// memory for that. The caller may change the part.
     pub(super) fn make_room_ahead(&self, id: PageId, level: u16, page_bytes: u64) {
         let divisor = if is_eager() { EAGER_ROOM_DIVISOR } else { ROOM_DIVISOR };
         let wanted_bytes = self.pages.shape.part_bytes() / divisor;
@@ -323,8 +323,7 @@ impl BeTree {
         self.pages.ahead.send_out(&self.shared.executor, (level, id), self.children_with_room(), make_room);
     }
 
-    /// Makes room for what is on its way to the fullest children, in several of them side by side: below
-    /// different children nothing is common.
+    /// Makes room in several of the fullest children in parallel: different children have no pages in common.
     fn make_room_in_children(&self, (id, level): (PageId, u16), groups: &[Group]) -> Result<(), Error> {
         let below = level - 1;
         let least_bytes = groups.first().map_or(0, |group| group.bytes / 2);
@@ -352,7 +351,7 @@ impl BeTree {
         large.into_iter().try_for_each(|group| self.pages.balance(id, level, group.child))
     }
 
-    /// Children in which room is made side by side: each has memory for its leaf's pages.
+    /// The number of children in which room is made in parallel: each has memory for its leaf's pages.
     pub(super) fn children_at_once(&self) -> usize {
         // The dirty pages of flushes take room from records: on a small device fewer run at a time.
         let budget_bytes = self.shared.pool.pages.budget_bytes().min(self.shared.room.device_bytes / 4);

@@ -1,6 +1,6 @@
-//! Messages come to a page and leave it where they are: what stays is neither read nor copied, only the
-//! offsets that lead to it move. What a message was that has gone is left behind until there is too much of
-//! that, or no room beside it: then the page is written anew, still without a look at keys.
+//! Messages are added to and removed from a page in place: the other messages are neither read nor copied,
+//! only their offsets move. The bytes of a removed message stay unused until there are too many of them, or
+//! the page is full: then it is written anew, still without a look at keys.
 
 use std::ops::Range;
 
@@ -11,33 +11,33 @@ use super::part_format::SLOT_BYTES;
 use crate::index::Version;
 use crate::page::Page;
 
-/// A page that has left behind more than this part of itself is written anew.
+/// A page is written anew if more than this part of it is left unused by removed messages.
 const LEFT_DIVISOR: u64 = 4;
 
 /// Messages in a row that go, and those that come into their place.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// Number of the message before which, or from which on, it takes place.
+    /// Number of the first message that goes, or of the message that the new ones come before.
     at: u32,
     gone: u32,
     come: u32,
-    /// Whether what comes has just as many bytes as what goes, and takes its place.
+    /// Whether the new message has exactly as many bytes as the removed one, and takes its place.
     is_replaced: bool,
 }
 
-/// What changes in a page, in the order of keys.
+/// The changes of a page, in the order of keys.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     steps: Vec<Step>,
     /// Those that come.
     messages: Messages,
-    /// Bytes of the page that are needed behind its offsets for what comes.
+    /// Bytes that the new messages need at the back of the page.
     entry_bytes: u64,
     come: u32,
     gone: u32,
-    /// Bytes that are left behind.
+    /// Bytes that become unused.
     left_bytes: u64,
-    /// Bytes of what comes and goes, with their offsets.
+    /// Bytes of the messages that come and go, with their offsets.
     come_bytes: u64,
     gone_bytes: u64,
     may_go: bool,
@@ -116,7 +116,7 @@ impl Changes {
         !self.is_written_anew(page) || page.adds_up()
     }
 
-    /// Bytes that will be left behind in the page.
+    /// Bytes of the page that will be unused by removed messages.
     fn left_bytes(&self, page: Part<'_>) -> u64 {
         u64::from(page.left_bytes()) + self.left_bytes
     }
@@ -127,9 +127,8 @@ impl Changes {
             || self.entry_bytes + more_offsets > u64::from(page.unused_bytes())
     }
 
-    /// Changes a page that nobody else sees, whose messages may come and go
-    /// [in place](Part::is_in_place), for which that is [possible](Changes::is_possible), and which has
-    /// [room](Changes::page_bytes).
+    /// Changes a page that is locked by the caller, has its messages [in place](Part::is_in_place), and has
+    /// [room](Changes::page_bytes). The changes are [possible](Changes::is_possible).
     pub fn make(&self, page: Page<'_>) {
         let part = Part::new(page);
         let sources = self.sources(part);
@@ -162,7 +161,7 @@ impl Changes {
         part::set_entries(page, &slots, part.pivots(), back_start, left);
     }
 
-    /// The page from its pivots and what its messages will be.
+    /// The page from its pivots and its new messages.
     fn write_anew(&self, page: Page<'_>, sources: &[Source]) {
         let part = Part::new(page);
         let pivots = part.pivots();

@@ -1,4 +1,4 @@
-//! Bε-trees behind the boundary of indexes.
+//! Implements the boundary of indexes for Bε-trees.
 
 use std::borrow::Cow;
 use std::task::Poll;
@@ -128,7 +128,8 @@ impl Index for BeTree {
         let turn = match (self.try_take_turn(), may) {
             (Some(turn), _) => turn,
             (None, May::Wait) => self.take_turn(),
-            // A flush that is under way may wait for this checkpoint. What is not flushed stays in the log.
+            // A flush that is under way may wait for this checkpoint. Messages that are not flushed stay in
+            // the log.
             (None, May::NotWait) => return Ok(()),
         };
         if self.is_cleared.load(Ordering::SeqCst) {
@@ -155,7 +156,7 @@ impl Index for BeTree {
         }
         let at_work = self.shared.segments.owned.at_work();
         self.shared.executor.spawn(move || {
-            // What could not be done now is tried again by the next one.
+            // The next one tries again after an error.
             let _tried = own.win_room();
             own.is_making_room.store(false, Ordering::Relaxed);
             drop(at_work);
@@ -163,7 +164,7 @@ impl Index for BeTree {
     }
 
     fn withdraw(&self, _end_bytes: u64) -> Result<(), Error> {
-        // What buffers remove leaves room behind when it has come to leaves.
+        // Removals in buffers free space once they reach leaves.
         self.win_room()
     }
 
@@ -210,7 +211,7 @@ impl Index for BeTree {
         // From then on nothing else puts into pages the references that are in memory.
         (clearing.go_on)()?;
         self.is_cleared.store(true, Ordering::SeqCst);
-        // Nobody flushes any more.
+        // No flush runs any more.
         let turn = self.take_turn();
         self.update_claim();
         self.clear_pages(&turn, clearing)
@@ -222,7 +223,8 @@ impl Index for BeTree {
 }
 
 impl BeTree {
-    /// The same bound for all keys there are, and no longer than one of these, but for a zero behind.
+    /// A bound that divides the existing keys in the same way, and is at most one zero byte longer than the
+    /// longest of them.
     fn bounded<'b>(&self, bound: &'b [u8]) -> Cow<'b, [u8]> {
         match bound.split_at_checked(self.pages.shape.bound_bytes_max()) {
             // All keys that lie before it are this one and smaller ones.

@@ -1,5 +1,5 @@
-//! Messages meet older ones, or the records of a leaf: what nobody will see is left out, and operands become
-//! values where what they are over is known.
+//! Messages meet older ones, or the records of a leaf: versions that no reader will see are left out, and
+//! operands become values if their base is known.
 //!
 //! A message that replaces an older one, and is replaced itself before it reaches its leaf, never gets there.
 //! So most messages of keys that are written often end in a buffer.
@@ -75,7 +75,7 @@ impl<'a> Merging<'a> {
         Self { tree, horizon, retention, gone: Vec::new() }
     }
 
-    /// The removals of ranges that somebody needs.
+    /// The removals of ranges that are still needed.
     pub fn needed(&self, mut ranges: RangeTombstones) -> RangeTombstones {
         if let Some(retention) = &self.retention {
             ranges.retain(|range| retention.needed(range, false));
@@ -84,7 +84,7 @@ impl<'a> Merging<'a> {
         ranges
     }
 
-    /// A part whose buffer has what comes besides what it had.
+    /// A part with the flushed messages added to its buffer.
     pub fn buffer_with(&mut self, flushed: &Flushed, before: Content) -> Content {
         let mut ranges = before.ranges;
         ranges.extend(&flushed.ranges);
@@ -92,12 +92,12 @@ impl<'a> Merging<'a> {
         Content { ranges: self.needed(ranges), messages, ..before }
     }
 
-    /// The records of a leaf that has got what comes. Removals of ranges end here.
+    /// The records of a leaf with the flushed messages applied. Removals of ranges end here.
     pub fn records_with(&mut self, flushed: &Flushed, before: &Messages) -> Messages {
         self.merge(flushed, before, &flushed.ranges, true)
     }
 
-    /// What changes in a page, which nobody else changes, by what comes. `None` if it has to be
+    /// The changes of a page by the flushed messages. The caller has the turn. `None` if the page has to be
     /// [read](Part::content) for that: it has to be tidied up, has removals of ranges, or has changed places.
     pub fn changes(
         &mut self,
@@ -181,7 +181,7 @@ impl<'a> Merging<'a> {
         }
     }
 
-    /// Takes out of a key's versions those that nobody will see, and folds operands.
+    /// Removes those of a key's versions that no reader will see, and folds operands.
     pub fn leave_out(&mut self, versions: &mut KeyVersions, removed: Option<&Fragment>, is_leaf: bool) {
         let is_alone = versions.all.len() == 1 && removed.is_none();
         if is_alone && !versions.all.iter().any(|held| held.version.may_go_alone()) {
@@ -218,7 +218,7 @@ impl<'a> Merging<'a> {
         }
     }
 
-    /// Gives up the overflow values that were left out: what was merged is in its pages.
+    /// Frees the overflow values that were left out: the merged messages are in their pages.
     pub fn give_up(&mut self) {
         self.give_up_if(|_| true);
     }
@@ -237,7 +237,7 @@ impl<'a> Merging<'a> {
     }
 }
 
-/// Takes out of a key's versions those that nobody will see, and notes the overflow values among them.
+/// Removes those of a key's versions that no reader will see, and notes the overflow values among them.
 fn take_unneeded(
     retention: &Retention,
     versions: &mut KeyVersions,

@@ -51,7 +51,7 @@ impl Messages {
         Self { bytes, places }
     }
 
-    /// Adds one behind the others.
+    /// Appends a message.
     pub fn push(&mut self, key: &[u8], version: Version, value: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
@@ -108,7 +108,7 @@ impl Messages {
         ))
     }
 
-    /// The key of a message; empty if there is no such message.
+    /// The key of a message; empty if the number is out of bounds.
     pub fn key(&self, number: usize) -> &[u8] {
         self.places.get(number).map_or(&[], |place| self.part(place.key, place.key_bytes))
     }
@@ -146,7 +146,7 @@ impl Messages {
         Self { bytes: Vec::with_capacity(bytes), places: Vec::with_capacity(count) }
     }
 
-    /// The first message behind one, before an end, that is of another key.
+    /// The first message after `first` that has another key; `end` if all before that have the same.
     pub fn end_of_key(&self, first: usize, end: usize) -> usize {
         let mut next = (first + 1).min(end);
         while next < end && self.key(next) == self.key(first) {
@@ -165,7 +165,7 @@ impl Messages {
         self.places.get(range).unwrap_or_default().iter().map(of).sum()
     }
 
-    /// Adds messages of others behind the own ones.
+    /// Appends some messages of others.
     pub fn extend(&mut self, others: &Self, range: Range<usize>) {
         others.iter(range).for_each(|(key, version, value)| self.push(key, version, value));
     }

@@ -49,7 +49,7 @@ pub use options::BeTreeOptions;
 pub(crate) use options::Decided;
 pub(crate) use tree::BeTree;
 
-/// Everything that look-ups and flushes ask of a page, and do with it, for pages that nobody has written.
+/// Runs all operations of look-ups and flushes on a page that has arbitrary bytes.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
     let part = part::Part::new(page);

@@ -83,10 +83,10 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// What is given, and the rest for this room.
+    /// The given options, with the rest decided for this room.
     ///
     /// # Errors
-    /// [`Error::Options`] says what is wrong with what is given.
+    /// [`Error::Options`] describes the problem of the given options.
     pub fn of(given: BeTreeOptions, basement_class: usize, room: Room) -> Result<Self, Error> {
         let bits = [
             (bit::NODE, given.node_bytes.is_some()),
@@ -125,8 +125,8 @@ impl Decided {
         )))
     }
 
-    /// What holds wherever the tree was made. A memtable that was given there may have been bounded by less
-    /// memory, or a shorter log, than there is now.
+    /// Checks the limits that hold for each store. A memtable's size may have been chosen for a store with
+    /// other limits of memory and log.
     fn check_kept(&self) -> Result<(), Error> {
         let problem = if !(NODE_BYTES_MIN..=NODE_BYTES_MAX).contains(&self.node_bytes) {
             format!(
@@ -182,7 +182,7 @@ impl Decided {
         }
     }
 
-    /// Why B and F are so, if they follow from what was learned of the drive.
+    /// Explains B and F, if they follow from measurements of the drive.
     fn of_drive(&self, basement_class: usize, room: Room) -> Option<String> {
         let given = BeTreeOptions {
             node_bytes: (self.given_bits & bit::NODE != 0).then_some(self.node_bytes),
@@ -244,7 +244,7 @@ impl Decided {
         bytes
     }
 
-    /// The numbers that the catalog has as bytes; `None` for what was never written.
+    /// The numbers that the catalog has as bytes; `None` for bytes that were never written.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut number = || varint::take(&mut bytes);
         let decided = Self {
@@ -262,12 +262,12 @@ impl Decided {
     }
 }
 
-/// A size class that there is.
+/// The size class, if it exists.
 fn class_of(number: u64) -> Option<usize> {
     usize::try_from(number).ok().filter(|class| *class < CLASSES)
 }
 
-/// B and F for what is known of the drive; `None` if nothing is. What is given stays.
+/// B and F for the measured drive; `None` if the drive was not measured. Given options stay.
 fn design(given: &BeTreeOptions, basement_bytes: u64, room: Room) -> Option<BeTreeDesign> {
     let wanted = |design: &BeTreeDesign| {
         given.node_bytes.is_none_or(|bytes| bytes == design.node_bytes)
@@ -280,7 +280,7 @@ fn design(given: &BeTreeOptions, basement_bytes: u64, room: Room) -> Option<BeTr
     })
 }
 
-/// What a tree with such basement nodes meets in this room.
+/// The surroundings of a tree with basement nodes of this size.
 fn surroundings(basement_bytes: u64, room: Room) -> BeTreeSurroundings {
     BeTreeSurroundings {
         half_bandwidth_bytes: f64::from(room.half_bandwidth_bytes),

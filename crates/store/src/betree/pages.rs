@@ -1,7 +1,7 @@
 //! The pages of a Bε-tree, from the root's part down to the basement nodes.
 //!
-//! Who changes pages has the tree's turn, or was sent out by its holder to [make room](super::ahead) in a
-//! part.
+//! Pages are changed by the holder of the tree's turn, and by the tasks that it has started to [make
+//! room](super::ahead) in a part.
 
 use super::ahead::Ahead;
 use super::content::{Content, Fitting, Pivot, Summary};
@@ -20,8 +20,9 @@ use crate::pool::{Access, Denied, OptimisticGuard, Pool};
 use crate::sync::Arc;
 use crate::task::yield_now;
 
-/// Attempts after which it matters whether the store is poisoned, and nobody may change the tree any more:
-/// memory may be so full that each page on the way evicts the one above it, again and again.
+/// After this number of attempts a descent checks whether the store is poisoned, and takes the turn, so that
+/// the tree does not change: memory may be so full that each page on the way evicts the one above it, again
+/// and again.
 pub(super) const ATTEMPTS: u32 = 8;
 
 /// See the module.
@@ -37,7 +38,7 @@ pub(super) struct Pages {
     longest_key: LongestKey,
     /// Where room is being made.
     pub ahead: Ahead,
-    /// What was done.
+    /// Counts of its operations.
     pub counters: Counters,
 }
 
@@ -76,7 +77,7 @@ impl Pages {
         }
     }
 
-    /// Looks at a page, which nobody changes, as the caller has the turn.
+    /// Looks at a page, which does not change, as the caller has the turn.
     ///
     /// # Errors
     /// The pool's; [`Error::Corrupt`] if it is of another level.
@@ -98,7 +99,7 @@ impl Pages {
         }
     }
 
-    /// What is in a page, which nobody changes, as the caller has the turn.
+    /// The content of a page, which does not change, as the caller has the turn.
     ///
     /// # Errors
     /// As [`Pages::look`].
@@ -112,8 +113,8 @@ impl Pages {
         Ok((guard, content.ok_or_else(|| self.damaged(id, level))?))
     }
 
-    /// Guards of pages that were loaded before, and that nobody has changed since, as the caller has the
-    /// turn: some may have left memory while it waited for memory for others.
+    /// Guards of pages that were loaded before, and have not changed since, as the caller has the turn: some
+    /// may have left memory while it waited for memory for others.
     ///
     /// # Errors
     /// The pool's.
@@ -130,7 +131,7 @@ impl Pages {
         }
     }
 
-    /// A part in short, which nobody changes, as the caller has the turn.
+    /// The summary of a part, which does not change, as the caller has the turn.
     ///
     /// # Errors
     /// As [`Pages::look`].
@@ -191,7 +192,7 @@ impl Pages {
         Ok(())
     }
 
-    /// A part and one of its child get what they have from now on: a checkpoint has both or neither.
+    /// Writes a part and one of its children in one section: a checkpoint has both or neither.
     pub fn write_both(
         &self,
         (upper, rest): (&OptimisticGuard<'_>, &Fitting<'_>),
@@ -210,7 +211,7 @@ impl Pages {
         Ok(())
     }
 
-    /// A part gets what it has from now on, and the page below it is free.
+    /// Writes a part and frees the page below it, in one section.
     pub fn write_and_free(
         &self,
         (upper, content): (&OptimisticGuard<'_>, &Fitting<'_>),
@@ -224,7 +225,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Nothing smaller than this can be written, and there is no room for it.
+    /// The error for content that cannot be made smaller, and still has no room.
     #[cold]
     pub fn no_room(&self, what: &str, bytes: u64) -> Error {
         let part_bytes = self.shape.part_bytes();
@@ -268,7 +269,7 @@ impl Pages {
         self.longest_key.bytes(&self.shape)
     }
 
-    /// As [`Shape::filled_bytes`], with the keys that there are.
+    /// [`Shape::filled_bytes`] for the tree's longest key.
     pub fn filled_bytes(&self) -> u64 {
         self.shape.filled_bytes(self.longest_key_bytes())
     }

@@ -1,7 +1,7 @@
-//! A part of a node, as a page: what a query reads on one level, and all that it reads there.
+//! A part of a node, as a page: the only page that a query reads on one level.
 //!
 //! Theorem 9 of the dictionaries paper (Bender et al., §6) keeps the messages that are on their way to one
-//! child together, at most B/F bytes of them, and has *beside them the pivots of that child*, not those of
+//! child together, at most B/F bytes of them, and stores *with them the pivots of that child*, not those of
 //! the node itself. So a page is named after the child that it leads to: the *part* for a child has the
 //! child's pivots, which are the pages that lead to the child's own children, and the messages that the child
 //! has not got yet. A node of B bytes is F such pages. The pages below parts of level 1 are the pieces in
@@ -19,13 +19,13 @@
 //! ```
 //!
 //! Keys, values and ends of ranges are filled up to whole words. Offsets are in the order of keys at the
-//! front; what they lead to lies at the back, from its end towards the front as it came. So messages [come
-//! and go in place](super::in_place): only the offsets move. *Left* are the bytes that gone messages have
-//! left behind, and in the highest bit whether some of the page's versions may be unneeded one day. Behind
-//! the number of ranges the root's page has the [longest key](super::longest_key) of the tree. Pages of
+//! front; their entries lie at the back, from its end towards the front as they came. So messages [come and
+//! go in place](super::in_place): only the offsets move. *Left* is the number of bytes that removed messages
+//! have left unused, and in the highest bit whether some of the page's versions may be unneeded one day.
+//! After the number of ranges the root's page has the [longest key](super::longest_key) of the tree. Pages of
 //! format versions before 10 have everything at the front: they are read as they are, and become as above
-//! when they are written next. What a page on a broken drive may have is no panic: counts and offsets beyond
-//! the page give nothing.
+//! when they are written next. Bytes from a broken drive never cause a panic: counts and offsets beyond the
+//! page give nothing.
 
 use std::cmp::Ordering;
 
@@ -44,10 +44,10 @@ use crate::page::{Page, padded};
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a>(Page<'a>);
 
-/// What is behind a page's counts.
+/// The words after a page's counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
-    /// Bytes that gone messages have left behind.
+    /// Bytes that removed messages have left unused.
     pub bytes: u32,
     /// Whether some of the page's versions may be unneeded one day.
     pub may_go: bool,
@@ -95,14 +95,14 @@ impl<'a> Part<'a> {
         self.0.len_bytes().into()
     }
 
-    /// Bytes that it would take without what gone messages have left behind.
+    /// Bytes that it would take without those that removed messages have left unused.
     pub fn page_bytes(self) -> u64 {
         let at_back = self.0.len_bytes().saturating_sub(self.0.word(BACK_START));
         let used = u64::from(self.0.word(FRONT_END)) + u64::from(at_back);
         used.saturating_sub(u64::from(self.left_bytes()))
     }
 
-    /// Bytes that gone messages have left behind.
+    /// Bytes that removed messages have left unused.
     pub fn left_bytes(self) -> u32 {
         self.0.word(LEFT) & !MAY_GO
     }
@@ -182,7 +182,7 @@ impl<'a> Part<'a> {
         self.partition_point(lower..end.min(lower + step), is_before)
     }
 
-    /// The messages of this key, of which none lies before `first`.
+    /// The messages of this key. None of them lies before `first`.
     pub fn all_of(self, first: u32, key: &[u8]) -> Numbers {
         let (mut next, end) = (first, self.messages().end);
         while next < end && self.compare(next, key) == Ordering::Equal {
@@ -191,7 +191,7 @@ impl<'a> Part<'a> {
         first..next
     }
 
-    /// What is on its way to each child that something is on its way to. Numbers of messages are the page's.
+    /// The group of each child that has messages on their way to it. Numbers of messages are the page's.
     /// `None` if there are removals of ranges, or the page is damaged or changes meanwhile.
     pub fn groups(self) -> Option<Vec<Group>> {
         if !self.is_in_place() {
@@ -218,22 +218,22 @@ impl<'a> Part<'a> {
         Some(groups)
     }
 
-    /// Where what offsets lead to begins.
+    /// Start of the entries at the back of the page.
     pub fn back_start(self) -> u32 {
         self.0.word(BACK_START)
     }
 
-    /// Bytes between its offsets and what these lead to.
+    /// Bytes between its offsets and its entries.
     pub fn unused_bytes(self) -> u32 {
         self.0.word(BACK_START).saturating_sub(self.0.word(FRONT_END))
     }
 
-    /// Appends what an offset leads to.
+    /// Appends the entry of an offset.
     pub fn copy_entry(self, number: u32, has_value: bool, into: &mut Vec<u8>) {
         self.0.copy_to(self.entry(number), self.entry_bytes(number, has_value).unwrap_or_default(), into);
     }
 
-    /// What a pivot knows of its child's weight.
+    /// The child's weight as its pivot has it.
     pub fn weight_of(self, pivot: u32) -> u32 {
         self.0.word(self.entry(pivot).saturating_add(OTHER))
     }
@@ -293,7 +293,7 @@ impl<'a> Part<'a> {
         (found < end && self.compare(found, key) == Ordering::Equal).then_some(found)
     }
 
-    /// The message behind one of this key, if it is of the key as well.
+    /// The message after one of this key, if it has the key as well.
     pub fn next_of(self, number: u32, key: &[u8]) -> Option<u32> {
         let next = number + 1;
         (next < self.messages().end && self.compare(next, key) == Ordering::Equal).then_some(next)
@@ -326,7 +326,7 @@ impl<'a> Part<'a> {
         (page_bytes == self.page_bytes()).then_some(content)
     }
 
-    /// What tells whether it has room, and whether its node is in balance.
+    /// The numbers that tell whether it has room, and whether its node is in balance.
     pub fn summary(self) -> Summary {
         let mut summary = Summary {
             page_bytes: self.page_bytes(),
@@ -371,7 +371,7 @@ pub(super) fn write(page: Page<'_>, fitting: &Fitting<'_>) {
     let front_end = SLOTS + SLOT_BYTES * count;
     let back_start = page.len_bytes() - (page_bytes as u32 - front_end);
     let may_go = if messages.may_go() { MAY_GO } else { 0 };
-    // A new page has what was in its memory before.
+    // A new page has the old bytes of its memory.
     let is_new = page.word(FRONT_END) <= PAGE_HEADER_BYTES;
     let longest_key_words = if is_new { 0 } else { Part::new(page).longest_key_words() };
     page.set_halves(LEVEL, *level, pivots.len() as u16);
@@ -419,12 +419,12 @@ pub(super) fn set_longest_key(page: Page<'_>, words: u16) {
     page.set_halves(RANGES, page.halves(RANGES).0, words);
 }
 
-/// Changes what a pivot knows of its child's weight.
+/// Sets the child's weight in its pivot.
 pub(super) fn set_weight(page: Page<'_>, pivot: u32, weight: u32) {
     page.set_word(Part::new(page).entry(pivot).saturating_add(OTHER), weight);
 }
 
-/// Appends what an offset leads to.
+/// Appends the entry of an offset.
 pub(super) fn put_entry(number: u64, key: &[u8], other: u32, value: &[u8], into: &mut Vec<u8>) {
     into.extend_from_slice(&number.to_le_bytes());
     into.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -435,8 +435,8 @@ pub(super) fn put_entry(number: u64, key: &[u8], other: u32, value: &[u8], into:
     }
 }
 
-/// What the bytes of a page, from its beginning and without so many of them behind its front, have; `None`
-/// for what [`write`] never wrote. With it, the bytes that its entries take.
+/// Decodes the bytes of a page, without the `unused_bytes` after its front. Returns the content and the bytes
+/// that its entries take; `None` for bytes that [`write`] never wrote.
 fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<(Content, u64)> {
     let (words, _) = bytes.as_chunks();
     let word = |at: u32| words.get(at as usize / 4).map(|word| u32::from_le_bytes(*word));
@@ -448,7 +448,7 @@ fn decode(bytes: Vec<u8>, front_end: u32, unused_bytes: u32) -> Option<(Content,
         return None;
     }
     let mut page_bytes = u64::from(SLOTS);
-    // An entry's number, its key, and what is behind that.
+    // An entry's number, its key, and its value.
     let mut entry = |number: u32, has_value: bool| {
         let offset = word(SLOTS + SLOT_BYTES * number)?;
         if !offset.is_multiple_of(4) {

@@ -1,4 +1,4 @@
-//! Where in a page what is: see [`super::part`].
+//! Offsets of the fields of a page: see [`super::part`].
 
 use crate::header::PAGE_HEADER_BYTES;
 

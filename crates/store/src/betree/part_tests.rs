@@ -1,4 +1,4 @@
-//! Pages come back as they were written, and lead look-ups to what is in them.
+//! Pages come back as they were written, and lead look-ups to their content.
 
 use std::path::Path;
 
@@ -181,7 +181,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// What is on its way to one child or another is all that there is, and nothing is on its way to two.
+    /// The groups of all children have each message exactly once.
     #[test]
     fn groups_are_all_messages(content in content()) {
         let groups = content.groups();

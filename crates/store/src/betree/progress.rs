@@ -26,7 +26,7 @@ impl Progress {
         Self { from: key.to_vec(), up_to: version.timestamp() }
     }
 
-    /// Where what has not come begins.
+    /// The start of the keys that have not come yet.
     pub fn start(&self) -> Bound<&[u8]> {
         Bound::Included(&self.from)
     }

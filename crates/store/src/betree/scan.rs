@@ -1,4 +1,4 @@
-//! Scans: the records of one basement node after the other, each with what is on its way to it.
+//! Scans: the records of one basement node after the other, each with the messages on their way to it.
 
 use std::ops::Bound;
 
@@ -45,7 +45,7 @@ pub(super) struct BeTreeScan {
     dead_keys: usize,
 }
 
-/// What a page on the way has of the keys of a stretch.
+/// The part of a stretch that was read from a page on the way.
 struct Passed {
     level: u16,
     /// The page below; `None` of a page that has none.
@@ -54,7 +54,7 @@ struct Passed {
     ranges: RangeTombstones,
 }
 
-/// What lies on one way down, of keys from one up to and without another.
+/// The pages and records of one way down, for keys from `lower` up to and without `upper`.
 struct Stretch {
     lower: Vec<u8>,
     upper: Option<Vec<u8>>,
@@ -110,7 +110,7 @@ impl BeTreeScan {
         Self { is_unmerged: true, ..self }
     }
 
-    /// The next stretch, whose keys are all within what is left.
+    /// The next stretch. Its keys are all within the rest of the scan.
     fn stretch(&self) -> Result<Stretch, Error> {
         let (mut attempts, mut turn) = (0, None);
         loop {
@@ -127,7 +127,7 @@ impl BeTreeScan {
         }
     }
 
-    /// The same; `None` if something on the way has changed meanwhile. If nobody changes the tree, what was
+    /// The same; `None` if something on the way has changed meanwhile. If the tree does not change, pages
     /// above may leave memory.
     fn try_stretch(&self, is_still: bool) -> Result<Option<Stretch>, Error> {
         let tree = &self.tree;
@@ -168,8 +168,8 @@ impl BeTreeScan {
         }
     }
 
-    /// Takes what a page has of a stretch, and makes that shorter, so that a step has few records while the
-    /// scan is short. `None` if the page is damaged, or changes meanwhile.
+    /// Takes a page's records of a stretch, and shortens the stretch, so that a step has few records while
+    /// the scan is short. `None` if the page is damaged, or changes meanwhile.
     fn look(&self, part: Part<'_>, stretch: &mut Stretch) -> Option<Passed> {
         if !part.is_in_place() {
             return self.look_at_all(part, stretch);
@@ -178,7 +178,7 @@ impl BeTreeScan {
         let pivot = self.pivot(part, count as usize).map(|pivot| pivot as u32);
         if let Some(pivot) = pivot {
             let (mut lower, mut upper) = (Vec::new(), None);
-            // What lies before the first pivot belongs to it as well.
+            // Keys before the first pivot belong to it as well.
             if pivot > 0 {
                 part.key(pivot, &mut lower);
             }
@@ -250,7 +250,7 @@ impl BeTreeScan {
     }
 
     fn read_ahead(&self, children: &dyn Fn() -> Vec<PageId>, pivot: usize) {
-        // It reads as many as it has passed: nobody knows how far the scan goes.
+        // It reads as many as it has passed: the end of the scan is not known.
         let ahead = self.ahead.min(self.passed) as usize;
         if ahead == 0 {
             return;
@@ -308,8 +308,8 @@ impl BeTreeScan {
         Ok(())
     }
 
-    /// The versions of a stretch in order. What is frozen, and what was active before and is not any more,
-    /// may be on its way into pages: no sums stand for a part of it.
+    /// The versions of a stretch in order. A memtable that is frozen, also since the scan began, may be on
+    /// its way into pages: sums of its operands must not stand for a part of them.
     fn merged(&self, stretch: &Stretch, memtables: &Memtables) -> Merged {
         let is_active = Arc::ptr_eq(&memtables.active, &self.tree.memtables().active);
         let in_memory = memtables.iter().map(|table| {
@@ -335,7 +335,7 @@ impl BeTreeScan {
         Hidden::new(sources, self.at)
     }
 
-    /// What a reader sees of a key: its version, and its value.
+    /// The version and the value of a key that a reader sees.
     fn seen(
         &self,
         versions: &KeyVersions,
@@ -366,7 +366,7 @@ impl BeTreeScan {
         let tree = &self.tree;
         match chain.value(versions.key(), tree.operator.as_deref(), tree.shared.horizon()) {
             Ok(value) => Ok(value.map(|value| (Version::put(newest), value))),
-            // An overflow value may have gone, as a flush has put what was made of it into its place.
+            // The overflow value may be freed, as a flush has replaced its version by a folded one.
             Err(_) => {
                 let mut value = Vec::new();
                 match tree.look_up(versions.key(), self.at, crate::index::May::Wait, &mut value) {
@@ -379,7 +379,7 @@ impl BeTreeScan {
         }
     }
 
-    /// Goes on behind a stretch.
+    /// Goes on after a stretch.
     fn pass(&mut self, stretch: Stretch) {
         if stretch.basement.is_some() && stretch.basement != self.basement {
             (self.basement, self.passed) = (stretch.basement, self.passed.saturating_add(1));
@@ -436,7 +436,7 @@ impl BeTreeScan {
         watch.end(until, run.as_of, &horizon.snapshots().now());
     }
 
-    /// Whether a step ends behind a key without a record, as its scan passes others at once then.
+    /// Whether a step ends after a key without a record, as its scan passes others at once then.
     fn ends_behind(&self, key: &[u8], run: &DeadRun<'_>, piece: &Piece) -> bool {
         let may_end = self.direction == Direction::Forward && self.dead_keys.is_multiple_of(DEAD_RUN);
         may_end
@@ -486,7 +486,7 @@ impl BeTreeScan {
         let mut merged = self.merged(stretch, memtables);
         let hidden = self.hidden(stretch, memtables);
         let mut versions = KeyVersions::default();
-        // Keys without records before the first record, and behind the last one, with its key.
+        // Keys without records before the first record, and after the last one, with its key.
         let (mut before, mut last) = (self.dead_keys, None::<(Vec<u8>, usize)>);
         let mut as_of = run.as_of;
         while merged.next_key(&mut versions)? {
@@ -570,11 +570,11 @@ impl Steps for BeTreeScan {
                     break;
                 }
                 if run.watch.is_none() {
-                    // What was written before the watch is found from here on.
+                    // Writes from before the watch are found from here on.
                     run.watch = Some(tree.dead.watch(self.place(), self.direction));
                 }
             }
-            // Memtables first: what leaves them is in pages by then.
+            // Memtables first: messages that leave them are in pages by then.
             let memtables = tree.current_memtables();
             let mut stretch = self.stretch()?;
             self.take(&mut stretch, &memtables, &mut run, piece)?;

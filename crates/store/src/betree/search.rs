@@ -13,7 +13,7 @@ use crate::sync::Arc;
 use crate::task::yield_now;
 use std::task::Poll;
 
-/// What was found of a key, from the newest sources on.
+/// The versions that were found of a key, from the newest sources on.
 #[derive(Default)]
 struct Path {
     /// The newest removal of a range that has the key.
@@ -24,7 +24,7 @@ struct Path {
     has_sums: bool,
 }
 
-/// What a look-up has come to.
+/// The result of a descent.
 enum Way {
     /// Something on it has changed: once more.
     Changed,
@@ -37,8 +37,8 @@ enum Way {
 impl Path {
     /// Takes the next older version of a source in. Whether older ones are needed.
     fn take(&mut self, version: Version, value: Vec<u8>) -> bool {
-        // What lies above it and is not newer has come down meanwhile, and is in it.
-        // Versions come the newest first, so those are the last ones.
+        // Versions above it that are not newer have come down meanwhile, and are in it. Versions come the
+        // newest first, so those are the last ones.
         while let Some((above, _)) = self.versions.last()
             && above.timestamp() <= version.timestamp()
             && !planted!(MessageAppliedTwice)
@@ -113,7 +113,7 @@ impl BeTree {
         self.trouble.check_whole(self.pages.id)?;
         let active = Arc::clone(&self.memtables().active);
         let path = self.path_with(key, at, may, true)?;
-        // A sum is of no use where a part of what it is of may have come to pages meanwhile.
+        // A sum is of no use if a part of its operands may have come to pages meanwhile.
         let is_right = |path: &Path| !path.has_sums || Arc::ptr_eq(&active, &self.memtables().active);
         match path {
             Poll::Ready(path) if !is_right(&path) => self.path_with(key, at, may, false),
@@ -155,12 +155,12 @@ impl BeTree {
         }
     }
 
-    /// Brings into memory what a look-up of the key takes, in the background.
+    /// Reads the pages that a look-up of the key needs into memory, in the background.
     fn read_ahead_of(&self, key: &[u8], at: Timestamp) {
         if let Some(own) = self.this.upgrade() {
             let key = key.to_vec();
             self.shared.executor.send_out(move || {
-                // Who asks again is told of a failure.
+                // The next look-up returns the error.
                 let _tried = own.path(&key, at, May::Wait);
             });
         }
@@ -171,7 +171,7 @@ impl BeTree {
         let memtables = self.current_memtables();
         for memtable in memtables.iter() {
             path.remove(memtable.removed_at(key, at));
-            // What is frozen may be on its way into pages already.
+            // A frozen memtable may be on its way into pages already.
             let sums = sums && Arc::ptr_eq(memtable, &memtables.active);
             let needs_older = memtable.each_of(key, at, sums, |version, value, oldest| {
                 path.has_sums |= oldest < version.timestamp();
@@ -184,7 +184,7 @@ impl BeTree {
         false
     }
 
-    /// Goes down from the root. If nobody changes the tree, what was above may leave memory meanwhile.
+    /// Goes down from the root. If the tree does not change, pages above may leave memory meanwhile.
     fn in_pages(
         &self,
         key: &[u8],
@@ -201,7 +201,7 @@ impl BeTree {
             }
             let guard = match pool.read(id, Access::Normal) {
                 Ok(guard) => guard,
-                // What led here may have changed meanwhile.
+                // The pages above may have changed meanwhile.
                 Err(error) => return if is_valid(&above) { Err(error) } else { Ok(Way::Changed) },
             };
             let part = Part::new(guard.page());

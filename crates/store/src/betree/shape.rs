@@ -1,8 +1,7 @@
-//! The sizes of a Bε-tree's nodes, and what follows from them.
+//! The sizes of a Bε-tree's nodes, and the limits that follow from them.
 //!
-//! All limits follow from the bytes T of a part, and from the k bytes of the longest pivot that there is.
-//! Keys of at most T/16 make k at most about T/16. A removal of a range has two of them, a message at most
-//! two:
+//! All limits follow from the bytes T of a part, and from the k bytes of the longest pivot in the tree. Keys
+//! of at most T/16 make k at most about T/16. A removal of a range has two of them, a message at most two:
 //!
 //! ```text
 //! 0            pivots_bytes_max = T/2 - 256               filled_bytes                   T
@@ -13,7 +12,7 @@
 //!    for the longest message and the longest range.
 //! 2. A part with several pivots [must be split](Shape::must_split) by its parent as soon as it may have no
 //!    room for the pivots that the next step of a flush brings. Each half is shorter than the whole.
-//! 3. A part with one pivot always has room for another one: what has entered is at most `filled_bytes`, and
+//! 3. A part with one pivot always has room for another one: it is filled up to at most `filled_bytes`, and
 //!    only the bounds of ranges at either end can have become longer since, by one key each.
 //! 4. The root can always be raised: it then has one pivot, and nothing else.
 //!
@@ -31,8 +30,8 @@ use crate::Error;
 use crate::buffered::Room;
 use crate::class::class_bytes;
 
-/// One in so many bytes of a part is left for pivots that come when children are split, and at least room
-/// for this number of the longest ones.
+/// The share of a part that is kept free for pivots that come when children are split; at least room for this
+/// number of the longest ones.
 const SLACK_DIVISOR: u64 = 8;
 const SLACK_PIVOTS: u64 = 4;
 /// A key has at most this part of a part.
@@ -119,17 +118,17 @@ impl Shape {
     }
 
     /// Basement nodes below a node of a level, as it should be: `F^h` leaves of a node of height h (Theorem
-    /// 9), of which each has so many basement nodes.
+    /// 9), each with `basements` nodes.
     pub fn weight(&self, level: u16) -> f64 {
         f64::from(self.basements) * f64::from(self.fanout).powi(i32::from(level) - 1)
     }
 
-    /// How far the weight of a node may be from what it should be, as a part of that: `1/log F` (Theorem 9).
+    /// How far the weight of a node may be from the intended one, as a part of that: `1/log F` (Theorem 9).
     pub fn tolerance(&self) -> f64 {
         1.0 / f64::from(self.fanout).log2().max(1.0)
     }
 
-    /// Whether a node has so many basement nodes below it that its parent's children are to be rebuilt.
+    /// Whether a node has too many basement nodes below it, and its parent's children must be rebuilt.
     pub fn is_too_heavy(&self, level: u16, weight: u32) -> bool {
         f64::from(weight) > self.weight(level) * (1.0 + self.tolerance())
     }
@@ -145,7 +144,7 @@ impl Shape {
                 || summary.page_bytes > full_bytes)
     }
 
-    /// Whether it has so few.
+    /// Whether it has too few.
     pub fn is_too_light(&self, level: u16, weight: u32) -> bool {
         f64::from(weight) < self.weight(level) * (1.0 - self.tolerance())
     }

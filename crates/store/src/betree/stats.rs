@@ -1,4 +1,4 @@
-//! What a Bε-tree counts.
+//! The counters of a Bε-tree.
 
 use super::levels::LEVEL_MAX;
 use crate::index::{BeTreeLevelStats, BeTreeStats, OperationCounts};
@@ -7,7 +7,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// Levels with counters of their own; the others count as the last of these.
 const LEVELS: usize = 8;
 
-/// What there is on a level.
+/// The pages, messages and bytes of a level.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fill {
     pub pages: u64,
@@ -44,7 +44,7 @@ impl Counters {
         self.of(level).visits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Messages of so many bytes have arrived in pages of this level, of which so many bytes were changed.
+    /// Counts a flush of `bytes` of messages into pages of this level that changed `rewritten_bytes` of them.
     pub fn flushed(&self, level: u16, bytes: u64, rewritten_bytes: u64) {
         let of = self.of(level);
         of.flushes.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +57,7 @@ impl Counters {
         self.of(level).rebuilds.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counts, with what there is on each level at present.
+    /// The counts, with the present fill of each level.
     pub fn stats(&self, fills: &[Fill], memtables: u64) -> BeTreeStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let level = |(level, fill): (usize, &Fill)| {

@@ -6,17 +6,17 @@
 //!    reads nothing.
 //! 2. A full memtable is *frozen*, and another one becomes active. The frozen one is *flushed*: its messages
 //!    go into the root's page in the order of their keys.
-//! 3. Where a [part](super::part) is full, the messages for the child for which most have gathered go on into
-//!    the child's parts, or into the records of the [leaf](super::basements). What
-//!    [nobody will see](super::merging) is left out on the way.
+//! 3. If a [part](super::part) is full, the messages for the child that has the most of them go on into the
+//!    child's parts, or into the records of the [leaf](super::basements). Versions that [no reader will
+//!    see](super::merging) are left out on the way.
 //!
 //! A reader looks into the memtables and then into one part on each level, and stops at the first version
 //! that it sees: of a key, newer versions never lie below older ones. A message that leaves a part and
 //! arrives in another one does so in one section, so that a checkpoint has it in one of them. Only memtables
-//! keep what has arrived until all of it has; then a version is there twice, and the lower one counts.
+//! keep what has arrived until all of it has; then a version exists twice, and the lower one counts.
 //!
-//! Who may change what: memtables, commits, as long as these are active. Pages, and which memtables are
-//! frozen: the holder of the tree's turn.
+//! Commits change memtables, as long as these are active. Only the holder of the tree's turn changes pages
+//! and the list of frozen memtables.
 
 use super::options::Decided;
 use super::pages::Pages;
@@ -57,12 +57,12 @@ pub(crate) struct BeTree {
     pub(super) is_making_room: AtomicBool,
     pub(super) cuts: Cuts,
     pub(super) dead: Dead,
-    /// Room for what is in memory.
+    /// Room for the messages in memory.
     claim: Claim,
 }
 
 impl BeTree {
-    /// A new tree without records; the page by which it is found.
+    /// Makes a new tree without records. Returns its root page.
     ///
     /// # Errors
     /// The pool's.
@@ -123,7 +123,7 @@ impl BeTree {
                 // Removals fill them, and are not refused.
                 false => memtables.filled() * self.pages.shape.memtable_bytes,
             };
-            // Removals of ranges are a part of a memtable beside its records.
+            // Removals of ranges take memory in addition to a memtable's records.
             debug_assert!(
                 claimed_bytes + claimed_bytes / 2 >= used_bytes,
                 "{claimed_bytes} bytes of room for {used_bytes}"
@@ -165,7 +165,7 @@ impl BeTree {
         self.update_claim();
     }
 
-    /// Freezes a full memtable, unless somebody else has.
+    /// Freezes a full memtable, unless another thread has.
     fn replace(&self, full: &Arc<Memtable>) {
         let next = Memtable::new(
             &self.shared.pool,
@@ -190,7 +190,7 @@ impl BeTree {
     /// Changes the active memtable, or the next one if it is full.
     pub(super) fn change(&self, change: impl Fn(&Memtable) -> Result<(), Full>) {
         loop {
-            // What is frozen is complete: it is frozen with no reader of this lock.
+            // A frozen memtable is complete: it is frozen with no reader of this lock.
             let (changed, has_outgrown) = {
                 let memtables = self.memtables();
                 (memtables.change(&change), memtables.active.has_outgrown())
@@ -204,7 +204,7 @@ impl BeTree {
         }
     }
 
-    /// Waits until nobody else changes pages of the tree, and there is memory for those that are changed.
+    /// Waits for the turn to change pages of the tree, and for memory for those pages.
     pub(super) fn take_turn(&self) -> FlushTurn<'_> {
         let own = self.turns.take();
         FlushTurn { _own: own, _memory: self.shared.flush_memory.take_share(self.flush_bytes()) }

@@ -19,10 +19,10 @@ use crate::buffered::RangeTombstones;
 use crate::header::{PageId, PageKind};
 use crate::pool::{Access, Denied, OptimisticGuard, Reserved};
 
-/// A node's pivots take this part of what its part has for them.
+/// A node's pivots take this part of the space that its part has for them.
 const PIVOTS_FILL_MAX: f64 = 0.75;
 
-/// A rebuilding has at most this part of the cache, but at least memory for so many parts.
+/// A rebuilding has at most this part of the cache, but at least memory for `PARTS_MIN` parts.
 const CACHE_DIVISOR: u64 = 8;
 const PARTS_MIN: u64 = 3;
 
@@ -39,8 +39,8 @@ impl Window<'_> {
 }
 
 impl Pages {
-    /// What a child counts for in the weight of its parent, of which 1 is what should be. Long keys take more
-    /// room than their children's weight.
+    /// The share of a child in the weight of its parent; the intended share is 1. Long keys take more room
+    /// than their children's weight.
     fn share(&self, level: u16, pivot: &Pivot) -> f64 {
         let of_weight = f64::from(pivot.weight) / self.shape.weight(level);
         let of_room = pivot.page_bytes() as f64 / (self.shape.pivots_bytes_max() as f64 * PIVOTS_FILL_MAX);
@@ -108,7 +108,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Makes what is in the root its only child, and the root a level higher.
+    /// Moves the root's content to a new page, its only child, and makes the root a level higher.
     pub(super) fn raise_root(&self) -> Result<(), Error> {
         let level = self.root_level()?;
         if level >= LEVEL_MAX {
@@ -118,7 +118,7 @@ impl Pages {
         self.raise(&guard, content)?.or_else(|denied| self.shared.pool.images.recover(denied))
     }
 
-    /// Moves what is in the root to a new page, its only child.
+    /// Moves the root's content to a new page, its only child.
     fn raise(&self, root: &OptimisticGuard<'_>, content: Content) -> Result<Result<(), Denied>, Error> {
         let memory = self.shared.pool.reserve(self.shape.part_class)?;
         let root = self.fresh(&[root.id()])?;
@@ -139,7 +139,7 @@ impl Pages {
         Ok(Ok(()))
     }
 
-    /// Moves what is in the root's only child into the root, if it has room there.
+    /// Moves the content of the root's only child into the root, if it has room there.
     fn lower(&self, root: &OptimisticGuard<'_>, content: &Content) -> Result<(), Error> {
         self.ahead.wait_for_room(content.pivots[0].child, content.level - 1)?;
         let (below, mut child) = self.load(content.pivots[0].child, content.level - 1, Access::Normal)?;
@@ -159,13 +159,13 @@ impl Pages {
     fn rebuild(&self, id: PageId, level: u16, pivot: usize, is_heavy: bool) -> Result<bool, Error> {
         let (_, content) = self.load(id, level, Access::Normal)?;
         let (window, count) = self.window(&content, pivot, is_heavy)?;
-        // One new node at a time: a small cache has no memory for more. What is still too heavy is rebuilt
-        // next.
+        // One new node at a time: a small cache has no memory for more. A node that is still too heavy is
+        // rebuilt next.
         let most = window.parts.len() + 1;
         let mut count = count.min(most);
         let all = self.together(&content, &window);
         let mut nodes = self.divided(&all, count);
-        // Children are not cut in two: so few nodes may not be able to have equal shares.
+        // Children are not cut in two: this number of nodes may be too small for equal shares.
         while nodes.iter().any(|node| self.must_be_split(node)) && count < all.pivots.len().min(most) {
             count += 1;
             nodes = self.divided(&all, count);
@@ -201,7 +201,7 @@ impl Pages {
         }
     }
 
-    /// What is in some children of a node together.
+    /// The joint content of some children of a node.
     fn together(&self, content: &Content, window: &Window<'_>) -> Content {
         let mut all = Content { level: content.level - 1, ..Content::default() };
         for (place, (_, child)) in window.parts.iter().enumerate() {
@@ -283,7 +283,7 @@ impl Pages {
         }
     }
 
-    /// Children in so many nodes of about the same shares, with what is on its way to them.
+    /// Divides children into `count` nodes of about the same shares, with the messages on their way to them.
     fn divided(&self, all: &Content, count: usize) -> Vec<Content> {
         let each = self.shares(all) / count as f64;
         let (mut nodes, mut start, mut sum) = (Vec::with_capacity(count), 0, 0.0);
