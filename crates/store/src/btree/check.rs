@@ -1,4 +1,4 @@
-//! Looking at every node of a tree: is it what a tree should be?
+//! Checks every node of a tree.
 
 use super::node::Node;
 use super::tree::BTree;
@@ -25,15 +25,15 @@ struct Looked {
 }
 
 impl BTree {
-    /// As [`BTree::walk`], for those who only want to see the records.
+    /// As [`BTree::walk`], for callers that only need the records.
     #[cfg(test)]
     pub fn check(&self, record: &mut dyn FnMut(&[u8], &[u8])) -> Result<Census, Error> {
         self.walk(&mut |_| (), record)
     }
 
     /// Walks the whole tree, and shows the page of every node to `node` and every record to `record`: the
-    /// fences of every node are what its parent says, its keys lie within them and ascend, its level is one
-    /// below, it is a node. Nobody changes the tree meanwhile.
+    /// fences of every node are those that its parent has, its keys lie within them and ascend, its level is
+    /// one below, it is a node. The tree must not change meanwhile.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first node that is not so, or that cannot be read.

@@ -1,6 +1,6 @@
 //! Contention splits: records that several threads change at the same time are moved to leaves of their own.
 //!
-//! A leaf has one latch. A leaf at which threads often lose races is split beside the record that was to be
+//! A leaf has one latch. A leaf is split if threads often lose races at it, next to the record that was to be
 //! changed, until the hot records lie apart or alone. The small leaves do no harm: they are few, and a merge
 //! is only tried when records were removed.
 
@@ -14,7 +14,7 @@ const REMEMBERED: usize = 8;
 /// So many lost races...
 const LOSSES: u32 = 32;
 
-/// ...within so many changes of the thread make a leaf contended.
+/// ...within this number of changes of the thread make a leaf contended.
 const CHANGES: u64 = 512;
 
 /// Lost races at leaves, as one thread sees them.
@@ -59,8 +59,8 @@ pub(super) fn note_change() {
     RACES.with_borrow_mut(|races| races.changes += 1);
 }
 
-/// Somebody changed the leaf after the calling thread had looked at it and before it got the latch. It says
-/// whether that happens often.
+/// Notes that another thread changed the leaf after the calling thread had looked at it and before it got the
+/// latch. Returns whether that happens often.
 #[cold]
 pub(super) fn note_lost(page: PageId) -> bool {
     RACES.with_borrow_mut(|races| races.lost(page))

@@ -11,8 +11,8 @@ use crate::header::PageId;
 use crate::index::{KeySlot, LeafHint};
 use crate::pool::{Access, OptimisticGuard};
 
-/// Attempts after which it matters whether the store is poisoned, and whether records without their pages
-/// take memory that ways need. Others rarely get into somebody's way more than a few times in a row.
+/// After this number of attempts a descent checks whether the store is poisoned, and whether records without
+/// their pages take memory that descents need. Other threads rarely interfere more than a few times in a row.
 const ATTEMPTS: u32 = 64;
 
 /// A node on the way down, and which of its children came next.
@@ -78,8 +78,8 @@ impl BTree {
         self.descend(0, Access::Normal, |node| node.child_slot(key))
     }
 
-    /// The same in a tree whose nodes are in blocks: the leaf is loaded whole, and of those above it what is
-    /// needed. `None` if something has changed meanwhile.
+    /// The same in a tree whose nodes are in blocks: the leaf is loaded whole, and of the nodes above it only
+    /// the needed blocks. `None` if something has changed meanwhile.
     fn leaf_through_blocks(
         &self,
         key: &[u8],
@@ -128,7 +128,7 @@ impl BTree {
         leaf_hints::remember((self.number, self.root), key, hint);
     }
 
-    /// Begins to load the leaf that covers `key`, all of it, and what leads there and is not in memory; does
+    /// Begins to load the whole leaf that covers `key`, and the pages above it that are not in memory; does
     /// not wait for them. It may do nothing.
     pub(super) fn begin_to_load_leaf(&self, key: &[u8]) {
         if self.in_blocks.is_none() {
@@ -136,18 +136,18 @@ impl BTree {
         }
         let (tree, key) = (self.clone(), key.to_vec());
         self.pool.send_out(move |_| {
-            // An error is reported when somebody needs the leaf.
+            // An error is reported when the leaf is needed.
             if let Ok(leaf) = tree.leaf(&key) {
                 tree.remember(&key, LeafHint { page_version: leaf.page_version(), slot: KeySlot::Unknown });
             }
         });
     }
 
-    /// Begins to load what a look-up of `key` takes; does not wait for it. It may do nothing.
+    /// Begins to load the pages for a look-up of `key`; does not wait for them. It may do nothing.
     pub(super) fn begin_to_load(&self, key: &[u8]) {
         let (tree, key) = (self.clone(), key.to_vec());
         self.pool.send_out(move |_| {
-            // An error is reported when somebody needs the leaf.
+            // An error is reported when the leaf is needed.
             match tree.way(&key, &mut |_| false) {
                 Ok(Way::Leaf { leaf, was_absent, .. }) => {
                     let page_version = leaf.page_version();
@@ -250,8 +250,8 @@ impl BTree {
         Some(self.pool.pages.is_absent(child))
     }
 
-    /// The child of a node of `level`, which is what `parent` was when it was read; `None` if the parent has
-    /// changed since.
+    /// The child of `parent`, which was a node of `level` when it was read; `None` if the parent has changed
+    /// since.
     #[inline]
     pub(super) fn follow(
         &self,

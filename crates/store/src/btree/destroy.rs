@@ -10,9 +10,9 @@ use crate::task::yield_now;
 const LEAVES_PER_SECTION: u32 = 32;
 
 impl BTree {
-    /// Takes all records out and frees all pages but the root, the largest keys first; others run in between.
-    /// Nobody uses the tree any more. If it is cut short, by an error or the end of the store, what is left
-    /// is a tree that can be cleared later. Leaves are not read. It ends where `go_on` fails.
+    /// Removes all records and frees all pages but the root, the largest keys first; other tasks run in
+    /// between. The tree is not in use any more. If it is interrupted, by an error or the end of the store,
+    /// the rest is a tree that can be cleared later. Leaves are not read. It ends when `go_on` fails.
     ///
     /// # Errors
     /// The pool's; those of `go_on`.
@@ -29,8 +29,8 @@ impl BTree {
         Ok(())
     }
 
-    /// Whether it was being cleared when the store ended: its last leaves are gone, so that it can be cleared
-    /// further and no more be gone through. Nobody uses the tree any more.
+    /// Whether it was being cleared when the store ended: its last leaves are gone, so that it can still be
+    /// cleared, but not walked any more. The tree is not in use any more.
     ///
     /// # Errors
     /// The pool's.

@@ -1,15 +1,15 @@
 //! Nodes in blocks: how a node is divided so that a search reads one or two of its blocks.
 //!
-//! A node of P blocks is a small tree of its own: a *directory*, and *parts*, each of which is a node with
-//! some of the slots, between fences of its own, in one block. The directory is an inner node whose children
-//! are the parts, each by the byte of the image at which it begins. It shares the first block with the first
+//! A node of P blocks is a small tree of its own: a *directory*, and *parts*. Each part is a node with some
+//! of the slots, between fences of its own, in one block. The directory is an inner node whose children are
+//! the parts, each by the byte of the image at which it begins. It shares the first block with the first
 //! part, and the other parts follow in the order of their keys.
 //!
 //! This is the van Emde Boas order of blocks (Bender et al., "Small Refinements to the DAM Can Have Big
 //! Consequences for Data-Structure Design", §8): a search tree is cut at half of its height, the upper tree
 //! lies before the lower ones, and so on within each of them. As long as the separators of P parts fit into
-//! one block, the first cut leaves nothing in the order of blocks to be cut again. A node for which they do
-//! not, or whose parts do not fit into as many bytes as it has itself, is not divided.
+//! one block, the first cut leaves nothing in the order of blocks to be cut again. A node is not divided if
+//! its separators do not fit, or if its parts do not fit into as many bytes as it has itself.
 
 use super::node::{HINTS, LEAF_WITHOUT_HINTS_BYTES, NODE_HEADER_END, Node};
 use super::reshape::append_checked;
@@ -18,7 +18,7 @@ use crate::index::separator;
 use crate::page::{Page, padded};
 use crate::segment::blocks::{Divided, Division, length_of};
 
-/// Images have whole grains of so many bytes.
+/// Images have whole grains of this size.
 const GRAIN_BYTES: u32 = 64;
 
 /// Attempts to find a directory that has room for its parts' separators.
@@ -41,14 +41,14 @@ struct Plan {
     directory_bytes: u32,
 }
 
-/// Bytes of a node without its fences and slots, on a page of so many bytes.
+/// Bytes of a node without its fences and slots, on a page of `page_bytes`.
 fn overhead_bytes(is_leaf: bool, page_bytes: u32) -> u32 {
     let has_hints = !is_leaf || page_bytes > LEAF_WITHOUT_HINTS_BYTES;
     NODE_HEADER_END + if has_hints { 4 * HINTS } else { 0 }
 }
 
 impl Plan {
-    /// For blocks of so many bytes.
+    /// For blocks of `block_bytes`.
     fn of(node: Node<'_>, block_bytes: u32) -> Option<Self> {
         let mut directory_bytes = 0;
         for _ in 0..ATTEMPTS {
@@ -70,8 +70,8 @@ fn directory_of(node: Node<'_>, parts: &[PartPlan]) -> u32 {
     overhead_bytes(false, 0) + lower + upper + children
 }
 
-/// Divides the slots, with a directory of so many bytes before the first part. `None` if a slot fits into no
-/// block.
+/// Divides the slots, with a directory of `directory_bytes` before the first part. `None` if a slot fits into
+/// no block.
 fn parts(node: Node<'_>, block_bytes: u32, directory_bytes: u32) -> Option<Vec<PartPlan>> {
     let (count, is_leaf) = (node.count(), node.is_leaf());
     let mut room = block_bytes.checked_sub(PAGE_HEADER_BYTES + directory_bytes)?;
@@ -125,8 +125,8 @@ pub(super) fn part_at(start: u32, block_bytes: u32, divided: Divided) -> Option<
     is_one.then(|| length.checked_sub(within)).flatten().map(|length| (within, length))
 }
 
-/// A directory in few bytes: where the first part begins, and the separators of the others without what they
-/// have in common. `None` if one is too long for that.
+/// A directory in few bytes: the start of the first part, and the separators of the others without their
+/// common prefix. `None` if one is too long for that.
 ///
 /// ```text
 /// 0            2               4         5
@@ -148,8 +148,8 @@ pub(super) fn briefly(directory: Node<'_>, first_part: u32) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The byte of an image at which the part of `key` begins, which its directory covers, and the first one, by
-/// what [`briefly`] has made of it; `None` of anything else.
+/// The byte of an image at which the part of `key` begins, and that of the first part, from the output of
+/// [`briefly`]; `None` for any other bytes. The directory covers `key`.
 pub(super) fn place_in(brief: &[u8], key: &[u8], block_bytes: u32) -> Option<(u32, u32)> {
     let (first_part, brief) = brief.split_first_chunk()?;
     let (common, mut rest) = brief.split_first_chunk()?;

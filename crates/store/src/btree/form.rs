@@ -9,7 +9,7 @@ use crate::header::PageKind;
 pub(crate) struct NodeForm {
     /// Their size class.
     pub class: usize,
-    /// Each has 2 to the power of this many blocks, of which a look-up reads some; zero if nodes are read
+    /// Each has 2 to the power of this many blocks, and a look-up reads some of them; zero if nodes are read
     /// whole.
     pub blocks_log2: u8,
 }
@@ -27,7 +27,7 @@ impl NodeForm {
         self.class.saturating_sub(self.blocks_log2.into())
     }
 
-    /// Whether there are such nodes.
+    /// Whether nodes of this form exist.
     pub fn is_possible(self) -> bool {
         let in_blocks = || self.class_of_blocks() < PageKind::BLOCK_NODES.len();
         usize::from(self.blocks_log2) <= self.class

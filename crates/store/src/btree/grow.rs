@@ -11,14 +11,14 @@ use crate::pool::{Denied, OptimisticGuard};
 
 impl BTree {
     /// Splits a node on the way to the leaf of `key`: the leaf, or if its parent has no room for another
-    /// child the parent, and so on. It changes nothing if another was faster. Whoever needs the room tries
-    /// again then, and comes back as long as there is none.
+    /// child the parent, and so on. It changes nothing if another thread was faster. The caller tries its
+    /// change again, and calls this again as long as that has no room.
     pub(super) fn make_room(&self, key: &[u8]) -> Result<(), Error> {
         self.split_on_the_way(key, |leaf, index| cut(leaf, index, key))
     }
 
-    /// Splits the leaf of `key` beside its record, as [`BTree::make_room`] does, if it has enough records for
-    /// that. Nothing depends on it.
+    /// Splits the leaf of `key` next to its record, as [`BTree::make_room`] does, if it has enough records
+    /// for that. Nothing depends on it.
     pub(super) fn part(&self, key: &[u8]) -> Result<(), Error> {
         self.split_on_the_way(key, cut_beside)
     }
@@ -36,7 +36,7 @@ impl BTree {
             let index = node.find(&incoming).unwrap_or_else(|index| index);
             let is_leaf = depth + 1 == path.len();
             let found = if is_leaf { cut_leaf(node, index) } else { cut(node, index, &incoming) };
-            // Halves of what is no node may have no more room than it had, and theirs neither.
+            // Halves of a damaged node may have no more room than it had, nor theirs.
             let is_sound = node.adds_up() && found.as_ref().is_none_or(|cut| node.has_within(&cut.separator));
             if !step.guard.is_valid() {
                 return Ok(());
@@ -46,8 +46,8 @@ impl BTree {
                 return Err(self.damaged(step.guard.id(), expected, "something else".into()));
             }
             let Some(cut) = found else {
-                // There is room in an empty leaf: somebody has emptied it, or made it by a split, since the
-                // key was refused.
+                // There is room in an empty leaf: another thread has emptied it, or made it by a split, since
+                // the key was refused.
                 return if is_leaf { Ok(()) } else { Err(self.no_room(step.guard.id())) };
             };
             let done = match depth.checked_sub(1).map(|above| &path[above]) {
@@ -71,7 +71,7 @@ impl BTree {
         self.damaged(page, "room for a record".into(), "none".into())
     }
 
-    /// Moves what is in the root to a new page, its only child.
+    /// Moves the root's content to a new page, its only child.
     fn raise(&self, root: &OptimisticGuard<'_>) -> Result<Result<(), Denied>, Error> {
         let memory = self.pool.reserve(self.class)?;
         let section = self.pool.section();
@@ -93,7 +93,7 @@ impl BTree {
         child: &OptimisticGuard<'_>,
         cut: &Cut,
     ) -> Result<Result<(), Denied>, Error> {
-        // Before the section, in which there is no waiting.
+        // Before the section, which must not wait.
         let memory = self.pool.reserve(self.class)?;
         let section = self.pool.section();
         let locked = section.lock(&parent.guard).and_then(|upper| section.lock_below(upper, child));

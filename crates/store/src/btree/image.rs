@@ -1,10 +1,9 @@
-//! Searches in nodes that are not in memory, of which single blocks are read (see
-//! [`division`](super::division)).
+//! Searches that read single blocks of nodes that are not in memory (see [`division`](super::division)).
 //!
-//! A search reads the first block of a node. Its directory says in which block the key's part is; that block
-//! has come with the first one if the request was wide enough, or else it is read now. While P searches are
-//! under way each of them reads single blocks, as in a tree whose nodes are blocks. A single search reads a
-//! node of P blocks by one request, as in a tree of large nodes.
+//! A search reads the first block of a node. Its directory has the block of the key's part; that block has
+//! come with the first one if the request was wide enough, or else it is read now. While P searches are under
+//! way each of them reads single blocks, as in a tree whose nodes are blocks. A single search reads a node of
+//! P blocks by one request, as in a tree of large nodes.
 //!
 //! Directories are also kept by themselves, like records without pages, so that a search that comes again
 //! reads the block that it needs and no other, and the directories of many nodes have room in little memory.
@@ -20,8 +19,8 @@ use crate::pool::{Access, ImageBlock, OptimisticGuard, RecordKey};
 use crate::segment::blocks::Divided;
 use crate::segment::{BlockRead, BroughtBlocks, ImagePlace};
 
-/// One search in so many that finds the first block of a node in memory has the whole node loaded, if there
-/// is memory that nobody uses: in a page that is in memory, searches are faster.
+/// If a search finds the first block of a node in memory, one in this number has the whole node loaded, if
+/// there is unused memory: in a page that is in memory, searches are faster.
 const WHOLE_ONE_IN: u64 = 16;
 
 /// A part of a node's image.
@@ -50,7 +49,7 @@ enum Stand<'a> {
 pub(super) enum Above<'a> {
     /// The root, which is a leaf.
     Root(OptimisticGuard<'a>),
-    /// What leads to the leaf, and the leaf.
+    /// The node above the leaf, and the leaf.
     Parent(Parent<'a>),
 }
 
@@ -259,7 +258,7 @@ impl BTree {
         Ok(part)
     }
 
-    /// The byte of the image at which the part begins that covers `key`.
+    /// The byte of the image where the part that covers `key` begins.
     fn part_in(&self, directory: Node<'_>, image: ImagePlace, level: u8, key: &[u8]) -> Result<u32, Error> {
         if directory.level().checked_sub(1) != Some(level) || !directory.covers(key) {
             let got = format!("one of level {}, or of other keys", directory.level());

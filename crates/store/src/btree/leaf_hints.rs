@@ -1,7 +1,7 @@
 //! Leaf hints: remembered positions of keys, which spare the descent when a thread returns to a key.
 //!
 //! Transactions return to keys: they look a record up, validate it and change it, and may have prefetched it
-//! before. Each thread remembers the leaves in which it found its last keys, with the versions of their
+//! before. Each thread remembers the leaves of the keys that it found last, with the versions of their
 //! latches. A leaf that still has that version is unchanged, and covers the key.
 
 use std::cell::RefCell;
@@ -59,7 +59,7 @@ fn index(hinted_keys: &[HintedKey], root: PageId, key: &[u8]) -> usize {
     hash(root.0, key) as usize >> (usize::BITS - hinted_keys.len().trailing_zeros())
 }
 
-/// The hint of `key` in a tree, by the tree's number and its root, if there is one.
+/// The remembered hint of `key` in a tree, by the tree's number and its root.
 #[inline]
 pub(super) fn recall((tree, root): (TreeNumber, PageId), key: &[u8]) -> Option<LeafHint> {
     HINTED_KEYS.with_borrow(|hinted_keys| {

@@ -19,8 +19,8 @@
 //!   They lead a scan from leaf to leaf.
 //! - The root keeps its page id; the tree grows and shrinks by moving the root's content.
 //!
-//! Who may change what: a node is changed by the holder of its latch only, within a section. Everything else
-//! is read optimistically and validated.
+//! Only the holder of a node's latch changes the node, within a section. All other accesses read
+//! optimistically and validate.
 
 mod check;
 mod contention;

@@ -17,17 +17,16 @@
 //! ```
 //!
 //! A node covers the keys from its lower fence up to but without its upper fence. The fences' common prefix
-//! is not stored with the keys. A slot has the first four bytes of what is left of its key (the suffix, whose
-//! length it says), so that a search mostly stays within the slots; the bytes behind these four are on the
-//! heap, and behind them, in a leaf, the value. All on the heap begins at multiples of four; zeros fill the
-//! gaps.
+//! is not stored with the keys. A slot has the first four bytes of the rest of its key (the suffix) and the
+//! suffix's length, so that a search mostly stays within the slots; the suffix's other bytes are on the heap,
+//! followed, in a leaf, by the value. Entries of the heap begin at multiples of four; zeros fill the gaps.
 //!
 //! The hints are the heads of sixteen slots at equal distances, as soon as there are twice as many slots: a
 //! search looks at them and then at the slots between two of them only, so that it touches two or three cache
 //! lines instead of one for each halving.
 //!
-//! *Last* is the slot of the last insert, *run* how many came just before it, each right behind the one
-//! before: a node where keys come in ascending order is split where they come.
+//! *Last* is the slot of the last insert, *run* the number of inserts before it that each came right after
+//! the previous key: a node where keys come in ascending order is split where they come.
 //!
 //! In an inner node the child of slot `i` covers the keys from the key of slot `i` up to that of the next.
 //! The first slot's key is the lower fence, whatever it has for a suffix (none).
@@ -62,7 +61,7 @@ const NO_FENCE: u16 = u16::MAX;
 /// A node with more garbage than this part of it is compacted.
 const GARBAGE_DIVISOR: u32 = 8;
 
-/// So many inserts in a row, each right behind the one before, are no chance.
+/// This number of inserts in a row, each right after the previous key, counts as an ascending order.
 const RUN_INSERTS_MIN: u8 = 4;
 
 /// The longest key of a node of `page_bytes`.
@@ -231,7 +230,7 @@ impl<'a> Node<'a> {
         self.page.copy_to(self.page.word(LOWER_FENCE), length, into);
     }
 
-    /// The smallest key behind the node, appended; `false` if there is none.
+    /// Appends the smallest key after the node; `false` if it has no upper fence.
     pub fn upper_fence(self, into: &mut Vec<u8>) -> bool {
         let length = self.page.halves(FENCE_LENGTHS).1;
         if length == NO_FENCE {
@@ -247,7 +246,7 @@ impl<'a> Node<'a> {
         self.page.compare(self.page.word(LOWER_FENCE), length, key).is_le()
     }
 
-    /// Whether the upper fence is not below `key`; without a key, whether there is none.
+    /// Whether the upper fence is not below `key`; without a key, whether the node has no upper fence.
     pub(super) fn reaches(self, key: Option<&[u8]>) -> bool {
         let length = self.page.halves(FENCE_LENGTHS).1;
         let reaches = |key| self.page.compare(self.page.word(UPPER_FENCE), u32::from(length), key).is_ge();
@@ -309,7 +308,7 @@ impl<'a> Node<'a> {
         count >= 2 * HINTS && self.slots_start() > NODE_HEADER_END
     }
 
-    /// After a change of the slots from `changed` on; there were `before`.
+    /// Updates the hints after a change of the slots from `changed` on; the node had `before` slots.
     fn renew_hints(self, before: u32, changed: u32) {
         let count = self.count();
         if !self.has_hints(count) {
@@ -369,7 +368,7 @@ impl<'a> Node<'a> {
         self.page.copy_to(slot.value_offset(), slot.value_length(), into);
     }
 
-    /// The first eight bytes of the value of a slot of a leaf; zeros behind its end.
+    /// The first eight bytes of the value of a slot of a leaf; zeros after its end.
     #[inline]
     pub fn value_head(self, index: u32) -> u64 {
         let slot = self.slot(index);
@@ -383,8 +382,8 @@ impl<'a> Node<'a> {
     /// The child of a slot of an inner node.
     #[inline]
     pub fn child(self, index: u32) -> PageId {
-        // A tree that is being cleared may have inner nodes without children: what was there before leads
-        // into others' pages.
+        // A tree that is being cleared may have inner nodes without children: the old bytes of a slot lead to
+        // pages of other trees.
         if index >= self.count() {
             return PageId(0);
         }
@@ -437,7 +436,7 @@ impl<'a> Node<'a> {
         self.slot_size() + padded(rest as u32) + padded(value_length as u32)
     }
 
-    /// Bytes that a child of an inner node with these fences takes, whose key has so many bytes.
+    /// Bytes that a child of an inner node with these fences takes, for a key of `key_length`.
     pub(super) fn child_bytes(self, key_length: usize) -> u32 {
         let rest = key_length.saturating_sub(self.prefix_length()).saturating_sub(HEAD_BYTES as usize);
         4 * INNER_SLOT_WORDS as u32 + padded(rest as u32)
@@ -453,13 +452,13 @@ impl<'a> Node<'a> {
         self.prefix_length() as u32 + self.slot(index).key_length
     }
 
-    /// Whether another child would fit into an inner node and leave so many bytes free.
+    /// Whether another child would fit into an inner node and leave `spare_bytes` free.
     pub(super) fn has_room_for_child(self, key: &[u8], spare_bytes: u32) -> bool {
         self.needed_bytes(key.len(), 0) + spare_bytes <= self.free_bytes()
     }
 
     /// Whether a leaf takes a value of `value_length` bytes for a key, which [`Node::find`] has `found` or
-    /// not, and leaves so many bytes free.
+    /// not, and leaves `spare_bytes` free.
     pub(super) fn has_room(
         self,
         found: Result<u32, u32>,
@@ -521,7 +520,7 @@ impl<'a> Node<'a> {
         index == u32::from(last) + 1 && level_and_run.to_le_bytes()[1] >= RUN_INSERTS_MIN
     }
 
-    /// Puts what the slot does not have onto the heap.
+    /// Puts the bytes that are not in the slot onto the heap.
     fn place_content(self, key: &[u8], content: Content<'_>) -> NodeSlot {
         let suffix = key.get(self.prefix_length()..).unwrap_or_default();
         let (low, high) = match content {
@@ -566,7 +565,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Takes a key and what belongs to it out.
+    /// Removes a key with its value or child.
     pub fn remove(self, index: u32) {
         let (at, count, size) = (self.slot_start(index), self.count(), self.slot_size());
         self.add_garbage(self.heap_bytes(self.slot(index)));
@@ -576,14 +575,14 @@ impl<'a> Node<'a> {
     }
 
     /// Makes one gap of all free bytes if many of them are scattered: an image leaves out the gap only, so
-    /// what was removed would still take room on the device.
+    /// removed entries would still take room on the device.
     pub fn tidy(self, scratch: &OwnPage) {
         if self.page.word(GARBAGE) > self.page.len_bytes() / GARBAGE_DIVISOR {
             self.compact(scratch);
         }
     }
 
-    /// Becomes what `other` is, behind its own page header.
+    /// Copies `other`, except for the page header.
     pub(super) fn copy_node(self, other: Node<'_>) {
         self.page.copy_part(FRONT_END, other.page, FRONT_END, self.page.len_bytes() - FRONT_END);
     }

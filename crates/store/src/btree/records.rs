@@ -21,7 +21,7 @@ pub(super) enum Way<'a> {
 }
 
 impl BTree {
-    /// Appends the value of `key` to `into`; `false` if there is none. Its leaf need not be in memory
+    /// Appends the value of `key` to `into`; `false` if the key has none. Its leaf need not be in memory
     /// afterwards.
     ///
     /// # Errors
@@ -46,8 +46,8 @@ impl BTree {
         })
     }
 
-    /// As [`BTree::read`], if what that takes is in memory; otherwise begins to load it, and `into` stays as
-    /// it is.
+    /// As [`BTree::read`], if the pages for it are in memory; otherwise begins to load it, and `into` stays
+    /// as it is.
     pub fn read_resident(&self, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
         let copied = self.copy_resident(key, into, &mut None);
         if copied.is_some() {
@@ -112,8 +112,8 @@ impl BTree {
         }))
     }
 
-    /// Appends the value of `key`, which a part of a leaf covers; whether there is one. `None` if the leaf
-    /// has changed meanwhile.
+    /// Appends the value of `key`, which a part of a leaf covers. Returns whether it has one. `None` if the
+    /// leaf has changed meanwhile.
     pub(super) fn copy_from_part(&self, part: &Part, key: &[u8], into: &mut Vec<u8>) -> Option<bool> {
         let (start, node) = (into.len(), part.node());
         let found = node.find(key).ok();

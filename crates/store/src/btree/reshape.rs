@@ -17,8 +17,8 @@ pub(crate) struct Cut {
 const DIVIDED_RECORDS_MIN: u32 = 4;
 
 /// Chooses the split of `node` when `key` is to go to slot `incoming`: in the middle of its bytes, or at
-/// `incoming` if keys come in ascending order, so that full nodes stay behind. `None` for an inner node of
-/// one child or an empty leaf, in which there is always room.
+/// `incoming` if keys come in ascending order, so that the nodes before them stay full. `None` for an inner
+/// node of one child or an empty leaf: these always have room.
 pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
     let (count, is_leaf) = (node.count(), node.is_leaf());
     if count == 0 || (count == 1 && !is_leaf) {
@@ -45,7 +45,7 @@ pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
 /// The cut before `slot`.
 fn cut_at(node: Node<'_>, slot: u32, incoming: u32, key: &[u8], ascending: bool) -> Cut {
     let (mut left, mut right) = (Vec::new(), Vec::new());
-    // An ascending key stays with those before it, and the records behind it go to the right.
+    // An ascending key stays with those before it, and the records after it go to the right.
     let parts = node.is_leaf() && ascending && slot == incoming && slot < node.count();
     if slot == 0 || parts {
         left.extend_from_slice(key);

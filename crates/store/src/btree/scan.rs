@@ -1,8 +1,8 @@
 //! Iterating in key order, one leaf at a time, with read-ahead.
 //!
-//! A scan holds nothing between its steps but two keys: what it has yet to give. Each step copies the records
-//! of one leaf out; the leaf's fence is where the next step begins, so that splits, merges and evictions in
-//! between do not matter.
+//! Between its steps a scan holds nothing but two keys, the bounds of the records still to come. Each step
+//! copies the records of one leaf out; the next step begins at the leaf's fence, so that splits, merges and
+//! evictions in between do not matter.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use crate::header::PageId;
 use crate::index::{Direction, Piece};
 use crate::pool::{Access, OptimisticGuard};
 
-/// Leaves of a short scan. It should load little in vain, and what it reads is as likely to be read again as
-/// what look-ups read; a longer one should not wait, nor push out what others need.
+/// Leaves of a short scan. It should load few leaves in vain, and its leaves are as likely to be read again
+/// as those of look-ups; a longer scan should not wait, nor evict pages that others need.
 const SHORT: u32 = 4;
 
 /// The part of a scan that is still to come.
@@ -39,14 +39,14 @@ struct Ahead {
     reach: u32,
     /// How many are on their way.
     leaves: u32,
-    /// The bound behind them.
+    /// The bound after them.
     behind: Vec<u8>,
     ended: bool,
 }
 
 impl Ahead {
-    /// How many leaves to have on their way: as many as the scan has passed, as nobody knows how far it goes,
-    /// and so it loads less than twice what it comes to.
+    /// How many leaves to have on their way: as many as the scan has passed. The end of the scan is not
+    /// known; this way it loads less than twice the leaves that it comes to.
     fn wanted(&self) -> u32 {
         self.reach.min(self.most)
     }
@@ -68,10 +68,10 @@ impl Ahead {
     }
 
     /// A leaf that was asked for is neither in memory nor on its way when the scan comes to it: there was no
-    /// room, or others' pages have pushed it out, as scans get a share of the memory only. So it is with
-    /// those behind it, then: they are asked for again, half as many, as by a sender whose packets get lost.
-    /// A scan that read them one by one would fall behind the others, and lose all that it asks for from then
-    /// on. In a short scan the leaf is rather still to come.
+    /// room, or other pages have evicted it, as scans get a share of the memory only. The leaves after it are
+    /// probably lost too: they are asked for again, half as many, as a sender reduces its window if packets
+    /// get lost. A scan that read them one by one would be slower than the others, and lose all that it asks
+    /// for from then on. In a short scan the leaf was probably not asked for yet.
     fn miss(&mut self) {
         if self.leaves > 0 && !self.is_short() {
             self.leaves = 0;
@@ -80,8 +80,8 @@ impl Ahead {
         }
     }
 
-    /// Whether it is time to ask for more: in a short scan when there are none left, in a long one while half
-    /// of them are.
+    /// Whether it is time to ask for more: in a short scan when none are left, in a long one when half of
+    /// them are.
     fn is_due(&self) -> bool {
         // The next leaf loads itself.
         let wanted = self.wanted();
@@ -102,8 +102,8 @@ impl Scan {
         }
     }
 
-    /// Moves on to the other side of a leaf, whose fence there is `fence`. `false` if that is no other side:
-    /// with such a leaf no scan would end.
+    /// Moves on to the far side of a leaf, where its fence is `fence`. `false` if the fence is not further
+    /// on: with such a leaf no scan would end.
     fn pass(&mut self, fence: Option<&[u8]>) -> bool {
         let Some(fence) = fence else {
             self.ended = true;
@@ -129,7 +129,7 @@ impl Scan {
         true
     }
 
-    /// The bound at which the scan continues. `None` only backwards, before its first step.
+    /// The bound where the scan continues. `None` only backwards, before its first step.
     fn next_bound(&self) -> Option<&[u8]> {
         match self.direction {
             Direction::Forward => Some(&self.lower),
@@ -146,8 +146,7 @@ fn slot_at(node: Node<'_>, direction: Direction, bound: Option<&[u8]>) -> u32 {
     }
 }
 
-/// The slot of a node, of which `fence` is the upper one, behind the last that a scan up to `upper` has to do
-/// with.
+/// The slot after the last one of a scan up to `upper`, in a node with the upper fence `fence`.
 fn end_at(node: Node<'_>, upper: Option<&[u8]>, fence: Option<&Vec<u8>>) -> u32 {
     match upper {
         Some(upper) if fence.is_none_or(|fence| upper <= fence.as_slice()) => node.position(upper),
@@ -172,7 +171,7 @@ fn slots_from(node: Node<'_>, scan: &Scan, first: u32, most: u32) -> Range<u32> 
     }
 }
 
-/// The children at these slots, in the order in which a scan comes to them.
+/// The children at these slots, in the order of the scan.
 fn children_of(node: Node<'_>, direction: Direction, slots: Range<u32>) -> Vec<PageId> {
     let mut children: Vec<_> = slots.map(|slot| node.child(slot)).collect();
     if direction == Direction::Backward {
@@ -182,8 +181,8 @@ fn children_of(node: Node<'_>, direction: Direction, slots: Range<u32>) -> Vec<P
 }
 
 impl BTree {
-    /// Copies the next records of a scan into `piece`: those of one leaf, at least one. `false` if there are
-    /// no more.
+    /// Copies the next records of a scan into `piece`: those of one leaf, at least one. `false` at the scan's
+    /// end.
     pub fn step(&self, scan: &mut Scan, piece: &mut Piece) -> Result<bool, Error> {
         let mut fence = Vec::new();
         while !scan.ended {
@@ -199,8 +198,7 @@ impl BTree {
         Ok(false)
     }
 
-    /// Copies the records of the next leaf, of which there may be none, and moves on; `None` if it changed
-    /// meanwhile.
+    /// Copies the records of the next leaf, if it has any, and moves on; `None` if it changed meanwhile.
     fn pass_leaf(
         &self,
         scan: &mut Scan,
@@ -226,7 +224,8 @@ impl BTree {
         Ok(Some(()))
     }
 
-    /// The leaf where a scan goes on. If it has to be read, those behind it that lie next to it are, too.
+    /// The leaf where a scan goes on. If it has to be read, the leaves after it that lie next to it are read,
+    /// too.
     fn next_leaf(&self, scan: &mut Scan, access: Access) -> Result<Option<OptimisticGuard<'_>>, Error> {
         let slot = |node: Node<'_>| slot_at(node, scan.direction, scan.next_bound());
         let parent = self.descend(1, Access::Normal, slot)?;
@@ -297,13 +296,13 @@ impl BTree {
         Ok(())
     }
 
-    /// Begins to load leaves of one parent, behind those that were asked for.
+    /// Begins to load leaves of one parent, after those that were asked for.
     fn ask_for_more(&self, scan: &mut Scan) -> Result<(), Error> {
         let direction = scan.direction;
         let from = |node: Node<'_>| slot_at(node, direction, Some(&scan.ahead.behind));
         let parent = self.descend(1, Access::Normal, from)?;
         let node = Node::new(parent.page());
-        // Children behind the scan's end are not loaded.
+        // Children after the scan's end are not loaded.
         let slots = slots_from(node, scan, from(node), scan.ahead.wanted() - scan.ahead.leaves);
         let mut behind = Vec::new();
         let more = match direction {
@@ -351,8 +350,9 @@ mod tests {
     use crate::btree::Change;
     use crate::pool::testing::pool_in_memory;
 
-    /// Who gathers a leaf has its latch for a moment and changes nothing. A scan that looked at just that
-    /// moment left out what it had not copied yet, and took the leaf for whole as it was still the same.
+    /// A task that gathers a leaf has its latch for a moment and changes nothing. A scan that looked at just
+    /// that moment left out the records that it had not copied yet, and took the leaf for whole as it was
+    /// still the same.
     #[test]
     fn regression_a_leaf_that_was_latched_for_a_moment_is_not_copied_in_part() {
         let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();

@@ -23,7 +23,7 @@ struct Plan {
     slots_start: u32,
     count: u32,
     has_hints: bool,
-    /// Whether there are so many such nodes that the processor's cache does not have their slots.
+    /// Whether such nodes are too many for their slots to be in the processor's cache.
     is_cold: bool,
 }
 
@@ -85,7 +85,7 @@ impl Node<'_> {
     ) -> Result<u32, u32> {
         let rest = slots.get(first..).unwrap_or_default();
         let count = head_of(suffix).checked_add(1).map_or(rest.len(), |next| first_not_below(rest, next));
-        // Ascending keys go behind all others.
+        // Ascending keys go after all others.
         let is_last = |slot| self.compare(slot, suffix) == Ordering::Less;
         if count.checked_sub(1).and_then(|last| rest.get(last)).is_some_and(is_last) {
             return Err((first + count) as u32);
@@ -102,7 +102,7 @@ impl Node<'_> {
         Err((first + low) as u32)
     }
 
-    /// The part of the slots in which the first one is whose head is not below `head`, or at whose end.
+    /// The range of slots that has, or ends at, the first one with a head not below `head`.
     #[inline]
     fn hinted<const WORDS: usize>(self, plan: Plan, slots: &[[AtomicU32; WORDS]], head: u32) -> Range<usize> {
         let (count, hint_count) = (slots.len(), HINTS as usize);

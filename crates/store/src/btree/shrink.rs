@@ -34,7 +34,7 @@ impl BTree {
     }
 
     /// Merges the leaf of `key` with a neighbour if both fit well into one node, then its parent likewise,
-    /// and so on. One attempt each: what stays as it was will be tried again when it has become smaller.
+    /// and so on. One attempt each: a node that stays as it was is tried again when it has become smaller.
     pub(super) fn shrink(&self, key: &[u8]) -> Result<(), Error> {
         // After a merge of inner nodes, children are neighbours under one parent that were not before.
         while self.shrink_upwards(key)? {}
@@ -52,7 +52,7 @@ impl BTree {
             };
             let merged = is_small(child.node()) && self.merge_one(parent, child)?;
             inner_merged |= merged && level > 0;
-            // An only child has nobody to merge with; its parent may have.
+            // An only child has no neighbour to merge with; its parent may have one.
             if !merged && parent.node().count() > 1 {
                 break;
             }
@@ -108,7 +108,7 @@ impl BTree {
         Ok(merged.is_ok())
     }
 
-    /// While the root has but one child, takes in what that one has.
+    /// While the root has only one child, moves the child's content into the root.
     fn lower(&self, path: &[Step<'_>]) -> Result<(), Error> {
         let Some(root) = path.last() else { return Ok(()) };
         let node = root.node();

@@ -67,7 +67,7 @@ fn value(random: &mut Pcg64Mcg, longest: usize) -> Vec<u8> {
     (0..length).map(|_| random.random()).collect()
 }
 
-/// Gives back what there was.
+/// Returns the old value.
 fn change(tree: &BTree, key: &[u8], change: Change<'_>) -> Option<Vec<u8>> {
     let mut old = None;
     tree.update(key, &mut |found| {
@@ -155,7 +155,7 @@ impl Looks {
         self.last.push_front((key.to_vec(), hint));
     }
 
-    /// A change of a key, beginning with where it was. What was there too is where it is then.
+    /// A change of a key, beginning with its hint. Hints of other keys in the same leaf are updated.
     fn change(&mut self, tree: &BTree, key: &[u8], what: Change<'_>) -> Option<Vec<u8>> {
         let before = self.last.iter().find(|(looked, _)| looked == key).and_then(|(_, hint)| *hint);
         let mut hint = before;
@@ -305,8 +305,8 @@ fn keeping_a_value_changes_nothing() {
     assert!(!before.is_valid());
 }
 
-/// Threads that each own every n-th key of a common tree: what they do to their own keys is there at once,
-/// what they see of the others' is whole.
+/// Threads that each own every n-th key of a common tree: changes of their own keys are visible at once, and
+/// the values that they read of others are whole.
 #[test]
 fn threads_share_a_tree() {
     share(64 << 20, steps() * 2);
@@ -384,8 +384,8 @@ fn a_tree_that_is_given_up_leaves_no_pages() {
     assert_eq!(pool.pages.count(), before);
 }
 
-/// Its last inner nodes have no children for a moment: what was in their slots before must not be taken for
-/// some, as the pages may be another tree's by then.
+/// Its last inner nodes have no children for a moment: the old bytes of their slots must not be taken for
+/// children, as those pages may belong to another tree by then.
 #[test]
 fn regression_a_tree_that_is_cut_off_leads_into_no_other_tree() {
     let pool = pool_in_memory(1 << 20);
@@ -438,8 +438,8 @@ fn hot_records_come_to_lie_in_leaves_of_their_own() {
     }
 }
 
-/// A split where keys ascend leaves an empty leaf for the next one: who was refused with that one, and comes
-/// later, finds room there and no damage.
+/// A split where keys ascend leaves an empty leaf for the next one: a writer that was refused with that key,
+/// and comes later, finds room there and no damage.
 #[test]
 fn regression_room_that_another_has_made_is_no_damage() {
     let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
@@ -478,7 +478,7 @@ fn regression_who_finds_a_leaf_full_is_in_nobody_s_way() {
     assert!(parent.guard.is_valid());
 }
 
-/// Threads that append to the end of a tree whose only leaf is full, and take away what another may have
+/// Threads that append to the end of a tree whose only leaf is full, and remove records that another may have
 /// appended.
 #[test]
 fn threads_append_side_by_side() {
@@ -510,7 +510,7 @@ fn threads_append_side_by_side() {
     });
 }
 
-/// A tree with two levels, of which `spoil` changes the root's page.
+/// A tree with two levels, after `spoil` has changed the root's page.
 fn spoilt(spoil: impl Fn(Node<'_>)) -> BTree {
     let tree = BTree::create(&pool_in_memory(1 << 20), 0, false).unwrap();
     for number in 0..400_u32 {

@@ -1,9 +1,8 @@
-//! Looking for several keys at a time: what the processor has to fetch for one of them, it fetches for all of
-//! them side by side.
+//! Looking for several keys at a time: the processor fetches the memory for all of them in parallel.
 //!
-//! A way down is a chain of addresses, each of which is known when what is at the one before has come. Of one
-//! key the processor waits for each; of many it fetches the first ones, then the second ones, and so on
-//! (group prefetching: Chen, Ailamaki, Gibbons and Mowry, ICDE 2004).
+//! A descent follows a chain of addresses: each is known when the memory at the previous one has come. For
+//! one key the processor waits at each address; for many keys it fetches the first ones, then the second
+//! ones, and so on (group prefetching: Chen, Ailamaki, Gibbons and Mowry, ICDE 2004).
 
 use smallvec::SmallVec;
 
@@ -53,8 +52,8 @@ impl BTree {
         }
     }
 
-    /// From the root to the leaves. Whoever meets what is not in memory, or changes meanwhile, falls by the
-    /// wayside.
+    /// Descends from the root to the leaves. A descent that meets a page that is not in memory, or that
+    /// changes meanwhile, is dropped.
     fn go_down<'a>(&'a self, ways: &mut Ways<'a>) {
         let mut level = ways.first().map_or(0, |way| Node::new(way.guard.page()).level());
         while level > 0 && !ways.is_empty() {

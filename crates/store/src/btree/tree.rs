@@ -46,9 +46,9 @@ impl From<Result<u32, u32>> for KeySlot {
 
 /// How a record is to be changed.
 pub(super) enum Wish<'a, 'v> {
-    /// Like this, whatever there is.
+    /// Makes this change, whatever the record is.
     Is(Change<'v>),
-    /// As this says, having seen its value. Asked again if that changes before it is done.
+    /// Makes the change that this returns for its value. Called again if the value changes before it is done.
     DependsOn(&'a mut dyn FnMut(Option<&[u8]>) -> Change<'v>),
 }
 
@@ -73,12 +73,12 @@ pub(super) enum Attempt {
     Shrunk,
     /// The leaf has no room.
     Full,
-    /// Somebody else changed the leaf meanwhile.
+    /// Another thread changed the leaf meanwhile.
     Lost,
 }
 
-/// Appends the value at `place`, and returns whether there is one. `None`, with `into` unchanged, if the leaf
-/// has changed or left memory meanwhile.
+/// Appends the value at `place`, if there is a place, and returns whether there is. `None`, with `into`
+/// unchanged, if the leaf has changed or left memory meanwhile.
 #[inline]
 fn copied(leaf: &OptimisticGuard<'_>, place: Option<(u32, u32)>, into: &mut Vec<u8>) -> Option<bool> {
     let start = into.len();
@@ -118,7 +118,7 @@ impl BTree {
         }
     }
 
-    /// The page by which the tree is found again.
+    /// The page that identifies the tree.
     pub fn root(&self) -> PageId {
         self.root
     }
@@ -145,8 +145,8 @@ impl BTree {
         self.in_blocks.map_or_else(|| class_bytes(self.class), |blocks| blocks.bytes.into())
     }
 
-    /// Appends the value of `key` to `into`; `false` if there is none. `hint` may be where a key was found
-    /// that may be in the same leaf, and becomes where this one was.
+    /// Appends the value of `key` to `into`; `false` if the key has none. `hint` may be the position of
+    /// another key that may be in the same leaf, and becomes the position of this one.
     pub fn get(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Result<bool, Error> {
         self.until_whole(|| {
             let place = self.leaf_of(key, hint.take())?;
@@ -154,7 +154,7 @@ impl BTree {
         })
     }
 
-    /// As [`BTree::get`], if what that takes is in memory; otherwise begins to load it, and `into` stays as
+    /// As [`BTree::get`], if the pages for it are in memory; otherwise begins to load it, and `into` stays as
     /// it is.
     pub fn get_resident(&self, key: &[u8], into: &mut Vec<u8>, hint: &mut Option<LeafHint>) -> Option<bool> {
         let copied = self.copy_resident(key, into, hint);
@@ -164,7 +164,7 @@ impl BTree {
         copied
     }
 
-    /// As [`BTree::get`], if what that takes is in memory.
+    /// As [`BTree::get`], if the pages for it are in memory.
     pub(super) fn copy_resident(
         &self,
         key: &[u8],
@@ -175,8 +175,8 @@ impl BTree {
         self.copy_value(place, key, into, hint, |_| ())
     }
 
-    /// Appends the value of `key`, whose leaf this is; whether there is one. `None` if the leaf has changed
-    /// meanwhile. `meanwhile` is what is done while the value comes into the processor's cache.
+    /// Appends the value of `key`, which belongs to this leaf. Returns whether the key has one; `None` if the
+    /// leaf has changed meanwhile. `meanwhile` runs while the value comes into the processor's cache.
     #[inline]
     pub(super) fn copy_value(
         &self,
@@ -197,8 +197,8 @@ impl BTree {
         copied
     }
 
-    /// The first eight bytes of the value of `key` as a number, little-endian; what a shorter value lacks is
-    /// zero. `hint` as with [`BTree::get`].
+    /// The first eight bytes of the value of `key` as a number, little-endian; a shorter value is filled up
+    /// with zeros. `hint` as with [`BTree::get`].
     pub fn head(&self, key: &[u8], hint: &mut Option<LeafHint>) -> Result<Option<u64>, Error> {
         self.until_whole(|| {
             let (leaf, slot) = self.leaf_of(key, hint.take())?;
@@ -211,8 +211,8 @@ impl BTree {
         })
     }
 
-    /// Remembers where `key` was `found`, if nothing has changed there meanwhile. Nobody comes back to what
-    /// is not there yet.
+    /// Remembers where `key` was `found`, if nothing has changed there meanwhile. A missing key is not
+    /// remembered.
     #[inline]
     fn note_found(
         &self,
@@ -231,17 +231,17 @@ impl BTree {
         }
     }
 
-    /// Whether the leaf in which a key was found is in memory and nobody has changed it since.
+    /// Whether the leaf of a key that was found is in memory and has not changed since.
     pub fn is_valid(&self, hint: Option<LeafHint>) -> bool {
         hint.is_some_and(|hint| self.pool.pages.is_valid(hint.page_version))
     }
 
-    /// Looks at the value of a key and changes it, as one: nobody changes it in between. `decide` may be
-    /// called several times; it must not wait, and its last answer counts.
+    /// Looks at the value of a key and changes it atomically. `decide` may be called several times; it must
+    /// not wait, and its last answer counts.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] and [`Error::ValueLength`] for what does not fit into a node; the pool's, and
-    /// then nothing has changed.
+    /// [`Error::KeyLength`] and [`Error::ValueLength`] for keys and values that do not fit into a node; the
+    /// pool's, and then nothing has changed.
     pub fn update<'v>(
         &self,
         key: &[u8],
@@ -250,9 +250,9 @@ impl BTree {
         self.change_as(key, &mut None, &mut Wish::DependsOn(decide))
     }
 
-    /// Changes the record of a key, beginning with the leaf in which it was found before. `hint` becomes
-    /// where it is afterwards, or nothing if the way there had to be gone again. Others that were beside it
-    /// have moved perhaps: they begin with [`LeafHint::of_another_key`].
+    /// Changes the record of a key, beginning with the leaf where it was found before. `hint` becomes its
+    /// position afterwards, or nothing if another descent was needed. Other keys of the leaf have moved
+    /// perhaps: they begin with [`LeafHint::of_another_key`].
     ///
     /// # Errors
     /// As [`BTree::update`].
@@ -333,7 +333,7 @@ impl BTree {
         }
         let node = Node::new(leaf.page());
         if value.is_some_and(|value| !node.has_room(found, (key.len(), value.len()), self.spare_bytes)) {
-            // Without the latch: who finds no room must not be in the way of somebody who makes some.
+            // Without the latch: a thread that finds no room must not block a thread that makes some.
             return match leaf.is_valid() {
                 false => Ok(Attempt::Lost),
                 // A split gives it no more room.
@@ -342,7 +342,7 @@ impl BTree {
             };
         }
         let section = self.pool.section();
-        // It comes only if nothing has changed since what was decided on was read.
+        // The lock fails if the leaf has changed since the value was read.
         let locked = section.lock(leaf)?;
         let node = Node::new(locked.page());
         let before = node.used_bytes();

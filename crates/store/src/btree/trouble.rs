@@ -1,5 +1,4 @@
-//! A node that cannot be read or changed, at every single occasion of a history in which a tree grows and
-//! shrinks.
+//! A node that cannot be read or changed, at every single occasion of a history of growth and shrinking.
 
 use std::collections::BTreeMap;
 

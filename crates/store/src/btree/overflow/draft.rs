@@ -4,7 +4,7 @@
 //! 2. *Written*: [`Overflow::append`] writes one page after another, of full size but for the last.
 //! 3. *Sealed*: [`Overflow::seal`] writes the pages with the numbers of the others. Now it can be read.
 //! 4. *Completed*: [`Overflow::complete`] has checkpoints take its pages in, which they leave out before, and
-//!    gives what the log is to have of it.
+//!    returns the reference for the log.
 //!
 //! Until it is completed its pages are [withheld](Withheld), and [`Overflow::discard`] frees them.
 
@@ -23,7 +23,7 @@ use crate::segment::Lifetime;
 pub(crate) struct Draft {
     set: Withheld,
     owner: Option<Owner>,
-    /// In the order in which they were written: those that hold the value come first.
+    /// In the order in which they were written: the pages that hold the value come first.
     pages: Vec<PageId>,
     length: u64,
     checksum: Crc32c,
@@ -98,8 +98,8 @@ impl Overflow {
         Ok(reference.encode())
     }
 
-    /// Ends the withholding of a sealed value's pages; what the log is to have of it, whose [first
-    /// part](super::kept) its record keeps. The log must not have it before the pages are durable: write all
+    /// Ends the withholding of a sealed value's pages. Returns the reference for the log; the value's record
+    /// keeps its [first part](super::kept). The log must not have it before the pages are durable: write all
     /// units and flush the data device first. If it is not committed after all, free it.
     ///
     /// # Errors
@@ -121,12 +121,12 @@ impl Overflow {
         Ok(logged)
     }
 
-    /// Whether there is such a set: none that was completed or discarded.
+    /// Whether this set exists, and was neither completed nor discarded.
     pub fn is_withheld(&self, set: Withheld) -> bool {
         self.pool.withheld.is_withheld(set)
     }
 
-    /// Frees what was written of a value, unless it was completed.
+    /// Frees the written pages of a value, unless it was completed.
     ///
     /// # Errors
     /// The pool's; some pages are left then, and gone when the store is opened again.

@@ -11,16 +11,16 @@
 //!   in the log, behind it:  | epoch u32 | completed u32 | pages u32 | page id u64, location u64, ... |
 //! ```
 //!
-//! *Completed* is the epoch in which the last page was written and checkpoints began to have the value; 0:
-//! the same in which it was begun.
+//! *Completed* is the epoch when the last page was written and checkpoints began to have the value; 0: the
+//! same as the epoch when it was begun.
 //!
 //! The pages of a value hold its bytes one after another. If they are more than [`INLINE_PAGES`], their
 //! numbers are written in pages in the same way, as often as it takes (*depth*); so every page of a level can
 //! be asked for at once. The checksum covers the value.
 //!
-//! Every page says which value it belongs to: the number of the value's first page and the epoch in which
-//! that was made, which together never come again. A record that is replayed may be older than the
-//! checkpoint, and its pages may be others' by now; then they do not say so.
+//! Every page says which value it belongs to: the number of the value's first page and the epoch of that
+//! page's creation. This pair is never used again. A record that is replayed may be older than the
+//! checkpoint, and its pages may belong to other values by now: then they do not have its pair.
 
 mod draft;
 mod stored;
@@ -122,7 +122,7 @@ impl Reference {
     }
 }
 
-/// The part of what the log has of an overflow value that its record keeps.
+/// The part of the log's reference to an overflow value that its record keeps.
 pub(crate) fn kept(logged: &[u8]) -> &[u8] {
     let count = logged.get(13).map_or(0, |count| usize::from(*count));
     logged.get(..REFERENCE_HEADER_BYTES + 8 * count).unwrap_or(logged)
@@ -144,7 +144,7 @@ struct Pages {
     owner: Option<Owner>,
 }
 
-/// The pages of a value as the log names them, and the value's identity, if there are pages.
+/// The pages of a value as the log names them, and the value's identity, if it has pages.
 struct Logged {
     owner: Option<Owner>,
     completed: Epoch,
@@ -159,7 +159,7 @@ impl Overflow {
         Self { pool: Arc::clone(pool), class_max }
     }
 
-    /// Length of the log's reference to a value of so many bytes.
+    /// Length of the log's reference to a value of `value_bytes`.
     pub fn logged_bytes(&self, value_bytes: u64) -> u64 {
         const LOGGED_PAGE_BYTES: u64 = 16;
         const LOGGED_OWNER_BYTES: u64 = 12;
@@ -228,7 +228,7 @@ impl Overflow {
         Ok(())
     }
 
-    /// Appends what a page holds.
+    /// Appends a page's part of the value.
     fn read_page(&self, id: PageId, into: &mut Vec<u8>) -> Result<Owner, Error> {
         let start = into.len();
         loop {
@@ -263,7 +263,7 @@ impl Overflow {
         Ok(inner)
     }
 
-    /// Frees a page if it is one of an overflow value, or of an LSM-tree's manifest. Nobody refers to it.
+    /// Frees a page if it is one of an overflow value, or of an LSM-tree's manifest. Nothing refers to it.
     ///
     /// # Errors
     /// The pool's.
@@ -299,7 +299,7 @@ impl Overflow {
         })
     }
 
-    /// Frees pages, a few in a section: `free` frees the next one, and says whether there was one.
+    /// Frees pages, a few in a section: `free` frees the next one, and returns whether it did.
     fn free_by_sections(
         &self,
         mut free: impl FnMut(&Section<'_>) -> Result<bool, Denied>,
@@ -326,14 +326,14 @@ impl Overflow {
     }
 
     /// Replays the write of a value over the checkpoint of the epoch `cut`: its pages exist from now on, if
-    /// the checkpoint does not know them. `live` is told of those it did not know. `false`, and nothing has
-    /// changed, if the value was removed before that checkpoint, as the log is going to say: then its pages
-    /// may be others' by now, and so may their places, and it need not come back. A value's first page is
-    /// freed first; so one that was completed before the cut and whose first page is not there was freed
-    /// before the cut. Of one that was completed later, the checkpoint has no page.
+    /// the checkpoint does not know them. `live` is called for those it did not know. `false`, and nothing
+    /// has changed, if the value was removed before that checkpoint, as a later record of the log will show:
+    /// then its pages and their places may have been reassigned, and it need not come back. A value's first
+    /// page is freed first: a value that was completed before the cut, and has no first page any more, was
+    /// freed before the cut. The checkpoint has no page of a value that was completed later.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what no `write` gave; those of `live`; the pool's.
+    /// [`Error::Corrupt`] for bytes that no `write` returned; those of `live`; the pool's.
     pub fn adopt(
         &self,
         logged: &[u8],
@@ -363,7 +363,7 @@ impl Overflow {
     }
 
     fn is_of(&self, id: PageId, owner: Option<Owner>) -> Result<bool, Error> {
-        // Its number may be a segment's by now, of which no page can be read.
+        // Its number may belong to a segment by now; a segment cannot be read as a page.
         if self.pool.pages.location(id, false).is_some_and(Location::is_segment) {
             return Ok(false);
         }
@@ -393,17 +393,17 @@ fn decode_logged(logged: &[u8]) -> Result<Logged, Error> {
     decoded.ok_or_else(|| damaged("its pages in the log", format!("{} bytes", logged.len())))
 }
 
-/// The epochs in which a value was begun and completed, as the log has them.
+/// The epochs of a value's begin and completion, as the log has them.
 fn logged_epochs(begun: u64, completed: Epoch) -> u64 {
     let completed = u64::from(completed.0);
     if completed == begun { begun } else { completed << 32 | begun }
 }
 
-/// The pages that the log says were written for an overflow value, and where; and the latest epoch in which
-/// that was done.
+/// The pages of an overflow value and their locations, according to the log, and the latest epoch of a write
+/// to them.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for what no `write` gave.
+/// [`Error::Corrupt`] for bytes that no `write` returned.
 pub(crate) fn written_pages(logged: &[u8]) -> Result<(Vec<(PageId, Location)>, Epoch), Error> {
     let Logged { owner, completed, pages } = decode_logged(logged)?;
     let begun = owner.map_or(0, |owner| u32::try_from(owner.epoch).unwrap_or(u32::MAX));
@@ -531,7 +531,7 @@ mod tests {
         assert_eq!((live, pool.pages.count()), (14, 14));
         assert!(read(&second, &logged).unwrap() == old);
 
-        // Opened from one in which it was removed again, and some of its pages are another value's.
+        // Opened from a checkpoint after its removal, when some of its pages belong to another value.
         let pool = pool_over(&page_store, 1 << 20);
         pool.opening().restored(Epoch(7), PageId(6));
         let third = Overflow::new(&pool, 0);

@@ -14,7 +14,7 @@ pub(crate) struct Stored {
     pages: Vec<PageId>,
     /// Bytes that each page holds but the last; known when the first was read.
     part_bytes: u64,
-    /// The page that was read last, and what it holds.
+    /// The page that was read last, and its content.
     held: Option<usize>,
     part: Vec<u8>,
     /// Pages before this one were asked for.
