@@ -61,7 +61,7 @@ impl Chain {
         Unmerged { base: self.base, operands }
     }
 
-    /// What a reader finds whose value this is.
+    /// The result of a look-up that read this value.
     pub fn found(&self, value: Option<&[u8]>) -> Found {
         let newest = self.newest.map(Version::timestamp);
         let version = self.newest.filter(|_| value.is_some()).map(|newest| match newest.is_operands() {
@@ -71,11 +71,11 @@ impl Chain {
         Found { version, newest }
     }
 
-    /// The value of the key, or its reference if there are no operands over an overflow value.
+    /// The value of the key, or its reference if it is an overflow value without operands.
     ///
     /// # Errors
-    /// [`Error::NoOperator`] and those of the operator; [`Error::Corrupt`] for what is no list of operands;
-    /// those of reading an overflow value.
+    /// [`Error::NoOperator`] and those of the operator; [`Error::Corrupt`] for bytes that are no list of
+    /// operands; those of reading an overflow value.
     pub fn value(
         &self,
         key: &[u8],
@@ -118,9 +118,9 @@ fn no_operands(got: &[u8]) -> Error {
     }
 }
 
-/// A record that the operator fails at, as a scan has it: the version is one of operands, and there is no
-/// value. A look-up of the key has the error. So a scan reports it at this record, not at those before it,
-/// and passes it where no value is needed.
+/// A record that the operator fails at, as a scan has it: the version is one of operands, without a value. A
+/// look-up of the key returns the error. So a scan reports it at this record, not at those before it, and
+/// skips it if no value is needed.
 pub(crate) fn unreadable(newest: Timestamp) -> Option<(Version, Vec<u8>)> {
     Some((Version::operands(newest), Vec::new()))
 }

@@ -17,7 +17,7 @@ pub(crate) fn order(one: (&[u8], Timestamp), other: (&[u8], Timestamp)) -> Order
     one.0.cmp(other.0).then(other.1.cmp(&one.1))
 }
 
-/// Where a scan begins: at this key, or behind it in the scan's direction.
+/// Where a scan begins: at this key, or after it in the scan's direction.
 pub(crate) type Start<'a> = Bound<&'a [u8]>;
 
 /// The place among versions where a scan begins: forward with the first that does not lie before it, backward
@@ -38,7 +38,7 @@ pub(crate) fn place_of(start: Start<'_>, direction: Direction) -> Option<(&[u8],
 
 /// Versions one after the other.
 pub(crate) trait Cursor: Send {
-    /// The present version; `None` if there are no more.
+    /// The present version; `None` at the end.
     fn get(&self) -> Option<(&[u8], Version, &[u8])>;
 
     /// Goes to the next one.
@@ -55,7 +55,7 @@ pub(crate) trait Cursor: Send {
 pub(crate) struct MemtableCursor {
     table: Arc<Memtable>,
     direction: Direction,
-    /// The present version's node, and what is in it.
+    /// The present version's node, and its key, version and value.
     node: Option<u32>,
     key: Vec<u8>,
     version: Version,
@@ -97,9 +97,9 @@ impl Cursor for MemtableCursor {
     }
 }
 
-/// What a scan as of a snapshot sees in a memtable. Of a key it yields the versions that are needed for that,
-/// operands as their sums, and the newest one: it says whether the key was written since. So a key costs the
-/// same however often it was written.
+/// The versions of a memtable that a scan as of a snapshot needs. Of each key it yields those that the
+/// snapshot sees, operands as their sums, and the newest one, which shows whether the key was written since.
+/// So the cost of a key does not depend on the number of its versions.
 pub(crate) struct SeenCursor {
     table: Arc<Memtable>,
     direction: Direction,
@@ -181,9 +181,10 @@ impl Merged {
         merged
     }
 
-    /// Sources through which versions of a key go down in their order, from the newest source to the oldest,
-    /// and which are looked at one after the other: what a source has and a later one has something as new as
-    /// has come down meanwhile, and is in that.
+    /// Merges layers: sources that the versions of a key go down through in their order, from the newest
+    /// source to the oldest, and that are read one after the other. If a later source has a version that is
+    /// at least as new as one of an earlier source, the latter has come down meanwhile, and is in the later
+    /// source as well.
     pub fn layers(sources: Vec<Box<dyn Cursor>>) -> Self {
         Self { are_layers: true, ..Self::new(sources, Direction::Forward) }
     }
@@ -225,7 +226,7 @@ impl Merged {
         }
     }
 
-    /// The present version; `None` if there are no more.
+    /// The present version; `None` at the end.
     pub fn get(&self) -> Option<(&[u8], Version, &[u8])> {
         self.sources.get(*self.heap.first()?)?.get()
     }
@@ -240,8 +241,7 @@ impl Merged {
         Ok(())
     }
 
-    /// Puts all versions of the next key into `versions`, in the order of the direction; `false` if there are
-    /// no more.
+    /// Puts all versions of the next key into `versions`, in the order of the direction; `false` at the end.
     ///
     /// # Errors
     /// Those of reading a table.

@@ -1,22 +1,22 @@
-//! Stretches of keys in which scans have found nothing.
+//! Stretches of keys without records, as scans have found them.
 //!
-//! A queue leaves the removals of its consumed records behind until merges have brought them to what they
+//! The tombstones of a queue's consumed records stay until merges have brought them to the records that they
 //! remove. A scan that begins among them would step over all of them, again and again. So the tree remembers
-//! a stretch of keys in which a scan has found no record, with the commit as of which that is so; later scans
-//! pass it in one step. A write into a stretch ends it there.
+//! a stretch of keys if a scan has found no record in it, and the commit from which on that holds; later
+//! scans pass it in one step. A write into a stretch ends it there.
 //!
 //! A scan that comes to many keys without records goes like this:
 //!
 //! 1. It *watches* the keys that lie before it: from then on every write among them is noted.
-//! 2. It looks into the memtables and tables that there are now, from there on. What was written before is in
-//!    them, be it newer than the scan's snapshot; what is written later is noted.
+//! 2. It reads the present memtables and tables, from there on. They have all earlier writes, even those
+//!    newer than the scan's snapshot; later writes are noted.
 //! 3. At the first record, at a key that was written since its snapshot, or at its end, it has the stretch up
 //!    to there, and up to the first noted write, remembered.
 //!
 //! A commit is visible only after it has ended the stretches that it writes to. So a scan whose snapshot is
 //! not older than a stretch finds nothing in it.
 //!
-//! Who may change what: the stretches, scans; their ends, any commit.
+//! Scans add stretches; any commit may shorten them.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -27,7 +27,7 @@ use crate::log::Timestamp;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Keys without records, one after the other, at which a scan asks for a stretch, and begins one.
+/// After this number of keys without records in a row, a scan asks for a stretch, and begins one.
 pub(crate) const DEAD_RUN: usize = 16;
 
 /// All stretches are forgotten when their keys take more bytes.
@@ -36,8 +36,8 @@ const BYTES_MAX: usize = 1 << 20;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Dead {
-    /// Stretches and watches. This is written before a scan looks at what was written, and read by a writer
-    /// after its write: at least one sees the other.
+    /// The number of stretches and watches. It is written before a scan looks for writes, and read by a
+    /// writer after its write: at least one sees the other.
     count: AtomicUsize,
     state: Mutex<State>,
 }
@@ -52,7 +52,7 @@ pub(crate) enum Met<T> {
 }
 
 impl<T> Met<T> {
-    /// What a scan as of `at` sees of a key whose newest version this is.
+    /// The result of a scan as of `at` for a key with this newest version.
     pub fn of(record: Option<T>, newest: Option<Version>, at: Timestamp) -> Self {
         match (record, newest) {
             (Some(record), _) => Self::Record(record),
@@ -134,9 +134,10 @@ impl Dead {
         self.note(&state);
     }
 
-    /// Where a scan as of `at` goes on that has come to these keys: forward from one on, backward to those
-    /// before one, or to the last ones without one. `None`: there. Otherwise behind what it passes: forward
-    /// from the key on, or it has ended without one; backward before the key.
+    /// Where a scan as of `at` continues. `from` is where it has come to: forward, the keys from this one on;
+    /// backward, those before it, or the last ones without it. `None`: it continues there. Otherwise it
+    /// continues after the stretches: forward from the key on, or it has ended without one; backward before
+    /// the key.
     pub fn passed(
         &self,
         from: Option<&[u8]>,
@@ -251,7 +252,7 @@ fn bytes_of(lower: &[u8], stretch: &Stretch) -> usize {
 }
 
 impl State {
-    /// The stretch in which a scan in this direction is, from a place on.
+    /// The stretch that contains the next keys of a scan in this direction.
     fn at(&self, from: Option<&[u8]>, direction: Direction) -> Option<(&Vec<u8>, &Stretch)> {
         let key = from.unwrap_or_default();
         match (direction, from) {
@@ -327,7 +328,7 @@ impl State {
                 let Some(upper) = own.upper else { return };
                 lower = upper;
             } else {
-                // What lies behind it is left to the next scan.
+                // The keys after it are left to the next scan.
                 stretch.upper = Some(own_lower);
                 break;
             }
@@ -449,7 +450,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys of a model, each with the commits as of which it is without a record, as far as was said.
+        /// Keys of a model, each with the first commit from which on it is known to be without a record.
         #[test]
         fn nothing_is_passed_that_was_not_said(
             said in proptest::collection::vec((0_u8..40, 0_u8..40, 1_u64..20, any::<bool>()), 1..20),

@@ -7,7 +7,8 @@
 //!    one version, of the newest one's commit.
 //! 3. Otherwise they join: they become one list, with fewer operands where the operator has one for several.
 //!
-//! What the operator cannot merge, or what would be too long for a table's record, stays as it is.
+//! Operands that the operator cannot merge, or whose result would be too long for a table's record, stay as
+//! they are.
 
 use super::ranges::Fragment;
 use super::retention::Retention;
@@ -30,7 +31,7 @@ pub(crate) struct Folding<'a> {
     pub bytes_max: usize,
 }
 
-/// What the next operands are over.
+/// The base of the next operands.
 enum Below {
     Unknown,
     Nothing,
@@ -65,7 +66,7 @@ impl Folding<'_> {
         failures
     }
 
-    /// Adds a version behind the one of `before`.
+    /// Adds the version that follows the one of `before`.
     fn add<'a>(&self, folded: &mut Folded<'a>, before: Timestamp, version: Version, value: &'a [u8]) {
         let timestamp = version.timestamp();
         let removed_at = self.removed.and_then(|range| range.first_after(before));
@@ -165,7 +166,7 @@ mod tests {
         list
     }
 
-    /// What becomes of versions, the newest first: a letter for operands, `=` and a value, or `-`.
+    /// The folded versions, the newest first: a letter for operands, `=` and a value, or `-`.
     fn folded(all: &[(u64, &str)], taken: &[u64], is_oldest: bool, removed: &[u64]) -> Vec<(u64, String)> {
         folded_over(all, taken, is_oldest, (removed, true))
     }

@@ -1,4 +1,4 @@
-//! What a scan sees nothing of: keys that removals of ranges have.
+//! Keys that are hidden from a scan by removals of ranges.
 
 use std::cell::RefCell;
 
@@ -8,14 +8,14 @@ use crate::index::Version;
 use crate::log::Timestamp;
 use crate::sync::Arc;
 
-/// The removals of all sources of a scan that are not newer than its snapshot. They are asked where the scan
-/// comes, not gathered before: how many there are elsewhere does not matter.
+/// The removals of all sources of a scan that are not newer than its snapshot. They are looked up as the scan
+/// proceeds, not gathered before: the number of removals elsewhere does not matter.
 #[derive(Clone)]
 pub(crate) struct Hidden {
     sources: Vec<Arc<dyn Removals>>,
     at: Timestamp,
-    /// What all sources know of the keys to which the scan came last. A memtable may get newer removals
-    /// meanwhile, and leaves out none that the snapshot sees.
+    /// The joint answer of all sources for the scan's last keys. A memtable may get newer removals meanwhile,
+    /// but none that the snapshot sees.
     last: RefCell<Option<Removed>>,
 }
 

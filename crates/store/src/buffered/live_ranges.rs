@@ -13,12 +13,12 @@ use crate::log::Timestamp;
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct LiveRanges {
-    /// By their first key: the key behind the last one, and the removals, the newest first.
+    /// By their first key: the key after the last one, and the removals, the newest first.
     fragments: BTreeMap<Vec<u8>, (Vec<u8>, Vec<Timestamp>)>,
     bytes: u64,
 }
 
-/// A fragment's first key, and what it has.
+/// A fragment's first key, with its end and its removals.
 type Entry<'a> = (&'a Vec<u8>, &'a (Vec<u8>, Vec<Timestamp>));
 
 fn bytes_of(lower: &[u8], upper: &[u8], removed_at: &[Timestamp]) -> u64 {
@@ -101,7 +101,7 @@ impl LiveRanges {
         if from.as_slice() < upper {
             self.append(Fragment { lower: from, upper: upper.to_vec(), removed_at: vec![removed_at] });
         }
-        // What lies behind may be the same.
+        // The next fragment may have the same removals.
         if let Some(behind) = self.remove(upper) {
             self.append(behind);
         }
@@ -136,7 +136,7 @@ impl LiveRanges {
         removed_at.iter().copied().find(|removed| *removed <= at)
     }
 
-    /// The keys around one of which a reader as of `at` knows the same.
+    /// The keys around `key` that have the same newest removal for a reader as of `at`.
     pub fn around(&self, key: &[u8], at: Timestamp) -> Removed {
         if let Some((lower, (upper, _))) = self.of(key) {
             return Removed { lower: lower.clone(), upper: Some(upper.clone()), at: self.newest(key, at) };
@@ -210,7 +210,7 @@ mod tests {
             prop_assert_eq!(live.bytes(), whole.fragments().iter().map(bytes).sum::<u64>());
         }
 
-        /// All keys of what is said of one know the same.
+        /// All keys of the interval around a key have the same newest removal.
         #[test]
         fn around_a_key_all_know_the_same(
             removals in proptest::collection::vec((key(), key(), 1_u64..20), 0..12),

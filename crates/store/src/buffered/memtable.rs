@@ -1,8 +1,8 @@
 //! Memtables: versions that are in no table yet, as a skip list in memory that the pool lends.
 //!
-//! A version is a *node*: it is written once, into memory that nobody else has, and then linked in, on the
-//! lowest level first. Who follows a link sees the whole node. Nothing is ever taken out, so that readers
-//! need no latch, and writers only compare and swap the links before their nodes (Fraser, "Practical
+//! A version is a *node*: it is written once, into memory that no other thread has, and then linked in, on
+//! the lowest level first. A reader that follows a link sees the whole node. Nodes are never removed, so that
+//! readers need no latch, and writers only compare and swap the links before their nodes (Fraser, "Practical
 //! lock-freedom", 2004; RocksDB's memtable).
 //!
 //! ```text
@@ -36,11 +36,11 @@ use crate::pool::{Lent, Pool, Unlent};
 use crate::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use crate::worker::charge_compared;
 
-/// Flags beside the number of levels: the node has a sum; one was tried, and the operator has none.
+/// Flags next to the number of levels: the node has a sum; one was tried, and the operator has none.
 const SUMMED: u16 = 1 << 15;
 const TRIED: u16 = 1 << 14;
 const SUM_HEADER_BYTES: u32 = 12;
-/// Operands of a key without a sum, one of which gets one.
+/// Number of operands of a key per sum.
 const OPERANDS_PER_SUM: usize = 8;
 
 /// Versions of a key that a cursor steps over before it seeks the next key.
@@ -66,7 +66,7 @@ const LINKS: u32 = 16;
 
 const WORD_BYTES: u32 = 4;
 
-/// Frames are of the largest class of which the memory has so many.
+/// Frames are of the largest class that divides the memory into at least this number of them.
 const FRAMES_MIN: u64 = 4;
 const CLASS_MIN: usize = 0;
 const CLASS_MAX: usize = 5;
@@ -89,14 +89,14 @@ impl Frame {
     }
 }
 
-/// Range tombstones, which are few, are kept beside the frames. They take as many bytes as this part of the
+/// Range tombstones, which are few, are kept outside the frames. They take as many bytes as this part of the
 /// frames at most, unless it is a single one.
 const RANGES_DIVISOR: u64 = 4;
 
 /// The least room that is reserved for an active memtable with anything in it.
 const RESERVED_BYTES_MIN: u64 = 64 << 10;
 
-/// There is no room for a version.
+/// The memtable has no room for a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -104,11 +104,11 @@ pub(crate) struct Full;
 pub(crate) struct Memtable {
     frames: Vec<Frame>,
     frame_words: u32,
-    /// Words that are taken; the first one is nobody's, as 0 is no link.
+    /// Words that are taken; the first one is unused, as 0 is no link.
     taken: AtomicU32,
     /// First node of each level.
     heads: [AtomicU32; LEVELS],
-    /// The first commit in it; the largest number: there is none. Both grow together.
+    /// The first commit in it; the largest number if it has none. Both grow together.
     first_lsn: AtomicU64,
     first_timestamp: AtomicU64,
     ranges: RwLock<LiveRanges>,
@@ -135,7 +135,7 @@ impl<'a> Node<'a> {
         self.page.halves(self.offset + LENGTHS).1 & flag != 0
     }
 
-    /// Its sum, if it has one of nothing but what came behind a removal of the key's range.
+    /// Its sum, if it has one, and only of operands that are newer than a removal of the key's range.
     fn sum(self, removed_at: Option<Timestamp>) -> Option<Sum> {
         if !self.has_flag(SUMMED) {
             return None;
@@ -209,7 +209,7 @@ impl Memtable {
         }
     }
 
-    /// The fewest bytes that one may have which takes records with so many bytes of key and value.
+    /// The fewest bytes of a memtable that takes records with `record_bytes` of key and value.
     pub fn bytes_min(record_bytes: u64) -> u64 {
         FRAMES_OF_RECORD_MIN * class_bytes(Self::class_of(record_bytes))
     }
@@ -220,10 +220,10 @@ impl Memtable {
         (CLASS_MIN..CLASSES).find(|class| class_bytes(*class) >= bytes).unwrap_or(CLASSES - 1)
     }
 
-    /// An empty one of so many bytes. It takes any record with at most `record_bytes` of key and value, as no
-    /// later memtable would be another. What the pool cannot lend at once is taken from elsewhere: a
+    /// An empty memtable of `bytes`. It takes any record with at most `record_bytes` of key and value, as a
+    /// later memtable would have no more room. Memory that the pool cannot lend at once is allocated: a
     /// commit that is logged has to be applied. That memory is backed as records come to it, so all memtables
-    /// together take little more than the log has of their trees, however many trees there are.
+    /// together take little more than the log has of their trees, for any number of trees.
     pub fn new(pool: &Arc<Pool>, bytes: u64, record_bytes: u64) -> Self {
         let bytes = bytes.max(Self::bytes_min(record_bytes));
         let class = (CLASS_MIN..=CLASS_MAX).rev().find(|class| class_bytes(*class) * FRAMES_MIN <= bytes);
@@ -272,12 +272,12 @@ impl Memtable {
         Some(Node { page: frame.page(), offset: link % self.frame_words * WORD_BYTES })
     }
 
-    /// The link of a level behind a node, or the level's first.
+    /// The link of a level after a node, or the level's first.
     fn link<'a>(&'a self, before: Option<Node<'a>>, level: usize) -> &'a AtomicU32 {
         before.and_then(|before| before.link(level)).unwrap_or(&self.heads[level])
     }
 
-    /// Memory for so many words, all in one frame.
+    /// Allocates `words`, all in one frame.
     fn take(&self, words: u32) -> Option<u32> {
         let end = self.frames.len() as u32 * self.frame_words;
         let place = |taken: u32| {
@@ -291,7 +291,7 @@ impl Memtable {
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok().map(place)
     }
 
-    /// The last node of a level before a place, from `before` on, and the one behind it. Adds the nodes that
+    /// The last node of a level before a place, from `before` on, and the one after it. Adds the nodes that
     /// were compared with the place to `compared`.
     fn before(
         &self,
@@ -311,7 +311,7 @@ impl Memtable {
         }
     }
 
-    /// The last node before a place, and the first one that does not lie before it; 0 if there is none.
+    /// The last node before a place, and the first one that does not lie before it; 0 for no node.
     fn around(&self, key: &[u8], at: Timestamp) -> (u32, u32) {
         let (mut before, mut link) = (0, 0);
         for level in (0..LEVELS).rev() {
@@ -320,7 +320,7 @@ impl Memtable {
         (before, link)
     }
 
-    /// What a put of operands is to have beside them: a flag, and perhaps a sum.
+    /// The flag of a put of operands, and perhaps its sum.
     fn sum_with(&self, key: &[u8], at: Timestamp, operands: &[u8], join: Join<'_>) -> (u16, Option<Sum>) {
         let of_operands =
             |link| self.node(link).filter(|node| node.is_of(key) && node.version().is_operands());
@@ -572,8 +572,9 @@ impl Memtable {
         }
     }
 
-    /// What a reader as of `at` needs of the key whose newest version a node is: that version, if it is
-    /// newer, and those that the reader sees down to one that is not made of operands, the newest first.
+    /// The versions that a reader as of `at` needs of the key of `newest`, the node of its newest version:
+    /// that version, if it is newer than `at`, and those that the reader sees, down to one that is not made
+    /// of operands, the newest first.
     pub fn seen_of(&self, newest: u32, (at, sums): (Timestamp, bool), versions: &mut KeyVersions) {
         let Some(node) = self.node(newest) else { return versions.begin(&[]) };
         let mut key = Vec::new();
@@ -597,7 +598,7 @@ impl Memtable {
         self.around(&key, Timestamp(u64::MAX)).1
     }
 
-    /// The first node behind one that is of another key than this one's.
+    /// The first node after `node` that has another key than `key`.
     pub fn next_key(&self, mut node: u32, key: &[u8]) -> Option<u32> {
         for _ in 0..STEPS_BEFORE_SEEK {
             node = self.next(node)?;
@@ -652,13 +653,13 @@ impl Memtable {
         first.is_some_and(is_before)
     }
 
-    /// The node behind another one.
+    /// The node after another one.
     pub fn next(&self, node: u32) -> Option<u32> {
         let link = self.link(self.node(node), 0).load(Ordering::Acquire);
         (link != 0).then_some(link)
     }
 
-    /// A node's version, with its key and value, which replace what was there.
+    /// A node's version. Its key and value replace the contents of `key` and `value`.
     pub fn load(&self, node: u32, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Version {
         key.clear();
         value.clear();
@@ -721,7 +722,7 @@ mod tests {
         )
     }
 
-    /// Keys and timestamps of what a cursor goes over.
+    /// Keys and timestamps of the versions that a cursor yields.
     fn range(
         table: &Arc<Memtable>,
         start: Bound<&[u8]>,
@@ -938,7 +939,7 @@ mod tests {
         }
     }
 
-    /// What a chain makes of operands that add, over what is elsewhere, of which there is nothing.
+    /// The sum that a chain makes of operands that add, without a base elsewhere.
     fn counted(table: &Memtable, at: u64, sums: bool) -> (u64, Option<u64>) {
         let operators = crate::index::own_operators();
         let operator = operators.of_tree(crate::index::AddOperator::NAME);

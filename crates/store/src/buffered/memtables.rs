@@ -6,7 +6,7 @@ use crate::index::is_full_early;
 use crate::log::LogRecord;
 use crate::sync::Arc;
 
-/// Frozen memtables at which writers are stopped.
+/// Writers are stopped at this number of frozen memtables.
 const FROZEN_MAX: f64 = 3.0;
 
 /// See the module.
@@ -64,7 +64,7 @@ impl Memtables {
         }
     }
 
-    /// The same of a full memtable, unless somebody else has frozen it.
+    /// The same for a full memtable, unless another thread has frozen it.
     pub fn freeze_full(&mut self, full: &Arc<Memtable>, next: Memtable) {
         if Arc::ptr_eq(&self.active, full) {
             self.freeze(next);
@@ -87,8 +87,8 @@ impl Memtables {
         self.frozen.retain(|memtable| !Arc::ptr_eq(memtable, flushed));
     }
 
-    /// How much of what may be frozen is, if a flush waits for so many memtables: above 0 writers are slowed
-    /// down.
+    /// The frozen memtables beyond `per_flush`, the number that a flush waits for, as a part of those that
+    /// may be frozen: above 0 writers are slowed down.
     pub fn debt(&self, per_flush: usize) -> f64 {
         (self.frozen.len() as f64 - per_flush as f64) / (FROZEN_MAX - 1.0)
     }

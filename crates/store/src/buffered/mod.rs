@@ -1,4 +1,4 @@
-//! Versions that are gathered in memory and merged with older ones later: what LSM-trees and Bε-trees share.
+//! Versions that are gathered in memory and merged with older ones later, for LSM-trees and Bε-trees.
 //!
 //! ```text
 //! memtable   versions in memory                       cursor     versions of several sources in order

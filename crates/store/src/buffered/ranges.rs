@@ -3,7 +3,7 @@
 //! They are kept in *fragments*, which do not overlap and lie in key order, each with the timestamps of all
 //! removals that have its keys (RocksDB's and Pebble's fragmented range tombstones). So a look-up is a binary
 //! search, and a fragment can be cut in two at any key. The end of a fragment does not belong to it. The
-//! first key behind `key` is `key` with a zero byte, so a cut behind a key is exact.
+//! first key behind `key` is `key` with a zero byte, so a cut after a key is exact.
 
 use super::interval::KeyInterval;
 use crate::index::{Version, behind};
@@ -22,7 +22,8 @@ pub(crate) struct Fragment {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeTombstones(Vec<Fragment>);
 
-/// The keys from `lower` on up to, and without, `upper`, of which a reader knows the same removal, or none.
+/// The keys from `lower` on up to, and without, `upper`: for a reader, all of them have the same newest
+/// removal, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Removed {
     pub lower: Vec<u8>,
@@ -36,7 +37,7 @@ impl Removed {
         self.lower.as_slice() <= key && self.upper.as_deref().is_none_or(|upper| key < upper)
     }
 
-    /// What two sources know together of the keys that both have.
+    /// The answers of two sources, joined for the keys that both cover.
     pub fn with(self, other: Self) -> Self {
         let upper = match (self.upper, other.upper) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -48,7 +49,7 @@ impl Removed {
 
 /// Some removals of ranges.
 pub(crate) trait Removals: Send + Sync {
-    /// The keys around one of which a reader as of `at` knows the same.
+    /// The keys around `key` that have the same newest removal for a reader as of `at`.
     fn around(&self, key: &[u8], at: Timestamp) -> Removed;
 }
 
@@ -96,7 +97,7 @@ impl Fragment {
         self.removed_at.iter().rev().copied().find(|removed| *removed > version)
     }
 
-    /// The last key that it may have. It is the end where there is no key before that.
+    /// The last key that it may have. It is the end if no key lies directly before that.
     pub fn last_key(&self) -> &[u8] {
         match self.upper.split_last() {
             Some((0, before)) => before,
@@ -125,7 +126,7 @@ impl RangeTombstones {
         &self.0
     }
 
-    /// Removals, of which one counts in each of its fragments.
+    /// The number of removals. A removal is counted in each of its fragments.
     pub fn count(&self) -> usize {
         self.0.iter().map(|fragment| fragment.removed_at.len()).sum()
     }
@@ -184,7 +185,8 @@ impl RangeTombstones {
         }
     }
 
-    /// Takes out what has keys up to this one, and leaves what lies behind it. Without a key it is all.
+    /// Takes out the removals of keys up to this one, and leaves those after it. Without a key, takes out
+    /// all.
     pub fn take_up_to(&mut self, last: Option<&[u8]>) -> Self {
         let Some(last) = last else { return std::mem::take(self) };
         let end = behind(last);
@@ -193,7 +195,7 @@ impl RangeTombstones {
         Self(self.0.drain(..count).collect())
     }
 
-    /// What of it has keys behind the first, and up to the second.
+    /// The removals of keys after the first, and up to the second.
     pub fn within(&self, after: Option<&[u8]>, last: Option<&[u8]>) -> Self {
         let mut rest = self.clone();
         if let Some(after) = after {
@@ -202,7 +204,7 @@ impl RangeTombstones {
         rest.take_up_to(last)
     }
 
-    /// What of it has keys from the first up to, and without, the second.
+    /// The removals of keys from the first up to, and without, the second.
     pub fn between(&self, lower: &[u8], upper: Option<&[u8]>) -> Self {
         let mut own = self.clone();
         let mut within = own.split_off(lower);
@@ -212,14 +214,14 @@ impl RangeTombstones {
         within
     }
 
-    /// Takes out what has this key and larger ones.
+    /// Takes out the removals of this key and larger ones.
     pub fn split_off(&mut self, key: &[u8]) -> Self {
         self.cut(key);
         let count = self.0.partition_point(|fragment| fragment.lower.as_slice() < key);
         Self(self.0.split_off(count))
     }
 
-    /// Takes out what has keys from the first up to, and without, the second.
+    /// Takes out the removals of keys from the first up to, and without, the second.
     pub fn remove_between(&mut self, lower: &[u8], upper: Option<&[u8]>) {
         let mut behind = self.split_off(lower);
         if let Some(upper) = upper {

@@ -5,9 +5,9 @@ use super::versions::{Held, KeyVersions};
 use crate::index::{ActiveSnapshots, Horizon, Version};
 use crate::log::Timestamp;
 
-/// What decides that a version may go: one of these for all versions that are merged, as those that stay and
-/// those that hide them must be judged by the same snapshots. That some of these end meanwhile keeps more
-/// than is needed.
+/// Decides which versions may go. All versions of a merge are judged by the same value, as those that stay
+/// and those that hide them must be judged by the same snapshots. If some of these end meanwhile, the merge
+/// keeps more than it needs to.
 pub(crate) struct Retention {
     /// All commits up to this one can be seen. It was read before snapshots were looked at, so that a
     /// snapshot that comes later sees at least these.
@@ -18,18 +18,18 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// What holds now.
+    /// The present state.
     pub fn new(horizon: &dyn Horizon) -> Self {
         let visible = horizon.visible();
         Self { visible, snapshots: horizon.snapshots().now(), replayed_behind: horizon.replayed_behind() }
     }
 
-    /// Whether a snapshot sees what was committed at the first of these, and replaced at the second.
+    /// Whether a snapshot sees a version that was committed at `from` and replaced at `until`.
     fn is_seen(&self, from: Timestamp, until: Timestamp) -> bool {
         self.snapshots.any_within(from, until)
     }
 
-    /// Takes out of the versions of a key, the newest first, those that nobody will see, and returns them.
+    /// Removes from the versions of a key, the newest first, those that no reader will see, and returns them.
     /// `removed`: the removals of ranges that have the key. `is_oldest`: no older version of the key is
     /// anywhere else.
     pub fn take_unneeded(
@@ -68,8 +68,8 @@ impl Retention {
         gone
     }
 
-    /// Whether a crash may come after which the log is replayed from this commit or an earlier one. It has
-    /// operands where merges have left nothing, and what they were over is gone.
+    /// Whether, after a crash, the log may be replayed from this commit or an earlier one. The log has
+    /// operands of keys that merges have left nothing of, and the base of these operands is gone.
     fn may_be_replayed(&self, timestamp: Timestamp) -> bool {
         timestamp > self.replayed_behind
     }
@@ -79,7 +79,7 @@ impl Retention {
         newer <= self.visible && (!self.is_seen(older, newer) || planted!(OperandsJoinedAcrossSnapshot))
     }
 
-    /// The removals of a range that somebody needs, the newest first. `is_oldest`: no older version of its
+    /// The removals of a range that are still needed, the newest first. `is_oldest`: no older version of its
     /// keys is anywhere else.
     pub fn needed(&self, range: &Fragment, is_oldest: bool) -> Vec<Timestamp> {
         let mut versions = KeyVersions::default();
@@ -90,7 +90,7 @@ impl Retention {
         versions.all.iter().map(|held| held.version.timestamp()).collect()
     }
 
-    /// The newest of the removals of a range of which everybody knows: nobody sees anything older there.
+    /// The newest of a range's removals that all readers see: none of them sees an older version there.
     pub fn known(&self, range: &Fragment) -> Option<Timestamp> {
         let is_known = |at: &Timestamp| *at <= self.visible && !self.is_seen(Timestamp(0), *at);
         range.removed_at.iter().copied().find(is_known)
@@ -120,7 +120,7 @@ mod tests {
         versions.all
     }
 
-    /// What is left of versions, of which negative ones are tombstones, with snapshots of these timestamps.
+    /// The versions that are left, with snapshots of these timestamps. Negative numbers are tombstones.
     fn left(all: &[i64], visible: u64, taken: &[u64], is_oldest: bool) -> Vec<i64> {
         left_of(all, &[], visible, taken, is_oldest)
     }

@@ -1,23 +1,23 @@
-//! What a tree has room for.
+//! The resources of a tree.
 
 use flashgrain_device::bytes_text;
 use flashgrain_settings::lsm_usual::{MEMTABLE_BYTES_MAX, MEMTABLE_DIVISOR};
 
-/// A memtable has at most this part of a small device: a merge of level 0 needs room for itself beside
-/// what it merges, several memtables.
+/// A memtable has at most this part of a small device: a merge of level 0 needs room for its output in
+/// addition to its input, several memtables.
 const DEVICE_DIVISOR: u64 = 128;
 
-/// What bounds the numbers of a tree.
+/// The limits for the options of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub cache_bytes: u64,
     pub log_bytes: u64,
     pub segment_bytes: u64,
-    /// What is written at a time: no page is larger.
+    /// Bytes of a write unit: no page is larger.
     pub unit_bytes: u64,
     /// The most that the store's segments may ever have.
     pub device_bytes: u64,
-    /// What has as many bytes: a device, a file system, or the store as it is read.
+    /// The thing that has this size: a device, a file system, or the store as it is read.
     pub device_name: &'static str,
     /// Requests that saturate the drive.
     pub in_flight: u32,
@@ -26,8 +26,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Room for any numbers. What an opening has room for may differ from what there was when a tree was
-    /// made.
+    /// No limits. The resources of an opening may differ from those at the time when a tree was made.
     pub const UNBOUNDED: Self = Self {
         cache_bytes: u64::MAX,
         log_bytes: u64::MAX,
@@ -39,7 +38,7 @@ impl Room {
         half_bandwidth_bytes: 0,
     };
 
-    /// Bytes of a memtable whose size is not given, and the bound from which they follow.
+    /// Bytes of a memtable whose size is not given, and the limit that determines them.
     pub fn usual_memtable(self) -> (u64, String) {
         let (of_cache, of_device) = (self.cache_bytes / MEMTABLE_DIVISOR, self.device_bytes / DEVICE_DIVISOR);
         let (cache, device) = (bytes_text(self.cache_bytes), bytes_text(self.device_bytes));
@@ -53,8 +52,8 @@ impl Room {
         }
     }
 
-    /// The reason for a memtable of `bytes`, of which `given` were asked for, if anything was. Those of some
-    /// trees have as many bytes as whole segments.
+    /// The reason for a memtable of `bytes`, if `given` bytes were asked for, or none. The memtables of some
+    /// trees have the size of whole segments.
     pub fn memtable_reason(self, given: Option<u64>, in_segments: bool, bytes: u64) -> String {
         let (usual, because) = self.usual_memtable();
         match given {
@@ -75,7 +74,7 @@ impl Room {
         }
     }
 
-    /// Bytes of the segments that have so many bytes.
+    /// `bytes`, rounded up to whole segments.
     fn in_segments(self, bytes: u64) -> Option<u64> {
         bytes.max(1).checked_next_multiple_of(self.segment_bytes)
     }

@@ -1,4 +1,4 @@
-//! What trees that merge versions in the background know of the store around them.
+//! The parts of the store that trees that merge versions in the background use.
 
 use super::flush_room::FlushRoom;
 use super::{Room, Turns};
@@ -11,7 +11,7 @@ use crate::task::Executor;
 /// Flushes have this part of the cache.
 const FLUSH_MEMORY_DIVISOR: u64 = 2;
 
-/// What trees that merge versions in the background share with the rest of the store.
+/// The parts that trees that merge versions in the background share with the rest of the store.
 pub(crate) struct Shared {
     pub(crate) pool: Arc<Pool>,
     pub(crate) segments: Arc<Segments>,
@@ -36,8 +36,8 @@ impl Shared {
         Arc::new(Self { pool, segments, executor, room, flush_memory, flush_room, horizon, replay })
     }
 
-    /// The log was replayed: from now on merges leave out what no snapshot sees. Only the first call of this
-    /// has an effect.
+    /// The log was replayed: from now on merges leave out versions that no snapshot sees. Only the first call
+    /// of this has an effect.
     pub fn set_horizon(&self, horizon: &Arc<dyn Horizon>) {
         if self.horizon.set(Arc::downgrade(horizon)).is_ok() {
             self.replay.end(horizon);

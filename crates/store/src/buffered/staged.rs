@@ -1,9 +1,9 @@
 //! Memtables of a commit with many writes, which are filled before the commit is logged.
 //!
 //! Such a commit would keep others waiting while its versions are added one by one: for its locks, and as
-//! later commits are visible only when it is. So its versions get memtables of their own, without a commit
-//! and with no lock held. When it is logged, they get its timestamp, and become frozen memtables behind the
-//! active one.
+//! later commits are visible only when it is. So its versions are put into memtables of their own, without a
+//! commit and with no lock held. When it is logged, they get its timestamp, and become frozen memtables after
+//! the active one.
 
 use super::memtable::Memtable;
 use super::memtables::Memtables;
@@ -13,7 +13,7 @@ use crate::pool::Pool;
 use crate::sync::Arc;
 use crate::task::yield_now;
 
-/// Writes of a commit to one tree from which on they are staged.
+/// From this number of writes to one tree on, a commit's writes are staged.
 const WRITES_MIN: usize = 4_096;
 
 /// Versions that are added before other tasks may go on.
@@ -26,7 +26,7 @@ const NONE: LogRecord = LogRecord { start: Lsn(u64::MAX), timestamp: Timestamp(u
 pub(crate) struct StagedMemtables(Vec<Memtable>);
 
 impl StagedMemtables {
-    /// The versions of these writes, in memtables of so many bytes; `None` if they are few.
+    /// The versions of these writes, in memtables of this size; `None` if they are few.
     pub fn of(
         writes: &[Written<'_>],
         pool: &Arc<Pool>,
@@ -41,7 +41,7 @@ impl StagedMemtables {
             let put = |table: &Memtable| table.put(written.key, version, value, NONE, None).is_ok();
             if !all.last().is_some_and(put) {
                 all.push(Memtable::new(pool, memtable_bytes, record_bytes));
-                // What no memtable has room for is applied as it always was, and fails as that does.
+                // A write that no memtable has room for is applied in the ordinary way, and fails there.
                 all.last().is_some_and(put).then_some(())?;
             }
             if number % WRITES_PER_PAUSE == 0 {

@@ -1,9 +1,10 @@
 //! A failure of a tree's background work is the tree's own: it takes no writes, its reads go on, and the rest
-//! of the store is not concerned. What was not brought into pages or tables stays in memory and in the log.
+//! of the store is not affected. Versions that were not written into pages or tables stay in memory and in
+//! the log.
 //!
-//! A tree of which pages cannot be read while the log is replayed is *set aside*: the store opens without it.
-//! As it may lack what the log has, it is neither read nor written, and the log is kept for the next opening.
-//! It can be dropped.
+//! A tree is *set aside* if pages of it cannot be read while the log is replayed: the store opens without it.
+//! As it may lack records of the log, it is neither read nor written, and the log is kept for the next
+//! opening. It can be dropped.
 
 use crate::Error;
 use crate::index::{Reapplied, TreeId};
@@ -14,9 +15,9 @@ use crate::sync::{Mutex, OnceLock, PoisonError};
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Trouble {
-    /// The error with which background work ended last, if it failed.
+    /// The error of the last background work, if it failed.
     last: Mutex<Option<Error>>,
-    /// Whether there is such an error: each write asks.
+    /// Whether `last` has an error: each write asks.
     has_failed: AtomicBool,
     /// Why the tree was set aside.
     set_aside: OnceLock<Error>,

@@ -1,18 +1,18 @@
-//! Turns: tasks wait until what they need is free, and have it until they are done. One task at a time
-//! changes which tables a tree has; flushes have memory for the pages that they change.
+//! Turns: counting semaphores for tasks. With a turn, one task at a time changes the tables of a tree, and
+//! flushes reserve memory for the pages that they change.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, PoisonError};
 use crate::task::{Waker, park, waker};
 
-/// Something of which there is so much.
+/// A counting semaphore with `all` permits.
 pub(crate) struct Turns {
     all: u64,
     free: AtomicU64,
     waiting: Mutex<Vec<Waker>>,
 }
 
-/// What a task has of it, until this is dropped.
+/// A task's permits, until this is dropped.
 pub(crate) struct Turn<'a> {
     turns: &'a Turns,
     amount: u64,
@@ -40,7 +40,7 @@ impl Turns {
         self.take_share(self.all)
     }
 
-    /// Takes so much, or all there is, if that is free.
+    /// Takes `amount`, or all of it if that is less, if that is free.
     pub fn try_take_share(&self, amount: u64) -> Option<Turn<'_>> {
         let amount = amount.min(self.all);
         let rest = |free: u64| free.checked_sub(amount);
@@ -55,7 +55,7 @@ impl Turns {
                 return turn;
             }
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waker());
-            // It may have been given back before there was somebody to wake.
+            // It may have been given back before this task could be woken.
             if let Some(turn) = self.try_take_share(amount) {
                 return turn;
             }

@@ -28,7 +28,7 @@ impl KeyVersions {
         self.values.clear();
     }
 
-    /// Adds a version behind the others.
+    /// Appends a version.
     pub fn push(&mut self, version: Version, value: &[u8]) {
         let start = self.values.len();
         self.values.extend_from_slice(value);
