@@ -75,8 +75,8 @@ impl Entry {
     /// From the catalog's leaf.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what this version never wrote; the page's checksum was right, so it is a newer
-    /// version's or a fault in memory.
+    /// [`Error::Corrupt`] for bytes that this version never wrote; the page's checksum was right, so they are
+    /// a newer version's or a fault in memory.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, Error> {
         let corrupt = |expected: &str, got: String| Error::Corrupt {
             what: format!("the catalog's entry of the tree `{name}`"),
@@ -126,8 +126,8 @@ fn kind_byte(kind: IndexKind) -> u8 {
     }
 }
 
-/// An entry of the third form, with the bytes behind its name's length; `None` for what this version never
-/// wrote.
+/// An entry of the third form, from the bytes after its name's length; `None` for bytes that this version
+/// never wrote.
 fn decode_third(kind: u8, id: TreeId, length: usize, rest: &[u8]) -> Option<Entry> {
     let kind = match kind {
         B_TREE => IndexKind::BTree,

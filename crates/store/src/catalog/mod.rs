@@ -1,9 +1,9 @@
-//! The catalog: which trees there are. A tree of its own, whose root the superblock knows, maps their names
-//! to what they are.
+//! The catalog: the list of trees. A tree of its own, with its root in the superblock, maps their names to
+//! their entries.
 //!
-//! Who may change what: the records of the catalog's tree, and the names in memory, only the commits that
-//! define trees ([`Transactions::define`](crate::txn::Transactions), which holds all locks) and their replay,
-//! through [`Trees`]. What is left of a dropped tree: the task that frees it.
+//! Only the commits that define trees ([`Transactions::define`](crate::txn::Transactions), which holds all
+//! locks), and their replay, change the records of the catalog's tree and the names in memory, through
+//! [`Trees`]. The rest of a dropped tree is changed by the task that frees it.
 
 mod entry;
 mod trees;

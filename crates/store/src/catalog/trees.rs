@@ -1,6 +1,7 @@
 //! The trees of an opened store.
 //!
-//! The catalog's keys are the names. Besides, there are keys that no name is, as no UTF-8 begins with 0xff:
+//! The catalog's keys are the names. In addition, it has keys that cannot be names, as no UTF-8 begins with
+//! 0xff:
 //!
 //! ```text
 //! 0xff                              the number of the next tree, u32
@@ -38,7 +39,8 @@ pub(crate) struct NamedTree {
     pub operator: Option<Arc<TreeOperator>>,
     /// Whether it is to be written to no more.
     pub dropped: AtomicBool,
-    /// Commits that are writing to it, under any name. Its pages are not freed before there are none.
+    /// The number of commits that are writing to it, under any name. Its pages are not freed before that is
+    /// zero.
     pub writers: Arc<AtomicU64>,
 }
 
@@ -53,7 +55,7 @@ pub(crate) struct Trees {
 struct Dropped {
     entry: Entry,
     tree: Tree,
-    /// Handles of those who still use it.
+    /// Handles of the tree that may still be in use.
     known: Vec<Weak<NamedTree>>,
     /// As [`NamedTree::writers`].
     writers: Arc<AtomicU64>,
@@ -67,7 +69,7 @@ struct Names {
     /// All changes up to this commit are in the catalog.
     changed: Timestamp,
     dropped: Vec<Dropped>,
-    /// Trees as they were known before they got other names: somebody may still use them.
+    /// Trees under their names before a renaming: these handles may still be in use.
     renamed: Vec<(TreeId, Weak<NamedTree>)>,
 }
 
@@ -105,7 +107,7 @@ impl Trees {
         self.factory.set_horizon(horizon);
     }
 
-    /// The page by which the catalog is found again.
+    /// The root page, which identifies the catalog.
     pub fn root(&self) -> PageId {
         self.catalog.root()
     }
@@ -143,7 +145,7 @@ impl Trees {
         known.chain(dropped).any(|writers| writers.load(Ordering::SeqCst) > 0)
     }
 
-    /// Whether there are dropped trees with pages left.
+    /// Whether any dropped tree has pages left.
     pub fn has_dropped(&self) -> bool {
         !self.names().dropped.is_empty()
     }
@@ -153,7 +155,7 @@ impl Trees {
         self.names().dropped.iter().map(|dropped| dropped.tree.clone()).collect()
     }
 
-    /// Dropped trees with pages left that nobody uses any more.
+    /// Dropped trees with pages left that are not in use any more.
     pub fn abandoned(&self) -> Vec<Tree> {
         let is_unused = |dropped: &&Dropped| dropped.known.iter().all(|known| known.strong_count() == 0);
         self.names().dropped.iter().filter(is_unused).map(|dropped| dropped.tree.clone()).collect()
@@ -204,7 +206,7 @@ impl Trees {
         Ok(())
     }
 
-    /// What the catalog says of itself.
+    /// Writes the catalog's own record.
     fn write_own(&self, next: u32, changed: Timestamp) -> Result<(), Error> {
         let bytes = [&next.to_le_bytes()[..], &changed.0.to_le_bytes()].concat();
         self.catalog.update(&[OWN_KEYS], &mut |_| Change::Put(&bytes))
@@ -273,7 +275,7 @@ impl Trees {
             names.renamed.push((id, Arc::downgrade(&old)));
         }
         names.renamed.retain(|(_, known)| known.strong_count() > 0);
-        // The same index: it may have in memory what is in no page.
+        // The same index: it may have changes in memory that are in no page.
         let same = (known.tree.clone(), known.operator.clone());
         names.insert(new_name, known.entry.clone(), same, Arc::clone(&known.writers));
         Ok(())

@@ -13,7 +13,7 @@ use crate::log::Lsn;
 use crate::segment::Leave;
 use crate::task::{Executor, Waker, park, waker};
 
-/// After a checkpoint for which there was no room, the next one waits for so long.
+/// Time that the next checkpoint waits after one that had no room.
 const AFTER_FULL: Nanos = Nanos(20_000_000);
 
 /// See the module. Cheap to clone.
@@ -101,7 +101,7 @@ impl Checkpointer {
     /// Makes a checkpoint that contains everything done before, or waits for one.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no room for one; [`Error::Poisoned`].
+    /// [`Error::Full`] if the device has no room for one; [`Error::Poisoned`].
     pub fn checkpoint(&self) -> Result<(), Error> {
         let needed = self.shared.turns().begun + 1;
         self.want();
@@ -144,8 +144,8 @@ impl Checkpointer {
         self.take_turn().run().move_log_back()
     }
 
-    /// Gives back what the device has at its end, as far as it is free and not left, and the log's room. See
-    /// [`Run::give_back`].
+    /// Gives back the room at the device's end, as far as it is free and `leave` does not keep it, and the
+    /// log's room. See [`Run::give_back`].
     ///
     /// # Errors
     /// [`Error::Poisoned`].

@@ -1,10 +1,10 @@
 //! How room is given back: the log moves out of the way, and the device's free end is cut off.
 //!
 //! 1. The free segments at the end are given up: no image is put there any more.
-//! 2. What the device has grown is made durable, as part of it may stay. A superblock that says how long the
-//!    device will be is written to both slots, each flushed: whichever is found later, the device is long
-//!    enough for it.
-//! 3. The device becomes shorter. A crash before that leaves free room behind the end.
+//! 2. The growth of the device is made durable, as part of it may stay. A superblock with the device's new
+//!    length is written to both slots, each flushed: whichever is found later, the device is long enough for
+//!    it.
+//! 3. The device becomes shorter. A crash before that leaves free room after the end.
 
 use crate::sync::Arc;
 
@@ -29,8 +29,8 @@ impl Run {
         Ok(())
     }
 
-    /// Cuts the device's free end off, and moves the log out of the way if it lies behind the first `keep`
-    /// segments and there is room.
+    /// Cuts the device's free end off, and moves the log out of the way if it lies after the first `keep`
+    /// segments and a free place exists.
     ///
     /// # Errors
     /// As [`Run::checkpoint`].
@@ -44,8 +44,8 @@ impl Run {
     }
 
     /// Cuts the device's free end off after a checkpoint, if that is worth it. Open segments that are in the
-    /// way are closed, as it may be long before they are full; what is left free then is cut by a later
-    /// checkpoint.
+    /// way are closed, as it may be long before they are full; a later checkpoint cuts off the segments that
+    /// are free then.
     pub(super) fn shorten(&mut self) -> Result<(), Error> {
         match self.parts.segments.end.worth_keeping() {
             Some(keep) if !self.parts.segments.gatherer.close_open_behind(keep) => {
@@ -60,8 +60,8 @@ impl Run {
         self.cut_tail(leave)
     }
 
-    /// Moves the log to free segments nearer to the device's beginning, if it lies behind the first `keep`
-    /// segments and there are enough.
+    /// Moves the log to free segments nearer to the device's beginning, if it lies after the first `keep`
+    /// segments and enough of them are free.
     fn move_log_before(&mut self, keep: usize) -> Result<(), Error> {
         let segments = Arc::clone(&self.parts.segments);
         let place = self.parts.log.place();

@@ -58,8 +58,8 @@ impl Label {
     /// Bytes of a member that [`Label::of_member`] needs.
     pub const HEAD_BYTES: u64 = 12 << 10;
 
-    /// The label in the first [`Label::HEAD_BYTES`] of a file or drive, if there is one: how the paths of a
-    /// striped store are put in order before it is opened.
+    /// The label in the first [`Label::HEAD_BYTES`] of a file or drive, if it has one. Labels give the order
+    /// of a striped store's paths before it is opened.
     pub fn of_member(first_bytes: &[u8]) -> Option<Self> {
         match Self::decode(first_bytes.get(OFFSET_BYTES as usize..)?) {
             Found::Whole(label) => Some(label),

@@ -19,8 +19,8 @@ const READS: usize = 32;
 /// No device has had more segments than this.
 const SEGMENTS_MAX: u64 = DEVICE_BYTES_MAX / 4096;
 
-/// Restores the superblock's checkpoint into the pool and the segments, both of which are new, and returns
-/// the base of the next checkpoint.
+/// Restores the superblock's checkpoint into the pool and the segments, which are new, and returns the base
+/// of the next checkpoint.
 ///
 /// # Errors
 /// [`Error::Corrupt`] and [`Error::Io`] if the map cannot be read.

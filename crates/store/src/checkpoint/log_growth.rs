@@ -56,7 +56,7 @@ pub(super) struct LogUse {
     pub fill: f64,
     /// Bytes of all pages and tables, and of records in memory that are in neither.
     pub live_bytes: u64,
-    /// Whether the store is the target of a backup: the place is given up in the end, and segments behind it
+    /// Whether the store is the target of a backup: the place is given up in the end, and segments after it
     /// are not moved.
     pub is_copy: bool,
 }

@@ -14,9 +14,9 @@
 //!   [sections](crate::pool::Section).
 //! - A checkpoint and the log from its replay start on contain every durable commit.
 //!
-//! Who may change what: the superblock, the map and the log's place are changed by the holder of the one
-//! [`run::Run`] only, which the checkpointer hands out. The pool and the segments are told of the cut by it,
-//! and free things on its word.
+//! Only the holder of the one [`run::Run`], which the checkpointer hands out, changes the superblock, the map
+//! and the log's place. It notifies the pool and the segments of the cut, and tells them when to free pages
+//! and segments.
 
 pub(crate) mod area;
 mod checkpointer;

@@ -43,9 +43,9 @@ use crate::txn::Transactions;
 /// Largest map page.
 const MAP_PAGE_BYTES_MAX: u64 = 64 << 10;
 
-/// A new chain of the map is begun when the present one is longer than twice the new one's length and so many
-/// flash pages. The flash pages are added because each checkpoint fills at least one, however little has
-/// changed.
+/// A new chain of the map is begun when the present one is longer than twice the new one's length plus this
+/// number of flash pages. The flash pages are added because each checkpoint fills at least one, even for few
+/// changes.
 const CHAIN_PACKS_MIN: u64 = 16;
 
 /// Average bytes of a page's entry in the map.
@@ -71,8 +71,8 @@ const STEP_DIVISOR: u64 = 3;
 const FIRST_STEP_DIVISOR: u64 = 8;
 
 impl Parts {
-    /// Growth of the log since the previous cut at which a checkpoint begins. Recovery may have to replay the
-    /// log of two such steps.
+    /// A checkpoint begins when the log has grown by this since the previous cut. Recovery may have to replay
+    /// the log of two such steps.
     pub fn log_step_bytes(&self) -> u64 {
         if !self.log.is_written() {
             return (self.recovery_log_bytes / 2).max(1);
@@ -160,7 +160,7 @@ impl Run {
     /// the superblock says that the log ends here.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no room for it: it can be tried again. Everything else poisons.
+    /// [`Error::Full`] if the device has no room for it: it can be tried again. Everything else poisons.
     pub fn checkpoint(&mut self, closed: bool) -> Result<(), Error> {
         self.parts.poison.check()?;
         let poison = self.parts.poison.clone();
@@ -180,7 +180,7 @@ impl Run {
         result
     }
 
-    /// Tells those who wait for a checkpoint how one has ended.
+    /// Notifies the tasks that wait for a checkpoint of the result of one.
     fn note_end(&self, result: &Result<(), Error>) {
         let Parts { segments, log, .. } = &self.parts;
         match result {
@@ -285,13 +285,13 @@ impl Run {
     /// memory in pages. Most of that is written before commits have to wait.
     ///
     /// # Errors
-    /// [`Error::Full`] if indexes find no room for what they have in memory; those of a tree that has failed.
-    /// A checkpoint without that would lack a part of some commits.
+    /// [`Error::Full`] if indexes find no room for their changes in memory; those of a tree that has failed.
+    /// A checkpoint without these changes would lack a part of some commits.
     fn cut_between_commits(&self) -> Result<Cut, Error> {
         let Parts { devices, log, segments, transactions, .. } = &self.parts;
         // Flushes that wait for room end now, as it may be this checkpoint that they wait for.
         segments.reclaim.wake_waiters();
-        // What cannot be written now is tried again below.
+        // Changes that cannot be written now are tried again below.
         let _tried = self.before_cut(false)?;
         transactions.between_commits(|| {
             let began = now(devices);
@@ -370,8 +370,8 @@ impl Run {
         }
     }
 
-    /// Moves the log to a longer place, if it has become too short and there is room. On a disk that is full
-    /// it moves it to a shorter one instead, so that pages get the room.
+    /// Moves the log to a longer place, if it has become too short and one is free. On a full disk it moves
+    /// it to a shorter one instead, so that pages get the room.
     fn grow_log(&mut self, log_use: LogUse) -> Result<(), Error> {
         let Parts { segments, log, .. } = self.parts.clone();
         if !self.base.superblock.layout.log_grows() || !log.is_written() {
@@ -452,7 +452,7 @@ struct Chain {
 }
 
 impl Run {
-    /// Whether to begin a new chain instead of appending so many changes to the present one.
+    /// Whether to begin a new chain instead of appending `changes` to the present one.
     fn is_chain_long(&self, changes: u64, whole_bytes: u64) -> bool {
         let pack_bytes = u64::from(self.base.superblock.layout.pack_bytes);
         let bytes = self.base.chain_bytes + changes * CHANGE_BYTES;

@@ -9,15 +9,15 @@
 //! ```
 //!
 //! Each is written as 4 KiB, of which 512 bytes hold the superblock, and lies on a flash page of its own. The
-//! copies of a slot are written together. If neither copy is whole, either their writing was cut off, and the
-//! other slot is current, or both were destroyed later. A single damaged copy loses nothing. If both copies
-//! of the current slot were destroyed, the other slot refers to log and pages that may have been overwritten
-//! since; the log's chain and the pages' write sequences detect that.
+//! copies of a slot are written together. If neither copy is whole, either their writing was interrupted, and
+//! the other slot is current, or both were destroyed later. A single damaged copy loses nothing. If both
+//! copies of the current slot were destroyed, the other slot refers to log and pages that may have been
+//! overwritten since; the log's chain and the pages' write sequences detect that.
 //!
 //! While a store is being made, each of these places holds a mark instead, and each member's file, also of
 //! the log, begins with one. So a store whose making was cut off by a crash is told from a damaged one, and
 //! can be made again. Members whose first bytes are not a superblock's place lose their marks once the first
-//! superblock is durable; if there is a superblock, remaining marks are ignored.
+//! superblock is durable; once a superblock exists, remaining marks are ignored.
 //!
 //! A superblock counts as written only when it was flushed and read back, because a lost or misdirected write
 //! of it would silently take the store back to the previous checkpoint.
@@ -50,7 +50,7 @@ pub(super) fn path(devices: &Devices) -> String {
 /// Content of a slot.
 enum SlotContent {
     Holds(Box<Superblock>),
-    /// Zeros, or what was there before there was a store.
+    /// Zeros, or bytes from before the store was made.
     Blank,
     /// No copy is whole; the offset of a damaged one.
     Damaged(u64),
@@ -59,8 +59,8 @@ enum SlotContent {
 /// The current superblock.
 ///
 /// # Errors
-/// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Corrupt`] if there is a store but no whole
-/// superblock, [`Error::Io`] if one that may count cannot be read.
+/// [`Error::NotAStore`], [`Error::FormatVersion`], [`Error::Corrupt`] if a store has no whole superblock,
+/// [`Error::Io`] if one that may be current cannot be read.
 pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
     let capacity_bytes = devices.device(Role::Data).capacity_bytes();
     if capacity_bytes < END_BYTES {
@@ -146,7 +146,7 @@ fn slot(devices: &Devices, slot: u64) -> Result<SlotContent, Error> {
 /// Copies, of both slots, that are neither whole nor a mark of a store that is being made.
 ///
 /// # Errors
-/// If there is no memory to read them.
+/// If memory to read them cannot be allocated.
 pub(crate) fn damaged_copies(devices: &Devices) -> Result<u64, Error> {
     let mut damaged = 0;
     for slot in [0, 1] {
@@ -217,7 +217,7 @@ pub(crate) fn erase(devices: &Devices) -> Result<(), Error> {
 /// are.
 ///
 /// # Errors
-/// Of the devices. The store is complete even so, as marks are ignored if there is a superblock.
+/// Of the devices. The store is complete even so, as marks are ignored once a superblock exists.
 pub(crate) fn complete(devices: &Devices) -> Result<(), Error> {
     let superblocks = [places(0), places(1)].concat();
     let mut block = Block::new(COPY_BYTES as usize)?;
@@ -248,9 +248,9 @@ fn is_mark(sector: &[u8]) -> bool {
     sector.strip_prefix(&MAKING).is_some_and(|rest| rest.iter().all(|byte| *byte == 0))
 }
 
-/// Whether a member's file, of which these are the first [`END_BYTES`], is part of a store whose making was
-/// cut off: it begins with a mark, or has them where superblocks belong, and no complete superblock is, or
-/// was, in any place. Other members may have one.
+/// Whether a member's file with these first [`END_BYTES`] is part of a store whose making was interrupted: it
+/// begins with a mark, or has them where superblocks belong, and no complete superblock is, or was, in any
+/// place. Other members may have one.
 pub(crate) fn is_cut_off(head: &[u8], is_log: bool) -> bool {
     let begins = is_mark(sector_at(head, 0));
     let label = Label::of_member(head);
@@ -277,13 +277,13 @@ pub(crate) fn is_cut_off(head: &[u8], is_log: bool) -> bool {
     (begins || sectors.iter().any(is_any)) && sectors.iter().all(is_free)
 }
 
-/// A sector of a member's head, or what there is of it.
+/// A sector of a member's head, or the part of it that the head has.
 fn sector_at(head: &[u8], at: u64) -> &[u8] {
     let from = head.get(at as usize..).unwrap_or_default();
     from.get(..SECTOR_BYTES).unwrap_or(from)
 }
 
-/// Whether there is, or was, a store on the data device.
+/// Whether the data device has, or had, a store.
 #[cfg(test)]
 pub(crate) fn is_taken(devices: &Devices) -> Result<bool, Error> {
     match load(devices) {
@@ -320,7 +320,7 @@ mod tests {
         block.write(devices, Role::Data, offset_bytes).unwrap();
     }
 
-    /// What it may hold is newer: over the one before, the store would be another one.
+    /// A superblock that cannot be read may be newer: with the one before it, the store would be another one.
     #[test]
     fn regression_a_superblock_that_cannot_be_read_is_not_taken_for_an_older_one() {
         let (device, devices) = drive();
@@ -365,7 +365,7 @@ mod tests {
         assert!(!is_taken(&devices).unwrap());
     }
 
-    /// A copy that was not written yet is not damaged, whichever generation there is.
+    /// A copy that was not written yet is not damaged, whatever the current generation is.
     #[test]
     fn damaged_copies_are_counted() {
         let (_, devices) = drive();
@@ -459,7 +459,7 @@ mod tests {
                 let mut head = head.clone();
                 head[place as usize..][..SECTOR_BYTES].copy_from_slice(&superblock.encode());
                 assert_eq!(is_cut_off(&head, false), expected, "at {place}");
-                // Damage is not taken for what was never complete.
+                // Damage is not taken for an interrupted creation.
                 head[place as usize + 100] ^= 1;
                 assert!(!is_cut_off(&head, false));
             }

@@ -70,7 +70,7 @@ pub(crate) const MAGIC: [u8; 8] = *b"flshgrn\0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub members: u32,
-    /// 0 if there is one member.
+    /// 0 for one member.
     pub stripe_unit_bytes: u64,
 }
 
@@ -223,7 +223,7 @@ impl Superblock {
         if last != 0 {
             state.map = Some(MapHead { last: Location::decode(last)?, last_serial, first_serial });
         }
-        // Of version 3, in which nothing grew but the number of segments, there are zeros from here on.
+        // Version 3, where nothing grew but the number of segments, has zeros from here on.
         let [first_segment_bytes, first_start_bytes, first_bytes, log_bytes_max] =
             [(); 4].map(|()| fields.long());
         if first_segment_bytes > 0 {
@@ -253,8 +253,9 @@ impl Superblock {
         superblock.is_possible().then_some(superblock)
     }
 
-    /// On a data device of so many bytes, no page has this number or a higher one: numbers are used again, so
-    /// that there are about as many as fit, and as were made and freed while the log came round.
+    /// On a data device of `data_bytes`, no page has this number or a higher one: numbers are used again, so
+    /// that they are about as many as the pages that fit, plus those that were made and freed while the log
+    /// came round.
     pub fn page_limit(&self, data_bytes: u64) -> PageId {
         let bytes = data_bytes.saturating_add(self.layout.log_bytes_max);
         PageId((bytes / BYTES_PER_PAGE_MIN).saturating_add(SPARE_PAGES))
@@ -345,7 +346,7 @@ fn is_log_in_its_place(layout: &Layout, own_log: bool) -> bool {
     !own_log && is_first_in_front && bytes > 0 && is_border(start_bytes) && is_border(layout.log.end_bytes())
 }
 
-/// Write units that there may be; what is decided when a store is made is narrower.
+/// Valid write units; the range when a store is made is narrower.
 const UNIT_BYTES: RangeInclusive<u32> = 4 << 10..=64 << 20;
 
 /// Blocks of the log likewise.
@@ -443,7 +444,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Each makes one field what nothing could have made it; the number is high.
+    /// Each sets one field to an impossible value; the number is high.
     const SPOILS: &[fn(&mut Superblock, u64)] = &[
         |superblock, high| superblock.generation = high,
         |superblock, high| superblock.data_bytes = high,

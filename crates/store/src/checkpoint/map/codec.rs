@@ -10,8 +10,8 @@
 //! the nearest first; a page without priors begins the chain.
 //!
 //! A change of a page is two varints: the difference of its id to that of the change before it (zigzag; to 0
-//! for the first), and its location; 0 if there is no such page any longer. A change of a segment is likewise
-//! the difference of its number and the sequence of the first unit in it. Later changes win.
+//! for the first), and its location; 0 if the page was freed. A change of a segment is likewise the
+//! difference of its number and the sequence of the first unit in it. Later changes win.
 
 use crate::Error;
 use crate::header::{BACK_START, FRONT_END, Header, PAGE_HEADER_BYTES, PageId, PageKind};
@@ -113,7 +113,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is left. It gives the chain's newest pages, the nearest first, and the next serial number.
+    /// Writes the rest. It returns the chain's newest pages, the nearest first, and the next serial number.
     pub fn finish(
         mut self,
         write: &mut dyn FnMut(u64, Page<'_>) -> Result<Location, Error>,
@@ -162,8 +162,8 @@ impl Writer {
     }
 }
 
-/// A map page that was read. Its checksum was right, so what does not make sense is no damage of the medium;
-/// still it is an error and no panic.
+/// A map page that was read. Its checksum was right, so invalid content is no damage of the medium; still it
+/// is an error and no panic.
 pub(crate) struct MapPage<'a> {
     page: Page<'a>,
     serial: u64,

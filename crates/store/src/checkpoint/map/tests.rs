@@ -38,7 +38,7 @@ impl Medium {
         see(self.pages[&place.location.bits()].page())
     }
 
-    /// What all changes of the chain make.
+    /// The map after all changes of the chain.
     fn state(&mut self, last: MapPageLocation, first_serial: u64) -> Result<MapModel, Error> {
         let places = places(last, first_serial, &mut |place, see| self.read(place, see))?;
         assert!(places.is_sorted_by_key(|place| place.serial));
