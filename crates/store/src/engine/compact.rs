@@ -20,19 +20,19 @@ impl Engine {
         self.parts.devices.device(Role::Data).capacity_bytes()
     }
 
-    /// Moves what is live to the device's beginning, in rounds, until that helps no more or `goes_on`, which
-    /// is told how many bytes the device has, says no. Then cuts the device's free end off, and never leaves
-    /// the device longer than before for the sake of free room. On a device that keeps its size, and while
-    /// another compaction is under way, it only makes room within.
+    /// Moves live data to the device's beginning, in rounds, until that helps no more or `goes_on`, which
+    /// gets the device's bytes, returns `false`. Then cuts the device's free end off, and never leaves the
+    /// device longer than before for the sake of free room. On a device that keeps its size, and while
+    /// another compaction is under way, it only frees room within the device.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no room for a checkpoint; [`Error::Poisoned`].
+    /// [`Error::Full`] if the device has no room for a checkpoint; [`Error::Poisoned`].
     pub fn compact(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<(), Error> {
         let before_bytes = self.device_bytes();
-        // What only snapshots see stays; what nobody sees goes.
+        // Versions that snapshots see stay; those that no reader sees go.
         self.transactions().settle()?;
         let Some(compaction) = self.parts.segments.compactor.begin(before_bytes) else {
-            // Within a device that keeps its size, what is removed makes room.
+            // Within a device that keeps its size, removed data makes room.
             return self.transactions().withdraw(u64::MAX);
         };
         // Values that were removed just now are freed in the background.
@@ -59,7 +59,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let withdraw = |bytes| if withdraws { self.transactions().withdraw(bytes) } else { Ok(()) };
         compaction.make_room_to_move();
-        // What trees have in memory keeps the log long.
+        // Changes that trees have in memory keep the log long.
         withdraw(u64::MAX)?;
         let (mut least, mut futile) = (u64::MAX, 0);
         loop {
@@ -74,13 +74,13 @@ impl Engine {
             futile = if remaining < least { 0 } else { futile + 1 };
             least = least.min(remaining);
             let ends = futile == FUTILE_ROUNDS || !goes_on(self.device_bytes());
-            // Where nothing can be moved now, though something is left, a cleaner has it in hand, or there is
-            // no room before the next checkpoint.
+            // If nothing can be moved now, though something is left, a cleaner is moving it, or there is no
+            // room before the next checkpoint.
             if ends || !compaction.move_some(keep)? && remaining == 0 {
                 break;
             }
         }
-        // The last round leaves dirty pages and pending segments, both of which room is kept for.
+        // The last round leaves dirty pages and pending segments. Room is reserved for both.
         self.checkpointer.checkpoint()
     }
 }

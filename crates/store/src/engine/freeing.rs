@@ -84,7 +84,7 @@ impl Shared {
 /// One of the tasks.
 struct Turn {
     shared: Arc<Shared>,
-    /// An executor that ends drops what it has not begun.
+    /// An executor that ends drops tasks that have not begun.
     has_begun: bool,
 }
 
@@ -102,7 +102,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.shared.tasks.fetch_sub(1, Ordering::SeqCst);
-        // What came after the last look has counted on this task, as has what a panic leaves.
+        // Jobs that came after the last look rely on this task, as do those that a panic leaves.
         if self.has_begun && !self.shared.is_idle() {
             Shared::begin_turn(&self.shared);
         }

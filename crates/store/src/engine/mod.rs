@@ -4,9 +4,9 @@
 //! harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that
 //! was acknowledged as durable; opening it again then replays the log.
 //!
-//! Who may change what: each part changes its own state, and the engine puts them together. Its own are the
-//! pages of overflow values, which [`OverflowValues`] alone makes and frees, and the sweep of dropped trees,
-//! one at a time.
+//! Each part changes its own state, and the engine connects them. The engine itself owns the pages of
+//! overflow values, which only [`OverflowValues`] makes and frees, and the sweep of dropped trees, one at a
+//! time.
 
 mod compact;
 mod freeing;
@@ -66,11 +66,11 @@ pub(crate) struct Engine {
     checkpointer: Checkpointer,
     recovery: Recovery,
     overflow_values: Arc<OverflowValues>,
-    /// Writers of overflow values for which there is no room yet: one at a time waits for it.
+    /// Writers of overflow values that have no room yet: one at a time waits for it.
     overflow_turns: Turns,
     /// Whether dropped trees are being freed.
     sweeping: Arc<SingleFlight>,
-    /// Whether the store is being closed, so that the next opening frees what is left of dropped trees.
+    /// Whether the store is being closed, so that the next opening frees the rest of dropped trees.
     is_closing: Arc<AtomicBool>,
     /// Kept so that upkeep goes on.
     _pages: Arc<Pages>,
@@ -125,14 +125,14 @@ impl Engine {
     /// [`OverflowValues::part_bytes`], but for the last ones.
     ///
     /// # Errors
-    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; what was written before stays.
+    /// [`Error::ValueLength`], [`Error::Full`], [`Error::Poisoned`]; the bytes before these stay.
     pub fn append_overflow(&self, parked: &mut Parked, bytes: &[u8]) -> Result<(), Error> {
         bytes.chunks(self.overflow_values.part_bytes()).try_for_each(|part| {
             self.with_room_for_overflow(part.len() as u64, || self.overflow_values.append(parked, part))
         })
     }
 
-    /// All of an overflow value is written but what says where its pages are.
+    /// Ends an overflow value: writes the numbers of its pages.
     ///
     /// # Errors
     /// As [`Engine::append_overflow`].
@@ -144,7 +144,7 @@ impl Engine {
     /// log is not written: no checkpoint makes room in the middle of the commit then.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is too little, and none is to be expected; [`Error::Poisoned`].
+    /// [`Error::Full`] if there is too little, and no more is to be expected; [`Error::Poisoned`].
     pub fn reserve_for(&self, writes: &[Written<'_>]) -> Result<Option<Reserved<'_>>, Error> {
         if self.parts.log.is_written() {
             return Ok(None);
@@ -165,7 +165,7 @@ impl Engine {
         if self.transactions().has_room_for_overflow() {
             return Reserved { _wanted: wanted, _turn: None };
         }
-        // Writers that together reserve more than there is would all keep each other from beginning.
+        // Writers that together reserve more than the device has would all keep each other from beginning.
         drop(wanted);
         let turn = self.overflow_turns.take();
         Reserved { _wanted: upkeep.want(bytes), _turn: Some(turn) }
@@ -201,7 +201,7 @@ impl Engine {
     /// Makes trees, durably, all of them or none.
     ///
     /// # Errors
-    /// [`Error::Exists`] if there is one of such a name; [`Error::Full`]; [`Error::Poisoned`].
+    /// [`Error::Exists`] if a tree has one of the names; [`Error::Full`]; [`Error::Poisoned`].
     pub fn create_trees(&self, wanted: &[NewTree<'_>]) -> Result<(), Error> {
         let trees = &self.trees;
         let prepare = || {
@@ -233,7 +233,7 @@ impl Engine {
     /// Takes trees out of the catalog, durably, all of them or none.
     ///
     /// # Errors
-    /// [`Error::NoTree`] if there is none of such a name, or it is named twice; [`Error::Poisoned`].
+    /// [`Error::NoTree`] if no tree has one of the names, or one is named twice; [`Error::Poisoned`].
     pub fn drop_trees(&self, names: &[&str]) -> Result<(), Error> {
         let trees = &self.trees;
         let prepare = || {
@@ -261,8 +261,7 @@ impl Engine {
     /// Gives a tree another name, durably.
     ///
     /// # Errors
-    /// [`Error::NoTree`]; [`Error::Exists`] if there is one of the new name; [`Error::Full`];
-    /// [`Error::Poisoned`].
+    /// [`Error::NoTree`]; [`Error::Exists`] if a tree has the new name; [`Error::Full`]; [`Error::Poisoned`].
     pub fn rename_tree(&self, name: &str, new_name: &str) -> Result<(), Error> {
         let trees = &self.trees;
         let prepare = || {
@@ -315,8 +314,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Frees what is left of dropped trees, in the background. Trees that are still in use are left for
-    /// another time.
+    /// Frees the rest of dropped trees, in the background. Trees that are still in use are left for another
+    /// time.
     pub(super) fn sweep_soon(&self) {
         if self.is_closing.load(Ordering::SeqCst) || !self.trees.has_dropped() || !self.sweeping.begin() {
             return;
@@ -340,7 +339,7 @@ impl Engine {
     /// Makes a checkpoint of everything done before.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no room for one; [`Error::Poisoned`].
+    /// [`Error::Full`] if the device has no room for one; [`Error::Poisoned`].
     pub fn checkpoint(&self) -> Result<(), Error> {
         if !planted!(LateDropNotSwept) {
             self.sweep_soon();
@@ -360,9 +359,9 @@ impl Engine {
     }
 
     fn last_checkpoint(&self) -> Result<(), Error> {
-        // What is given up now is freed before the last checkpoint; after the next start nothing would refer
-        // to it. An error only leaks pages, as a crash would. A dropped tree that is being freed stays in the
-        // catalog with what is left of it.
+        // Values that are given up now are freed before the last checkpoint; after the next start nothing
+        // would refer to them. An error only leaks pages, as a crash would. A dropped tree that is being
+        // freed stays in the catalog with the rest of its pages.
         self.is_closing.store(true, Ordering::SeqCst);
         while self.sweeping.is_under_way() {
             yield_now();

@@ -26,7 +26,7 @@ use crate::store_id::StoreId;
 use crate::task::Executor;
 use crate::txn::Transactions;
 
-/// Old versions take up to this part of what the cache takes, besides it, before they get pages.
+/// Old versions take up to this part of the cache's size, in addition to it, before they get pages.
 const OLD_VERSIONS_DIVISOR: u64 = 32;
 
 /// Input for creating or opening a store.
@@ -35,7 +35,7 @@ pub(crate) struct Given {
     pub devices: Devices,
     pub executor: Executor,
     pub options: Options,
-    /// The data device grows when it is full, and has so many segments at first.
+    /// The data device grows when it is full, and has this number of segments at first.
     pub growth_segments: Option<u64>,
     /// A new store cannot be opened again before it was closed.
     pub unfinished: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Given {
 /// Statistics of opening a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recovery {
-    /// Whether it had been closed, so that there was nothing to replay.
+    /// Whether it had been closed, so that nothing had to be replayed.
     pub closed: bool,
     /// From the superblock to the page table.
     pub map: Nanos,
@@ -62,7 +62,7 @@ pub(crate) struct Recovery {
     pub damaged_superblocks: u64,
 }
 
-/// Segments, pool and what stops them.
+/// Segments and pool, with the poison that stops them.
 struct Storage {
     poison: Poison,
     segments: Arc<Segments>,
@@ -131,8 +131,8 @@ impl Given {
         self.devices.has_own_log().then(|| label::shape(&self.devices, Role::Log))
     }
 
-    /// Whether the devices take requests as small as the store's smallest. Images are read with what
-    /// surrounds them.
+    /// Whether the devices take requests as small as the store's smallest. Images are read with the bytes
+    /// around them.
     fn check_alignment(&self, layout: &Layout) -> Result<(), Error> {
         let wanted = [(Role::Data, layout.unit_bytes.min(4096)), (Role::Log, layout.log_block_bytes)];
         for (role, bytes) in wanted {
@@ -323,8 +323,8 @@ impl Engine {
         let cut = base.superblock.state.epoch;
         let works = (given.executor.clone(), pool.budget_of_pages_bytes());
         let mut replay = Replay::new(Arc::clone(&trees), Arc::clone(&overflow_values), cut, works);
-        // Nothing is cleaned and no checkpoint made before everything is replayed. There is room for it, as
-        // there was when it was committed.
+        // Nothing is cleaned and no checkpoint made before everything is replayed. The store has room for it,
+        // as it had when it was committed.
         segments.reclaim.set_checkpointing(true);
         let log = Log::open(
             &layout,

@@ -1,4 +1,4 @@
-//! Overflow values: written before their commit is logged, and freed when nobody sees them any more.
+//! Overflow values: written before their commit is logged, and freed when no reader sees them any more.
 //!
 //! 1. *Parked*: [`OverflowValues::begin`], [`OverflowValues::append`] and [`OverflowValues::seal`] write a
 //!    value. Checkpoints leave its pages out, and dropping it frees them.
@@ -89,7 +89,7 @@ impl Drop for Parked {
         // First: closing either waits for this, or frees the value itself.
         let pending = owner.freeing.begin();
         let is_gone = owner.take_back(&self.reference);
-        // The last checkpoint leaves out what is withheld.
+        // The last checkpoint leaves out withheld pages.
         let is_left = !owner.overflow.is_withheld(set) || owner.closing.load(Ordering::SeqCst);
         if !is_gone && is_left {
             return;
@@ -129,7 +129,7 @@ impl OverflowValues {
         Parked { owner: Arc::clone(self), origin: Origin::here(), draft, reference: Vec::new() }
     }
 
-    /// Bytes of a value that are written at a time; all parts of it but the last have so many.
+    /// Bytes of a value that are written at a time: the length of all its parts but the last.
     pub fn part_bytes(&self) -> usize {
         self.overflow.part_bytes()
     }
@@ -189,7 +189,7 @@ impl OverflowValues {
             let parked: Option<&Parked> = match value {
                 OverflowValue::Bytes(_) => parked.as_ref(),
                 OverflowValue::Parked(parked) => {
-                    // Beside the transaction, which nobody can read any more.
+                    // By readers other than the transaction, which cannot be read any more.
                     if Arc::strong_count(parked) > 1 {
                         self.lent().push(Lent { reference: parked.reference.clone(), is_gone: false });
                     }
@@ -200,7 +200,7 @@ impl OverflowValues {
                 completed.push(self.overflow.complete(draft, reference)?);
             }
         }
-        // Whenever the log becomes durable, what it refers to is.
+        // The pages must be durable before the log that refers to them is.
         self.segments.gatherer.write_all()?;
         if planted!(OverflowNotFlushed) {
             return self.poison.check();
@@ -210,7 +210,7 @@ impl OverflowValues {
         self.poison.check()
     }
 
-    /// Length of the log's reference to a value of so many bytes.
+    /// Length of the log's reference to a value of `value_bytes`.
     pub fn logged_bytes(&self, value_bytes: u64) -> u64 {
         self.overflow.logged_bytes(value_bytes)
     }
@@ -239,7 +239,7 @@ impl OverflowValues {
         self.overflow.read(reference, into)
     }
 
-    /// Frees what was written and is not committed.
+    /// Frees values that were written and are not committed.
     pub fn free_all(&self, written: &[Vec<u8>]) {
         for logged in written {
             // An error here only leaks pages until they are reclaimed.
@@ -275,12 +275,13 @@ impl OverflowValues {
         self.overflow.free(reference)
     }
 
-    /// From now on what is not committed is left as it is, and what is given up is freed whoever reads it.
+    /// From now on values that are not committed are left as they are, and values that are given up are freed
+    /// even if they are being read.
     pub fn stop(&self) {
         self.closing.store(true, Ordering::SeqCst);
         let lent = std::mem::take(&mut *self.lent());
         for lent in lent.iter().filter(|lent| lent.is_gone) {
-            // What cannot be freed stays allocated, which harms nobody.
+            // A value that cannot be freed stays allocated, which does no harm.
             let _tried = self.free(&lent.reference);
         }
     }
@@ -298,7 +299,7 @@ impl OverflowValues {
         self.overflow.pages_of(reference)
     }
 
-    /// Frees a page to which nobody refers, if it is one of an overflow value or of a manifest.
+    /// Frees a page without references to it, if it is one of an overflow value or of a manifest.
     ///
     /// # Errors
     /// The pool's.
@@ -306,7 +307,7 @@ impl OverflowValues {
         self.overflow.free_page(id)
     }
 
-    /// Has values freed in the background when nobody sees them.
+    /// Has values freed in the background when no reader sees them any more.
     pub fn attend(self: &Arc<Self>, transactions: &Transactions) {
         let own = Arc::downgrade(self);
         transactions.read_overflow_by(Box::new(move |reference, into| {
@@ -317,7 +318,7 @@ impl OverflowValues {
             let (freeing, reference) = (own.freeing.clone(), reference.to_vec());
             let own = Arc::downgrade(&own);
             freeing.free(freeing.begin(), move || {
-                // What cannot be freed stays allocated, which harms nobody.
+                // A value that cannot be freed stays allocated, which does no harm.
                 let _tried = own.upgrade().map(|own| own.free_unless_lent(&reference));
             });
         }));

@@ -2,8 +2,8 @@
 //!
 //! A crash can leave such pages behind: those of values whose commit was never logged, of values and
 //! manifests that were being freed, and of values that a snapshot held on to. References to them are only in
-//! trees, so all trees have to be walked. Therefore this is done on request only, and only while nothing that
-//! could hold a reference outside of the trees is under way.
+//! trees, so all trees have to be walked. Therefore this is done on request only, and only while no operation
+//! that could hold a reference outside of the trees is under way.
 
 use std::collections::HashSet;
 
@@ -14,8 +14,8 @@ use crate::segment::Location;
 
 impl Engine {
     /// Frees the pages of overflow values and manifests that nothing refers to, and returns their number.
-    /// Commits wait meanwhile. It returns `None` and frees nothing if there are snapshots, commits that have
-    /// begun, or trees or values that are being freed.
+    /// Commits wait meanwhile. It returns `None` and frees nothing if snapshots exist, commits have begun, or
+    /// trees or values are being freed.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] if a tree cannot be read as a whole: then nothing is freed.

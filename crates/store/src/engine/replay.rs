@@ -1,7 +1,7 @@
-//! Doing again what the log says.
+//! Replays the operations of the log.
 //!
-//! Every record of a tree says which commit made it, so what a checkpoint contains already is left alone, and
-//! the log may be replayed from anywhere before what is missing, also twice.
+//! Every record of a tree has the number of its commit, so changes that a checkpoint contains are not made
+//! again, and the replay may start anywhere before the missing ones, also twice.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::segment::Segments;
 use crate::task::Executor;
 use crate::txn::{Operation, Operations, Replayer, unpack};
 
-/// How many operations of a record a planted bug replays: about what a block of the log holds.
+/// Number of a record's operations that a planted bug replays: about those in a block of the log.
 const OPERATIONS_OF_A_BLOCK: usize = 10;
 
 /// See the module.
@@ -33,9 +33,9 @@ pub(super) struct Replay {
     replayer: Replayer,
 }
 
-/// The overflow values of a record that is going to be replayed: their pages are on the device already, so
-/// nothing that replaying writes may take their places, nor new pages their numbers. It gives the highest
-/// number, which is below `limit`, and the latest epoch in which one of them was made.
+/// The overflow values of a record that is going to be replayed: their pages are on the device already, so no
+/// write of the replay may take their places, and no new page their numbers. It returns the highest number,
+/// which is below `limit`, and the latest epoch when one of them was made.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for pages that no store ever had.

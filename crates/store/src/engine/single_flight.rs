@@ -17,8 +17,8 @@ impl Drop for Active<'_> {
 }
 
 impl SingleFlight {
-    /// Makes the caller the active one unless there is one already. If this returns `true`, the caller has to
-    /// [finish](SingleFlight::finish). To be called when there is something to do.
+    /// Makes the caller the active one unless another is active. If this returns `true`, the caller has to
+    /// [finish](SingleFlight::finish). To be called when work is pending.
     pub fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::SeqCst)
     }
@@ -27,8 +27,8 @@ impl SingleFlight {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Handles one item after another until there are none, or one fails. `next` only peeks: its result may
-    /// be used only by the active caller.
+    /// Handles one item after another until none are left, or one fails. `next` only peeks: its result may be
+    /// used only by the active caller.
     pub fn finish<T, E>(&self, next: impl Fn() -> Option<T>, act: impl Fn(T) -> Result<(), E>) {
         loop {
             let active = Active(&self.0);
@@ -68,7 +68,7 @@ mod tests {
         assert!(!single_flight.is_under_way());
     }
 
-    /// Two who wanted to sweep dropped trees at the same time could sweep the same one twice.
+    /// Two callers that swept dropped trees at the same time could sweep the same one twice.
     #[test]
     fn regression_everything_is_done_once_and_by_one_at_a_time() {
         explore(10_000, || {

@@ -25,13 +25,13 @@ const DIRTY_FROM: f64 = 0.9;
 const LOG_FROM: f64 = 0.75;
 
 /// Commits are slowed when old versions take more than this fraction of their share of the device, which is
-/// one part in so many. On a device that may grow they have no share.
+/// one part in `OLD_VERSIONS_DIVISOR`. On a device that may grow they have no share.
 const OLD_VERSIONS_FROM: f64 = 0.5;
 const OLD_VERSIONS_DIVISOR: f64 = 3.0;
 
-/// Has checkpoints made when the log is long, the segments need one or much is dirty; tells the segments
-/// where pages are; slows commits when limits come near; gives old versions up when nothing is committed for
-/// a moment. The store keeps what is returned as long as that is to go on.
+/// Starts the upkeep: checkpoints when the log is long, the segments need one or much is dirty; a locator of
+/// pages for the segments; slower commits near the limits; giving up old versions when nothing is committed
+/// for a moment. It goes on as long as the store keeps the result.
 pub(super) fn connect(
     parts: &Parts,
     checkpointer: &Checkpointer,

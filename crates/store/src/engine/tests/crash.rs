@@ -4,10 +4,10 @@
 //! A store is worked on by tasks on several workers. In one test the drive's bytes are noted now and then, as
 //! a power cut would find them; afterwards, when every commit's number is known, each of these states is cut
 //! in several ways, opened and compared. In the other the power fails at an event of the drive, so that the
-//! store meets errors wherever it is, its creation included. Either way, what is recovered is where the story
-//! goes on, for several lives.
+//! store meets errors wherever it is, its creation included. Either way, the story goes on from the recovered
+//! state, for several lives.
 //!
-//! FLASHGRAIN_CRASH_SEEDS says how many stories there are, FLASHGRAIN_CRASH_FIRST the first one's seed.
+//! FLASHGRAIN_CRASH_SEEDS is the number of stories, FLASHGRAIN_CRASH_FIRST the first one's seed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -32,14 +32,14 @@ const COMMITS: u32 = 60;
 /// States that are looked at in each life.
 const STATES: usize = 10;
 
-/// The drive at a moment, and what had been promised by then.
+/// The drive at a moment, and the commits that had been acknowledged by then.
 struct Moment {
     image: Image,
     durable: u64,
     given: u64,
 }
 
-/// What the crashes fell into, to know that they tested something.
+/// Counts of the states that crashes hit, to check that they tested something.
 #[derive(Debug, Default)]
 struct Coverage {
     states: u64,
@@ -126,8 +126,8 @@ impl Story {
         self.coverage.evicted_bytes += stats.written.by_stream_bytes[0];
     }
 
-    /// What is in a store that was just opened, and the last commit in it; it must be all that was committed
-    /// up to then, and no less than `durable`.
+    /// The content of a store that was just opened, and the last commit in it. The content must be that of
+    /// all commits up to this one, which must not be before `durable`.
     fn look(
         &mut self,
         harness: &mut Harness,
@@ -155,7 +155,7 @@ impl Story {
         last
     }
 
-    /// What was not recovered never was.
+    /// Commits that were not recovered never happened.
     fn forget_after(&mut self, last: u64) {
         let mut oracle = self.oracle.lock().unwrap();
         drop(oracle.commits.split_off(&(last + 1)));
@@ -198,7 +198,7 @@ fn note_moments(
     moments
 }
 
-/// Opens what a cut leaves of a moment and looks at it.
+/// Opens the store that a power cut leaves of a moment, and checks it.
 fn look_at(
     story: &mut Story,
     moment: &Moment,
@@ -296,7 +296,7 @@ fn after_a_power_cut_at_any_event_there_is_a_prefix_with_everything_acknowledged
             story.forget_after(last);
             let looked = Arc::clone(&engine);
             harness.run(move || make_trees(&looked)).unwrap();
-            // From now on there is a store, whatever happens.
+            // From now on a store exists, whatever happens.
             is_new = false;
             event = device.events() + story.random.random_range(0..dry);
         }

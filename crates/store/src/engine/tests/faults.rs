@@ -1,5 +1,5 @@
-//! Requests that fail: writing ends at the first one that a promise depends on, reading goes on, and what was
-//! promised is kept.
+//! Requests that fail: writing ends at the first one that durability depends on, reading goes on, and
+//! acknowledged commits are kept.
 
 use std::sync::{Arc, Mutex};
 
@@ -71,8 +71,8 @@ fn after_a_failed_write_or_flush_nothing_is_promised_and_nothing_lost() {
     assert!(poisoned > 8 && readable > poisoned / 2, "{readable} of {poisoned}");
 }
 
-/// What a task of the store's own was to do is never done when it panics: whoever waits for it is told, in
-/// this case for room in a log that no checkpoint empties any more.
+/// The work of a background task is never done after it panics: waiting threads are woken with an error, in
+/// this case those that wait for room in a log that no checkpoint empties any more.
 #[test]
 fn a_panic_in_the_background_poisons_and_leaves_nobody_waiting() {
     let device = drive(1);

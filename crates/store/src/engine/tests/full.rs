@@ -35,7 +35,7 @@ fn change_as(
     engine.transactions().write(written, durability).map(drop)
 }
 
-/// Writers get an error, readers go on, nothing is lost, and what is removed makes room again.
+/// Writers get an error, readers go on, nothing is lost, and removals make room again.
 #[test]
 fn a_full_store_refuses_what_grows_and_takes_it_again_when_there_is_room() {
     let mut config = config();
@@ -63,7 +63,7 @@ fn a_full_store_refuses_what_grows_and_takes_it_again_when_there_is_room() {
     let looked = Arc::clone(&engine);
     assert_eq!(harness.run(move || values(&looked)).len(), count as usize);
     harness.run_until_idle();
-    // Also for who opens it now.
+    // Durable also for the next opening.
     let log = engine.parts().log.clone();
     harness.run(move || log.wait(log.end(), Durability::Sync)).unwrap();
     drop((engine, harness));
@@ -83,8 +83,8 @@ fn a_full_store_refuses_what_grows_and_takes_it_again_when_there_is_room() {
     });
 }
 
-/// Who opens a store with little memory writes all that was changed while it is replayed, and finds room for
-/// it, as there was room when it was committed.
+/// An opening with little memory writes all changed pages while the log is replayed, and finds room for them,
+/// as there was room when they were committed.
 #[test]
 fn a_store_with_little_room_is_recovered_with_little_memory() {
     let mut config = config();
@@ -131,7 +131,7 @@ fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
         let put = |number, value| change_as(&used, number, Some(value), Durability::None).unwrap();
         (0..4000).for_each(|number| put(number, &[b'a'; 500]));
         used.checkpoint().unwrap();
-        // More pages than there is room for in the segments that are open, though the log has room.
+        // More pages than the open segments have room for, though the log has room.
         (0..4000).step_by(12).for_each(|number| put(number, &[b'b'; 500]));
         // Nothing is free: everything counts as needed by a record that is going to be replayed. Nothing is
         // cleaned.
@@ -155,8 +155,8 @@ fn what_a_checkpoint_that_found_no_room_has_written_belongs_to_the_next_one() {
     assert!(harness.run(move || values(&engine)) == expected);
 }
 
-/// More must not become dirty than there is room for while it tries to grow: then no checkpoint can be made,
-/// and nothing ever goes on.
+/// While the store tries to grow, no more pages must become dirty than it has room for: otherwise no
+/// checkpoint could be made, and nothing would ever go on.
 #[test]
 fn a_store_that_grows_until_its_disk_is_full_says_so_and_goes_on() {
     for room_bytes in [3 << 20, 5 << 20, 9 << 20] {

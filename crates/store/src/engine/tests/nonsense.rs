@@ -1,5 +1,5 @@
-//! What no store ever wrote, under right checksums: an error where it is opened or read, never a panic, a
-//! wait without an end or memory that no store of this size needs.
+//! Bytes that no store ever wrote, under right checksums, give an error when they are opened or read, never a
+//! panic, a wait without an end or an allocation that no store of this size needs.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::segment::{Lifetime, Location, NotAppended, UnitSequence};
 use crate::txn::Operation;
 use crate::{Error, ErrorKind};
 
-/// What opening a store says to which `spoil` was done.
+/// The result of opening a store after `spoil`.
 fn opened_after(spoil: impl FnOnce(&Engine) + Send + 'static) -> Result<(), Error> {
     let device = drive(1);
     let (mut harness, given) = world(&device, 1, options());
@@ -28,7 +28,7 @@ fn opened_after(spoil: impl FnOnce(&Engine) + Send + 'static) -> Result<(), Erro
     opened.map(drop)
 }
 
-/// Everything that was written by now is what the store is opened from.
+/// Makes the present state the one that the store is opened from.
 fn save(engine: &Engine, change: impl FnOnce(&mut Superblock)) {
     let mut superblock = engine.superblock();
     superblock.generation += 1;
@@ -69,7 +69,7 @@ fn is_corrupt(result: Result<(), Error>, text: &str) {
     assert!(error.to_string().contains(text), "{error}");
 }
 
-/// Of the drive's segments the first that there is not.
+/// The first byte after the drive's segments.
 const BEHIND_BYTES: u64 = 1 << 48;
 
 #[test]
@@ -139,12 +139,12 @@ fn a_log_that_names_pages_and_places_that_no_store_had_is_refused() {
     is_corrupt(with_overflow(page, |whole| whole, u64::from(u32::MAX)), "epoch");
     is_corrupt(with_overflow(page, |whole| whole, u64::MAX), "epoch");
     is_corrupt(with_overflow(page, |_| Location::new(BEHIND_BYTES, 4096, 0).bits(), epoch), "outside");
-    // Size classes that there are not.
+    // Size classes that do not exist.
     is_corrupt(with_overflow(page, |whole| whole | 15 << 15, epoch), "its pages in the log");
     is_corrupt(with_overflow(page, |_| 0, epoch), "its pages in the log");
 }
 
-/// Nobody waits until a commit can be seen that was never made.
+/// No reader waits until a commit that was never made can be seen.
 #[test]
 fn a_record_from_the_future_is_read_at_once() {
     let device = drive(1);

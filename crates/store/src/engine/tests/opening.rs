@@ -1,4 +1,4 @@
-//! Closing and opening, and what is refused.
+//! Closing and opening, and stores that are refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -48,7 +48,7 @@ fn a_store_that_was_closed_has_nothing_to_replay_and_one_that_was_not_loses_noth
     }
 }
 
-/// Once trees are gone, a checkpoint would not know what is in the log alone: the one that somebody wanted
+/// Once trees are gone, a checkpoint would lack the changes that are in the log alone: one that was requested
 /// while the store was being closed is not made.
 #[test]
 fn no_checkpoint_is_made_after_a_close() {
@@ -71,7 +71,8 @@ fn no_checkpoint_is_made_after_a_close() {
     });
 }
 
-/// What an opening has written and no checkpoint knows must not be taken for what the next one writes.
+/// Units that an opening has written, and that no checkpoint has, must not be taken for those of the next
+/// opening.
 #[test]
 fn each_opening_numbers_its_units_from_behind_those_of_the_one_before() {
     let device = drive(1);
@@ -88,7 +89,7 @@ fn each_opening_numbers_its_units_from_behind_those_of_the_one_before() {
     }
 }
 
-/// A store of which the superblock was changed.
+/// The error of opening a store with a changed superblock.
 fn changed(change: impl FnOnce(&mut Superblock)) -> Error {
     let device = drive(1);
     let (mut harness, given) = world(&device, 1, options());
@@ -217,7 +218,7 @@ fn pages_of_a_dropped_tree_are_free_once_nobody_uses_it_also_after_a_crash() {
 }
 
 /// Values that were written and never committed, or replaced under a snapshot, are found after the crash;
-/// what is in use is left alone.
+/// values in use are left alone.
 #[test]
 fn what_a_crash_leaves_of_overflow_values_is_found() {
     let device = drive(1);
@@ -257,7 +258,7 @@ fn what_a_crash_leaves_of_overflow_values_is_found() {
     assert!(harness.run(move || values(&looked)) == oracle.lock().unwrap().content(last));
 }
 
-/// Pages' images lie across the larger sectors then; what is written from then on keeps to them.
+/// Pages' images lie across the larger sectors then; later writes are aligned to them.
 #[test]
 fn a_store_made_on_small_sectors_is_read_and_goes_on_on_large_ones() {
     let device = drive(1);

@@ -1,11 +1,11 @@
-//! An owner of whole segments over a store whose power fails: what the last checkpoint has is there, all of
-//! it, and nothing else takes room.
+//! An owner of whole segments over a store whose power fails: all tables of the last checkpoint are there,
+//! and nothing else takes room.
 //!
-//! The owner is as small as can be. Its tables are one to three segments each, which say of themselves what
-//! is in them; one section records all of a table, another one frees it. Beside it, tasks commit, so that
+//! The owner is as small as can be. Its tables are one to three segments each, which describe their own
+//! content; one section records all of a table, another one frees it. At the same time, tasks commit, so that
 //! pages are evicted, segments cleaned, and checkpoints made in the background.
 //!
-//! FLASHGRAIN_OWNED_SEEDS says how many stories there are.
+//! FLASHGRAIN_OWNED_SEEDS is the number of stories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -30,10 +30,10 @@ struct Part {
     id: PageId,
 }
 
-/// Tables that there are, by their numbers.
+/// Existing tables, by their numbers.
 type Tables = BTreeMap<u32, Vec<Part>>;
 
-/// The owner, and which tables there were after each of its changes since the last recovery.
+/// The owner, and the tables after each of its changes since the last recovery.
 #[derive(Default)]
 struct Owner {
     tables: Tables,
@@ -43,7 +43,7 @@ struct Owner {
     durable: usize,
 }
 
-/// The blocks behind the first one of a part, whose places follow from their lengths.
+/// The blocks after the first one of a part. Their places follow from their lengths.
 fn contents(table: u32, part: u32) -> Vec<Vec<u8>> {
     let mut random = Pcg64::seed_from_u64(u64::from(table) << 32 | u64::from(part));
     let count = random.random_range(1..30);
@@ -157,7 +157,7 @@ fn work(engine: &Engine, owner: &Mutex<Owner>, random: &mut Pcg64, steps: u32) -
                     let table = owner.tables.values().nth(random.random_range(0..count.max(1)));
                     table.into_iter().flatten().map(|part| part.segment.clone()).collect()
                 };
-                // Nobody else frees it meanwhile.
+                // No other task frees it meanwhile.
                 for segment in some {
                     if engine.parts().poison.check().is_ok() {
                         let head = OwnedBlock { start: 0, length: HEAD_BYTES + 8 };
@@ -256,7 +256,7 @@ fn tables_survive_power_cuts_as_the_last_checkpoint_has_them_and_leak_nothing() 
             assert!(is_cut || result.is_ok(), "{case}: {result:?}");
             cuts += u64::from(is_cut);
             freed += engine.stats().written.freed_bytes;
-            // Whoever holds a segment does so of this life.
+            // Segments that are held belong to this life of the store.
             owner.lock().unwrap().tables.clear();
             drop(engine);
             if !is_cut {

@@ -42,7 +42,7 @@ fn long(fill: u8) -> Vec<u8> {
     (0..LONG_BYTES).map(|at| fill ^ (at >> 6) as u8).collect()
 }
 
-/// Nothing is freed to which somebody refers, and what is left is freed the next time.
+/// No page with a reference to it is freed, and the rest is freed the next time.
 #[test]
 fn pages_to_which_nobody_refers_are_found_again_when_a_page_could_not_be_read() {
     let (mut harness, given) = world(&drive(1), 1, options());
@@ -78,7 +78,7 @@ fn pages_to_which_nobody_refers_are_found_again_when_a_page_could_not_be_read() 
     assert!(failures > 20, "{failures}");
 }
 
-/// What is left of a dropped tree is freed when the store is opened again.
+/// The rest of a dropped tree is freed when the store is opened again.
 #[test]
 fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
     let mut failures = 0;
@@ -122,7 +122,7 @@ fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
     assert!(failures > 5, "{failures}");
 }
 
-/// A store whose log has everything to be replayed that there is; what is in it.
+/// Makes a store whose log has all kinds of records to be replayed. Returns its content.
 fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
     let (mut harness, given) = world(device, 1, options());
     let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
@@ -201,8 +201,8 @@ fn a_store_that_could_not_be_recovered_is_recovered_later() {
     }
 }
 
-/// A checkpoint that writes a page table of several pages after so many others, while somebody finds the
-/// store poisoned at the `nth` occasion. How many there were, and page tables begun anew.
+/// A checkpoint that writes a page table of several pages after `others`, while the store is found poisoned
+/// at the `nth` occasion. Returns the number of occasions, and of page tables begun anew.
 fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
     let device = drive(1);
     let (mut harness, given) = world(&device, 1, options());
@@ -216,7 +216,7 @@ fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
             operator: None,
         }])
         .unwrap();
-        // Of many pages, and so few that the log does not ask for a checkpoint before.
+        // Many pages, but not enough for the log to ask for a checkpoint before.
         let fill = |from: u8| {
             (from..from + 10).try_for_each(|key| put(&own, "apples", &[key], &long(key).repeat(10)))
         };

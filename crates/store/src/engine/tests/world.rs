@@ -1,4 +1,4 @@
-//! A small store on a small simulated drive, and what is known about it.
+//! A small store on a small simulated drive, and a model of its content.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ pub const KEYS: u32 = 1200;
 /// Longer values are kept in pages of their own.
 const LARGE_BYTES: usize = 400;
 
-/// What is in the store, or was written to it: by tree and key.
+/// Records of the store, or of writes to it, by tree and key.
 pub type Content = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
 
 /// Writes of a commit; `None` removes.
@@ -69,7 +69,7 @@ pub fn options() -> Options {
     Options { cache_bytes: 192 << 10, recovery_log_bytes: 128 << 10, ..Options::default() }
 }
 
-/// Workers on the calling thread, and what a store on `device` is given.
+/// Workers on the calling thread, and the input for a store on `device`.
 pub fn world(device: &Arc<SimDevice>, workers: usize, options: Options) -> (Harness, Given) {
     let devices = Devices::new(Arc::clone(device) as _, None);
     let harness = Harness::new(&devices, workers);
@@ -154,7 +154,7 @@ pub fn content(engine: &Engine) -> BTreeMap<(usize, Vec<u8>), (u64, Vec<u8>)> {
     content
 }
 
-/// What became of the commits so far.
+/// The results of the commits so far.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
     /// By timestamp.
@@ -166,7 +166,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// What the store contains after all commits up to `last`.
+    /// The content of the store after all commits up to `last`.
     pub fn content(&self, last: u64) -> Content {
         let mut content = Content::new();
         for writes in self.commits.range(..=last).map(|(_, writes)| writes) {
@@ -181,8 +181,8 @@ impl Oracle {
     }
 }
 
-/// One task's commits. Each also writes its number to a key of the task's own, so that a commit of which
-/// nothing was heard any more can be told from one that never was.
+/// One task's commits. Each also writes its number to a key of the task's own, so that a commit without a
+/// result can be told from one that never happened.
 #[derive(Clone)]
 pub struct Work {
     pub engine: Arc<Engine>,
