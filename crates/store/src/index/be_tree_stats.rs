@@ -1,8 +1,8 @@
-//! What is known of the state of a Bε-tree.
+//! Statistics of a Bε-tree.
 
 use serde::Serialize;
 
-/// A level of a Bε-tree: its pages, and what was done since the store was opened.
+/// A level of a Bε-tree: its pages, and its operations since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BeTreeLevelStats {
@@ -20,13 +20,13 @@ pub struct BeTreeLevelStats {
     pub flushes: u64,
     /// Bytes of these messages.
     pub flushed_bytes: u64,
-    /// Bytes that the pages had then in which they arrived.
+    /// Bytes of the pages that they arrived in, at that time.
     pub rewritten_bytes: u64,
     /// Times that nodes of this level were rebuilt as their weights were out of balance.
     pub rebuilds: u64,
 }
 
-/// State of a Bε-tree, and what it did since the store was opened.
+/// State of a Bε-tree, and its work since the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BeTreeStats {

@@ -1,4 +1,4 @@
-//! Trees, and what transactions do to their keys.
+//! Trees, and the changes that transactions make to their keys.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) enum Write<'a> {
 }
 
 impl<'a> Write<'a> {
-    /// The version that it makes in a commit, and what is kept with it: the value, or its reference.
+    /// The version that it makes in a commit, and the value of that version, or its reference.
     pub fn version(self, timestamp: Timestamp) -> (Version, &'a [u8]) {
         match self {
             Self::Put(value) => (Version::put(timestamp), value),
@@ -43,7 +43,7 @@ impl<'a> Write<'a> {
     }
 }
 
-/// A key and what happens to it.
+/// A key and its change.
 #[derive(Clone, Copy)]
 pub(crate) struct Written<'a> {
     pub tree: &'a Tree,

@@ -1,7 +1,7 @@
 //! Tests with little data.
 
-/// Whether what pays only for much is done for little, too: jobs beside each other, loads of few records.
-/// It is false outside of tests.
+/// Whether work that pays only for large amounts is done for small ones, too: parallel jobs, loads of few
+/// records. It is false outside of tests.
 pub(crate) fn is_eager() -> bool {
     #[cfg(feature = "testing")]
     if crate::testing::are_jobs_eager() {
@@ -19,7 +19,7 @@ pub(crate) fn is_full_early() -> bool {
     false
 }
 
-/// Writes of a commit from which on they are staged: the usual number outside of tests.
+/// From this number of writes on, a commit is staged: the usual number outside of tests.
 pub(crate) fn staged_from(usual: usize) -> usize {
     #[cfg(feature = "testing")]
     if let Some(writes) = crate::testing::staged_writes() {

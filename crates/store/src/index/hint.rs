@@ -13,7 +13,7 @@ pub(crate) struct LeafHint {
 /// A key's slot in a leaf, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeySlot {
-    /// Nobody has looked yet.
+    /// Not looked up yet.
     Unknown,
     At(u16),
     /// The key is absent; its slot would be this one.

@@ -1,4 +1,4 @@
-//! What an index that merges versions in the background asks of transactions.
+//! The information about transactions that an index needs to merge versions in the background.
 
 use super::Snapshots;
 use crate::Error;
@@ -16,7 +16,7 @@ pub(crate) trait Horizon: Send + Sync {
     /// The last commit that is not replayed after a crash, whatever checkpoint comes before it.
     fn replayed_behind(&self) -> Timestamp;
 
-    /// Nobody sees the overflow value with this reference any more.
+    /// Called when no reader sees the overflow value with this reference any more.
     fn overflow_is_gone(&self, reference: &[u8]);
 
     /// Appends the overflow value with this reference to `into`.
@@ -88,7 +88,7 @@ impl Horizon for ReplayHorizon {
     }
 }
 
-/// One that is told what it says, for tests.
+/// A horizon with given answers, for tests.
 #[cfg(test)]
 #[derive(Default)]
 pub(crate) struct FixedHorizon {
@@ -99,7 +99,7 @@ pub(crate) struct FixedHorizon {
 
 #[cfg(test)]
 impl FixedHorizon {
-    /// Commits up to the first of these can be seen, and those behind the second may be replayed.
+    /// Commits up to the first of these can be seen, and those after the second may be replayed.
     pub fn new(visible: u64, replayed_behind: u64, snapshots: &[u64]) -> Self {
         let (visible, replayed_behind) = (Timestamp(visible), Timestamp(replayed_behind));
         let own = Self { visible, replayed_behind, ..Self::default() };

@@ -9,13 +9,13 @@ pub enum IndexKind {
     /// A B+-tree.
     #[default]
     BTree,
-    /// An LSM-tree: what is written is sorted in memory, written in order as tables, and merged later. Writes
-    /// read nothing, and cost a small part of what they cost in a B+-tree that is larger than memory.
+    /// An LSM-tree: records are sorted in memory, written in order as tables, and merged later. Writes read
+    /// nothing, and cost a small part of what they cost in a B+-tree that is larger than memory.
     Lsm,
     /// A Bε-tree: changes gather in the buffers of inner nodes, and come to the leaves many at a time. Writes
     /// read nothing; look-ups read about as much as in a B+-tree.
     BeTree,
 }
 
-/// An index's description in the catalog, from which it can be opened again. Only the factory interprets it.
+/// An index's description in the catalog, used to open it again. Only the factory interprets it.
 pub(crate) type Parameters = SmallVec<[u8; 16]>;

@@ -1,8 +1,8 @@
-//! Loads: many records in key order, which an index writes to their last place before anybody sees them.
+//! Loads: many records in key order, which an index writes to their last place before any reader sees them.
 //!
-//! A load is prepared, then committed: its records are durable, as records that nobody sees, before the log
-//! has the commit; and from that commit on all of them are there. So a commit of any length takes a few bytes
-//! of the log.
+//! A load is prepared, then committed: its records are durable, but not visible, before the log has the
+//! commit; from that commit on all of them are visible. So a commit of any length takes a few bytes of the
+//! log.
 
 use crate::Error;
 use crate::log::LogRecord;
@@ -17,7 +17,7 @@ pub(crate) trait Loads {
     /// do as well.
     fn load_from<'a>(&'a self, first: &[u8]) -> Option<Box<dyn Load + 'a>>;
 
-    /// Commits a load again that the log has, unless the index has done so.
+    /// Replays the commit of a load, unless the index has it.
     ///
     /// # Errors
     /// As [`Load::commit`].
@@ -29,13 +29,13 @@ pub(crate) trait Load {
     /// Whether the index has no other records up to this key.
     fn takes(&self, key: &[u8]) -> bool;
 
-    /// Adds a record behind the others. Parks.
+    /// Appends a record. Parks.
     ///
     /// # Errors
     /// [`Error::Full`], [`Error::Poisoned`]. Nothing may follow then.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error>;
 
-    /// The records are on the device, and the next checkpoint has them, without anybody seeing them.
+    /// Writes the records to the device. The next checkpoint has them, but no reader sees them.
     ///
     /// # Errors
     /// As [`Load::push`].
@@ -55,7 +55,8 @@ pub(crate) trait Load {
     /// [`Error::Full`]; the pool's.
     fn commit(&mut self, record: LogRecord) -> Result<(), Error>;
 
-    /// Gives up what was prepared. After an error nothing but room is lost, until the store is opened again.
+    /// Discards the prepared records. After an error nothing but room is lost, until the store is opened
+    /// again.
     ///
     /// # Errors
     /// As [`Load::commit`].

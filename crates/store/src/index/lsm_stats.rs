@@ -1,4 +1,4 @@
-//! What is known of the state of an LSM-tree.
+//! Statistics of an LSM-tree.
 
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub struct LsmLevelStats {
     pub read_bytes: u64,
 }
 
-/// State of an LSM-tree, and what it did since the store was opened.
+/// State of an LSM-tree, and its work since the store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LsmStats {

@@ -5,20 +5,22 @@
 //! its snapshot. How many versions an index keeps, and where, is its own business: it must keep those that a
 //! [snapshot](Snapshots) may still see, and may drop all others.
 //!
-//! The life of a change, of which transactions call each step:
+//! The life of a change. Transactions call each step:
 //!
-//! 1. [`Index::prepare`] has in memory what the change takes, and may be called before the key is locked. An
-//!    index that changes records in place reads the record here; one that only adds versions does nothing.
-//! 2. [`Index::newest_since`] is asked if transactions cannot tell by themselves whether somebody has
-//!    committed the key since the writer's snapshot.
+//! 1. [`Index::prepare`] brings the pages for the change into memory, and may be called before the key is
+//!    locked. An index that changes records in place reads the record here; one that only adds versions does
+//!    nothing.
+//! 2. [`Index::newest_since`] is called if transactions cannot tell by themselves whether the key has been
+//!    committed since the writer's snapshot.
 //! 3. The commit is logged. From here on only a device may keep it from being done.
 //! 4. [`Index::apply`] makes the new version. Of two commits of a key, the older one is applied first.
 //! 5. After a crash, [`Index::reapply`] makes it again, from [`Index::replay_from`] on.
 //!
 //! All words of the boundary are in this folder, so that no implementation lends its own.
 //!
-//! Who may change what: the versions of a key, the commit that holds the key's lock, with [`Index::apply`];
-//! during recovery the replay. The list of snapshots: [`Snapshots`] alone, for those who take and end them.
+//! Only the commit that holds a key's lock changes the key's versions, with [`Index::apply`]; during
+//! recovery, only the replay. Only [`Snapshots`] changes the list of snapshots, when they are taken and
+//! ended.
 
 mod be_tree_stats;
 mod census;
@@ -105,9 +107,9 @@ impl Newest {
 /// Result of [`Index::reapply`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reapplied {
-    /// The index had a later version, so that nobody will ever see this one.
+    /// The index had a later version, so that no reader will ever see this one.
     pub is_outdated: bool,
-    /// The reference of an overflow value that nobody will see any more.
+    /// The reference of an overflow value that no reader will see any more.
     pub replaced: Option<Vec<u8>>,
 }
 
@@ -121,9 +123,9 @@ pub(crate) struct Commit<'a> {
     /// The snapshots whose versions must stay.
     pub snapshots: &'a Snapshots,
     /// Called by an index that has found no free frames, to wait until pages of others have been written.
-    /// There were enough when the commit was admitted, so there will be again.
+    /// Enough were free when the commit was admitted, so enough will be free again.
     pub wait_for_room: &'a dyn Fn() -> Result<(), Error>,
-    /// Is told of the reference of an overflow value that nobody sees any more.
+    /// Called with the reference of an overflow value that no reader sees any more.
     pub overflow_is_gone: &'a dyn Fn(&[u8]),
 }
 
@@ -140,7 +142,7 @@ pub(crate) struct Limits {
 /// The records of a tree, in key order. See the module for the order of calls.
 pub(crate) trait Index: Send + Sync {
     /// Appends the value that a reader as of `at` sees to `into`, or without `at` the newest one. If it may
-    /// not wait, it begins to load what it takes, and leaves `into` as it was.
+    /// not wait, it begins to load the missing pages, and leaves `into` as it was.
     ///
     /// # Errors
     /// The pool's: [`Error::Io`], [`Error::Corrupt`].
@@ -152,7 +154,7 @@ pub(crate) trait Index: Send + Sync {
         into: &mut Vec<u8>,
     ) -> Result<Poll<Found>, Error>;
 
-    /// Whether somebody has committed the key after `since`, which is the timestamp of a snapshot in use.
+    /// Whether the key has been committed after `since`, which is the timestamp of a snapshot in use.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -162,9 +164,9 @@ pub(crate) trait Index: Send + Sync {
     /// them together, which is faster.
     fn find_together(&self, _keys: &mut dyn Iterator<Item = &[u8]>) {}
 
-    /// Brings into memory what a change of the key needs, and notes it in `prior`, which an earlier call may
-    /// have filled. With `values`, the record that it reads is appended there, so that [`Index::apply`] need
-    /// not read it again. The key may be in the leaf where a `neighbour` was found.
+    /// Brings the pages for a change of the key into memory, and notes the key's state in `prior`, which an
+    /// earlier call may have filled. With `values`, the record that it reads is appended there, so that
+    /// [`Index::apply`] need not read it again. The key may be in the leaf where a `neighbour` was found.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -187,8 +189,8 @@ pub(crate) trait Index: Send + Sync {
         Ok(())
     }
 
-    /// Makes the versions of a logged commit, all of which are of this tree; `priors` are those that
-    /// [`Index::prepare`] has filled with the keys' locks held, `values` what it has appended.
+    /// Makes the versions of a logged commit; `writes` are all of this tree, `priors` those that
+    /// [`Index::prepare`] has filled with the keys' locks held, `values` the buffer that it has appended to.
     ///
     /// # Errors
     /// As [`Index::read`]; some of the versions may have been made by then.
@@ -200,9 +202,9 @@ pub(crate) trait Index: Send + Sync {
         commit: &Commit<'_>,
     ) -> Result<(), Error>;
 
-    /// Prepares the versions of a commit with many writes, all of which are of this tree and of different
-    /// keys, before its keys are locked and it is logged. No reader sees them. `None`: they are
-    /// [applied](Index::apply) when it is logged.
+    /// Prepares the versions of a commit with many writes, all to different keys of this tree, before its
+    /// keys are locked and it is logged. No reader sees them. `None`: they are [applied](Index::apply) when
+    /// it is logged.
     fn stage<'a>(&'a self, _writes: &[Written<'_>]) -> Option<Box<dyn Staged + 'a>> {
         None
     }
@@ -223,7 +225,7 @@ pub(crate) trait Index: Send + Sync {
         None
     }
 
-    /// Makes a version that the log has, unless the index has it or a later one. Nobody has a snapshot.
+    /// Makes a version that the log has, unless the index has it or a later one. No snapshot is in use.
     ///
     /// # Errors
     /// As [`Index::read`], and [`Error::Full`].
@@ -240,7 +242,7 @@ pub(crate) trait Index: Send + Sync {
         at: Timestamp,
     ) -> Box<dyn Steps>;
 
-    /// As a scan forward over all keys, of which operands are not merged: a version that is of operands has
+    /// As a scan forward over all keys that does not merge operands: a version of operands has an
     /// [`Unmerged`] record.
     fn scan_unmerged(self: Arc<Self>, ahead: u32, at: Timestamp) -> Box<dyn Steps> {
         self.scan(Direction::Forward, &[], None, ahead, at)
@@ -273,8 +275,8 @@ pub(crate) trait Index: Send + Sync {
     /// it.
     fn make_room(&self) {}
 
-    /// Called while the store is compacted: an index that owns segments behind this byte of the device leaves
-    /// them for free ones before it, as far as there are any. Parks.
+    /// Called while the store is compacted: an index that owns segments after this byte of the device moves
+    /// to free ones before it, as far as there are any. Parks.
     ///
     /// # Errors
     /// As [`Index::read`].
@@ -283,8 +285,8 @@ pub(crate) trait Index: Send + Sync {
     }
 
     /// Called when the store is closed, before it waits for overflow values that are being freed. An index
-    /// that works in the background puts its changes into pages, ends that work, and gives back what it has
-    /// given up: afterwards only [`Index::before_cut`] changes pages.
+    /// that works in the background puts its changes into pages, ends that work, and frees what it no longer
+    /// needs: afterwards only [`Index::before_cut`] changes pages.
     ///
     /// # Errors
     /// As [`Index::before_cut`].
@@ -303,8 +305,8 @@ pub(crate) trait Index: Send + Sync {
         0.0
     }
 
-    /// How long who writes so many bytes of keys and values has to wait first, so that deferred work does not
-    /// grow too fast.
+    /// Time that a writer of `bytes` of keys and values waits before its write, so that deferred work does
+    /// not grow too fast.
     fn pace(&self, _bytes: u64, _now: &dyn Fn() -> Nanos) -> Nanos {
         Nanos(0)
     }
@@ -313,7 +315,7 @@ pub(crate) trait Index: Send + Sync {
     /// them. All commits up to `visible` can be seen, and the store is idle.
     ///
     /// # Errors
-    /// As [`Index::read`]; what was not given up is no worse than before.
+    /// As [`Index::read`]; versions that were not given up are as before.
     fn settle(
         &self,
         _snapshots: &Snapshots,
@@ -328,7 +330,7 @@ pub(crate) trait Index: Send + Sync {
         Vec::new()
     }
 
-    /// What was done to it: since it was made, or since the store was opened if it keeps no counts.
+    /// Its operations since it was made, or since the store was opened if it does not keep the counts.
     fn operations(&self) -> TreeOperations {
         TreeOperations::default()
     }
@@ -375,7 +377,7 @@ pub(crate) struct Clearing<'a> {
 }
 
 impl Clearing<'_> {
-    /// Frees the pages of overflow values to which nothing refers any more, also of those behind one that
+    /// Frees the pages of overflow values that nothing refers to any more, also of those after one that
     /// cannot be freed.
     ///
     /// # Errors
@@ -389,7 +391,7 @@ impl Clearing<'_> {
     }
 }
 
-/// Versions that are prepared and have no commit yet. What is dropped never was.
+/// Versions that are prepared and have no commit yet. If this is dropped, they are discarded.
 pub(crate) trait Staged {
     /// They become those of a logged commit that holds their keys' locks.
     fn apply(self: Box<Self>, record: LogRecord);
@@ -397,11 +399,11 @@ pub(crate) trait Staged {
 
 /// An index that removes all keys of a range without looking at them.
 pub(crate) trait RemovesRanges {
-    /// Removes the keys from `lower` on up to, and without, `upper`, by a commit that is logged, and that no
-    /// other is beside.
+    /// Removes the keys from `lower` on up to, and without, `upper`, by a commit that is logged, while no
+    /// other commit is applied.
     fn remove_range(&self, lower: &[u8], upper: &[u8], record: LogRecord);
 
-    /// Does a removal again that the log has, unless the index has it.
+    /// Replays a removal, unless the index has it.
     ///
     /// # Errors
     /// As [`Index::reapply`].
@@ -411,14 +413,14 @@ pub(crate) trait RemovesRanges {
 /// A scan that is under way. It holds nothing between its steps but keys.
 pub(crate) trait Steps: Send {
     /// Puts the next records into `piece`, in key order whatever the scan's direction; their values begin
-    /// with their version. At least one; `false` if there are no more.
+    /// with their version. At least one; `false` at the end.
     ///
     /// # Errors
     /// As [`Index::read`].
     fn step(&mut self, piece: &mut Piece) -> Result<bool, Error>;
 }
 
-/// Memory and work taken up by versions that are kept beside the trees.
+/// Memory and work taken up by versions that are kept outside of the trees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OldVersions {
     /// Groups of versions that are given up together.
@@ -433,11 +435,11 @@ pub(crate) trait Indexes: Send + Sync {
     /// to `visible` can be seen.
     fn is_due(&self, snapshots: &Snapshots, visible: Timestamp) -> bool;
 
-    /// Gives up versions that no snapshot needs: all of them if the store is `idle`, else where there are
-    /// many. It tells `overflow_is_gone` of the overflow values among them. One caller at a time.
+    /// Gives up versions that no snapshot needs: all of them if the store is `idle`, else only if they are
+    /// many. It calls `overflow_is_gone` for the overflow values among them. One caller at a time.
     ///
     /// # Errors
-    /// As [`Index::read`]; what was not given up is no worse than before.
+    /// As [`Index::read`]; versions that were not given up are as before.
     fn settle(
         &self,
         snapshots: &Snapshots,
@@ -449,10 +451,10 @@ pub(crate) trait Indexes: Send + Sync {
     /// Called when a tree is dropped, before its page numbers are reused.
     fn forget(&self, tree: TreeId);
 
-    /// Versions that are kept beside the trees.
+    /// Versions that are kept outside of the trees.
     fn old_versions(&self) -> OldVersions;
 
-    /// The first of what [`Index::replay_from`] says.
+    /// The first [`Index::replay_from`] of all.
     fn replay_from(&self) -> Option<LogRecord>;
 
     /// [`Index::before_cut`] of all.

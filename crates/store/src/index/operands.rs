@@ -1,14 +1,14 @@
-//! Operands of a key that are kept together, in the order in which they were written.
+//! Operands of a key that are kept together, in the order of their writes.
 //!
 //! ```text
 //! | bytes of the first, varint | the first | bytes of the second, varint | the second | …
 //! ```
 //!
-//! Two lists, one behind the other, are a list.
+//! The concatenation of two lists is a list.
 
 use crate::varint;
 
-/// Adds an operand behind those of a list.
+/// Appends an operand to a list.
 pub(crate) fn push(list: &mut Vec<u8>, operand: &[u8]) {
     varint::put(operand.len() as u64, list);
     list.extend_from_slice(operand);

@@ -1,4 +1,4 @@
-//! What is done to a tree, counted.
+//! Counts of the operations on a tree.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,10 +42,10 @@ impl TreeOperations {
     }
 }
 
-/// Threads count in so many places, each in one of its own where there are no more threads.
+/// Threads count in this number of places; each has its own unless the process has more threads.
 const PLACES: usize = 16;
 
-/// The counts of the threads that share a place. They are no part of what schedules explore, as nothing waits
+/// The counts of the threads that share a place. They are not part of explored schedules, as nothing waits
 /// for them.
 #[derive(Default)]
 #[repr(align(64))]

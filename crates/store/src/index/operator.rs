@@ -17,15 +17,15 @@ pub type OperatorError = Box<dyn std::error::Error + Send + Sync>;
 /// Makes a value of the one that a key has and of the *operands* that were written to it since, by
 /// [`Tree::merge`](crate::Tree::merge) and its like.
 ///
-/// The store calls an operator whenever it suits: while somebody reads, when tables are merged, at a commit;
-/// on any thread, and for the same operands any number of times. So the result may depend on nothing but the
-/// arguments: the same ones give the same result in every run of the program, and in every later version of
-/// it. Operands of another meaning want an operator of another name.
+/// The store calls an operator at any time: during reads, when tables are merged, at a commit; on any thread,
+/// and for the same operands any number of times. So the result may depend on nothing but the arguments: the
+/// same ones give the same result in every run of the program, and in every later version of it. Operands of
+/// another meaning need an operator of another name.
 ///
 /// An operator may fail, by an error or by a panic. No data is lost then and the store goes on: merges of
-/// tables leave the operands as they are, and whoever reads the record, or writes it where that takes reading
-/// it, gets [`Error::OperatorFailed`](crate::Error::OperatorFailed). With an operator that does not fail, all
-/// is there again.
+/// tables leave the operands as they are, and a read of the record, or a write that has to read it, returns
+/// [`Error::OperatorFailed`](crate::Error::OperatorFailed). With an operator that does not fail, the record
+/// can be read again.
 ///
 /// ```
 /// use flashgrain::{Db, IndexKind, MergeOperator, OperatorError, TreeOptions};
@@ -65,7 +65,7 @@ pub type OperatorError = Box<dyn std::error::Error + Send + Sync>;
 /// # }
 /// ```
 pub trait MergeOperator: Send + Sync + 'static {
-    /// The name by which trees find it: 1 to 64 bytes. Names that begin with `flashgrain.` are the store's
+    /// The name that trees find it by: 1 to 64 bytes. Names that begin with `flashgrain.` are the store's
     /// own.
     fn name(&self) -> &str;
 
@@ -73,7 +73,7 @@ pub trait MergeOperator: Send + Sync + 'static {
     /// first one first. There is at least one. `None`: the record is removed.
     ///
     /// # Errors
-    /// What keeps it from making a value of these. It is passed on to whoever reads the record.
+    /// The reason why it cannot make a value of these. Reads of the record return it.
     fn full_merge(
         &self,
         key: &[u8],
@@ -81,9 +81,9 @@ pub trait MergeOperator: Send + Sync + 'static {
         operands: &[&[u8]],
     ) -> Result<Option<Vec<u8>>, OperatorError>;
 
-    /// One operand that does the same as these ones do, the first one first, whatever the value before and
-    /// the operands behind are. There are at least two. `None`, as it is unless implemented: there is no such
-    /// operand, and they are kept.
+    /// One operand that has the same effect as these, the first one first, for any value before and any
+    /// operands after them. There are at least two. `None`, the default: there is no such operand, and they
+    /// are kept.
     fn partial_merge(&self, _key: &[u8], _operands: &[&[u8]]) -> Option<Vec<u8>> {
         None
     }
@@ -99,7 +99,7 @@ impl Operators {
         self.0.insert(operator.name().to_owned(), operator);
     }
 
-    /// A name that cannot be, if there is one.
+    /// The first name of an invalid length, if any.
     pub fn name_of_wrong_length(&self) -> Option<&str> {
         let is_wrong = |name: &&String| !(1..=OPERATOR_NAME_BYTES_MAX).contains(&name.len());
         self.0.keys().find(is_wrong).map(String::as_str)
@@ -109,7 +109,7 @@ impl Operators {
         self.0.get(name)
     }
 
-    /// What a tree needs that names this operator.
+    /// The operator as a tree that names it uses it.
     pub fn of_tree(&self, name: &str) -> Arc<TreeOperator> {
         let operator = self.named(name).cloned();
         Arc::new(TreeOperator { name: name.to_owned(), operator, tree: Mutex::default() })
@@ -173,8 +173,8 @@ impl TreeOperator {
         catch_unwind(AssertUnwindSafe(|| operator.partial_merge(key, operands))).ok().flatten()
     }
 
-    /// One list of operands that does the same as these ones, the oldest first, if there is one that is not
-    /// longer than the longest of them: a counter's, not all that was ever appended.
+    /// One list of operands that does the same as these ones, the oldest first, if one exists that is not
+    /// longer than the longest of them: as for a counter, but not for bytes that are appended.
     pub fn joined(&self, key: &[u8], lists: &[&[u8]]) -> Option<Vec<u8>> {
         let all: Vec<&[u8]> =
             lists.iter().map(|list| operands::all(list)).collect::<Option<Vec<_>>>()?.concat();

@@ -15,8 +15,8 @@ pub enum May {
     NotWait,
 }
 
-/// Calls `act` with every item and its position. If `act` would have to wait, it starts loading what it needs
-/// and returns `false`; it is called for that item again later, and may wait then.
+/// Calls `act` with every item and its position. If `act` would have to wait, it starts loading the pages
+/// that it needs and returns `false`; it is called for that item again later, and may wait then.
 ///
 /// # Errors
 /// The first of `act`.

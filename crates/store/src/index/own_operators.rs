@@ -44,7 +44,7 @@ impl MergeOperator for AddOperator {
     }
 }
 
-/// Appends bytes to what is there. Its name is `flashgrain.append`.
+/// Appends bytes to the value. Its name is `flashgrain.append`.
 ///
 /// A record that is not there counts as empty.
 #[derive(Clone, Copy, Debug, Default)]

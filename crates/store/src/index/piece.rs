@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// The smallest key behind `key`.
+/// The smallest key after `key`.
 pub(crate) fn behind(key: &[u8]) -> Vec<u8> {
     let mut next = Vec::with_capacity(key.len() + 1);
     next.extend_from_slice(key);
@@ -10,7 +10,7 @@ pub(crate) fn behind(key: &[u8]) -> Vec<u8> {
     next
 }
 
-/// The shortest key that lies behind the first, and not behind the second.
+/// The shortest key that lies after the first, and not after the second.
 pub(crate) fn separator(before: &[u8], mut behind: Vec<u8>) -> Vec<u8> {
     let common = before.iter().zip(&behind).take_while(|(one, other)| one == other).count();
     behind.truncate(common + 1);
@@ -85,7 +85,7 @@ impl Piece {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no records.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -112,13 +112,13 @@ impl Piece {
         self.places.clear();
     }
 
-    /// Adds a record behind the others.
+    /// Appends a record.
     #[cfg(test)]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.push_by(|bytes| bytes.extend_from_slice(key), |bytes| bytes.extend_from_slice(value));
     }
 
-    /// Adds a record behind the others, whose key and value these append.
+    /// Appends a record. The closures append its key and value.
     #[inline]
     pub fn push_by(&mut self, key: impl FnOnce(&mut Vec<u8>), value: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len() as u32;

@@ -7,11 +7,11 @@ use crate::log::Timestamp;
 /// empty for an index that reads nothing before it writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prior {
-    /// The newest version, or that there is none; `None` if the index has not looked.
+    /// The newest version, if the key has one; `None` if the index has not looked.
     pub newest: Option<Option<Version>>,
     /// Range of the newest value, with its version, in the buffer of values that were appended.
     pub value: Option<(usize, usize)>,
-    /// The leaf in which the key was found.
+    /// The leaf where the key was found.
     pub hint: Option<LeafHint>,
 }
 

@@ -20,7 +20,7 @@ use crate::log::Timestamp;
 #[derive(Default)]
 pub(crate) struct Snapshots {
     state: Mutex<ActiveSnapshots>,
-    /// The newest in use; the largest number while one is being taken; 0 if there is none. A snapshot of an
+    /// The newest in use; the largest number while one is being taken; 0 without snapshots. A snapshot of an
     /// empty store counts as 1: it sees nothing.
     newest: AtomicU64,
     /// The last commit that replaced a version without keeping it. This and `newest` are sequentially
@@ -32,10 +32,10 @@ pub(crate) struct Snapshots {
 /// The snapshots at one time.
 #[derive(Clone, Default)]
 pub(crate) struct ActiveSnapshots {
-    /// Those that are being taken: what was visible when they announced themselves. They will see at least
-    /// that.
+    /// Those that are being taken, as the last commit that was visible when they announced themselves. They
+    /// will see at least that.
     coming: Vec<u64>,
-    /// How many there are of each timestamp.
+    /// Number of snapshots per timestamp.
     active: BTreeMap<u64, usize>,
 }
 
@@ -49,7 +49,7 @@ impl ActiveSnapshots {
 }
 
 impl Snapshots {
-    /// Takes a snapshot of everything that was committed before, of which `announced` is visible. `visible`
+    /// Takes a snapshot of everything that was committed before; `announced` is visible already. `visible`
     /// waits until a commit is visible, and returns the last visible one.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Snapshots {
         ended
     }
 
-    /// Ends all that there are. Nothing is read as of them any more, and they may be given back later.
+    /// Ends all snapshots. Nothing is read as of them any more, and they may be given back later.
     pub fn end_all(&self) {
         let mut state = self.state();
         state.active.clear();
@@ -119,7 +119,7 @@ impl Snapshots {
         newest > needed || newest == needed && !planted!(OldVersionDropped)
     }
 
-    /// Whether there is a snapshot, or one is coming.
+    /// Whether a snapshot is in use, or being taken.
     pub fn any(&self) -> bool {
         self.newest.load(Ordering::SeqCst) > 0
     }
@@ -135,7 +135,7 @@ impl Snapshots {
         self.state().any_within(from, until)
     }
 
-    /// Those that there are now.
+    /// The present snapshots.
     pub fn now(&self) -> ActiveSnapshots {
         self.state().clone()
     }

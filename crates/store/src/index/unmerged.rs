@@ -1,4 +1,4 @@
-//! A record as it is kept while its operands are not merged: what they were written over, and they.
+//! A record while its operands are not merged: their base, and the operands.
 //!
 //! ```text
 //! | base, u8: 0 none, 1 a value, 2 a reference | bytes of that, varint | value or reference | operands |
@@ -6,7 +6,7 @@
 
 use crate::varint;
 
-/// What operands were written over.
+/// The base that operands were written over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Base {
     /// No record.
@@ -39,7 +39,7 @@ impl Unmerged {
         into.extend_from_slice(&self.operands);
     }
 
-    /// `None` for what no [`Unmerged::encode`] gave.
+    /// `None` for bytes that no [`Unmerged::encode`] returned.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, mut rest) = bytes.split_first()?;
         let length = usize::try_from(varint::take(&mut rest)?).ok()?;

@@ -82,7 +82,7 @@ impl Version {
         self.0 & TOMBSTONE != 0
     }
 
-    /// Whether a merge of tables may change it, or leave it out, although there is no other version.
+    /// Whether a merge of tables may change it, or leave it out, although the key has no other version.
     pub fn may_go_alone(self) -> bool {
         self.0 & (TOMBSTONE | OPERANDS) != 0
     }
