@@ -22,7 +22,7 @@ pub(crate) enum Part {
 
 const PARTS: usize = 4;
 
-/// Another device, of which parts may be broken.
+/// Another device with parts that can be made to fail.
 pub(crate) struct Broken {
     device: Arc<dyn Device>,
     identity: Identity,
@@ -58,7 +58,7 @@ impl Broken {
         Arc::new(Self { device, identity, times: Arc::default() })
     }
 
-    /// The next so many uses of a part fail.
+    /// Makes the next `times` uses of a part fail.
     pub fn fail(&self, part: Part, times: u32) {
         self.times[part as usize].store(times, Ordering::Relaxed);
     }

@@ -43,13 +43,13 @@ pub(crate) struct IoContext {
 /// One device's.
 struct Queue {
     channel: Box<dyn Channel>,
-    /// Whether time passes on it only while somebody waits.
+    /// Whether time passes on it only while a thread waits.
     simulated: bool,
     /// Tasks that found it full.
     waiting: VecDeque<TaskId>,
 }
 
-/// A request and who waits for it.
+/// A request and the task that waits for it.
 #[derive(Clone, Copy)]
 struct Asked {
     /// `None`: the thread that asked looks for itself.
@@ -82,7 +82,7 @@ impl IoContext {
         })
     }
 
-    /// The I/O context to these devices: this one, or else one beside it, for as long as somebody has them.
+    /// The I/O context to these devices: this one, or else a guest of it, for as long as they are open.
     pub(super) fn to(&mut self, devices: &Devices) -> Result<&mut Self, DeviceError> {
         if devices.are(&self.owner) {
             return Ok(self);
@@ -101,7 +101,7 @@ impl IoContext {
         Ok(&mut self.guests[index])
     }
 
-    /// The I/O context to these devices, if there was need for one.
+    /// The I/O context to these devices, if one was opened.
     pub(super) fn opened(&mut self, devices: &Devices) -> Option<&mut Self> {
         match devices.are(&self.owner) {
             true => Some(self),
@@ -109,7 +109,7 @@ impl IoContext {
         }
     }
 
-    /// Closes I/O contexts to devices that nobody has any more.
+    /// Closes I/O contexts to devices that are not open any more.
     fn see_off(&mut self) {
         self.guests.retain(|guest| guest.in_flight > 0 || guest.owner.strong_count() > 0);
     }
@@ -129,7 +129,7 @@ impl IoContext {
         self.queues.first().map_or(Nanos(0), |queue| queue.channel.now())
     }
 
-    /// Handles by which other threads end [`IoContext::wait`]. Simulated devices have none, because nothing
+    /// Handles for other threads to end [`IoContext::wait`]. Simulated devices have none, because nothing
     /// waits for them in real time.
     pub fn wakers(&mut self) -> Vec<ChannelWaker> {
         self.queues.iter_mut().filter_map(|queue| queue.channel.waker()).collect()
@@ -160,15 +160,15 @@ impl IoContext {
     }
 
     /// Submits a request whose tag is ignored; a task is woken when it is answered. Its number, or `None` if
-    /// the queue is full: a task is then woken when there is room.
+    /// the queue is full: a task is then woken when it has room.
     ///
     /// # Safety
     /// As [`Channel::submit`]: the memory stays valid until [`IoContext::take`] has given the result.
     pub unsafe fn submit(&mut self, device: usize, request: Request) -> Result<Option<u32>, DeviceError> {
         let queue = &mut self.queues[device];
         let task = current_task();
-        // Something else may have woken it since it found the queue full. A place that it left behind would
-        // take the wake-up of another.
+        // Something else may have woken it since it found the queue full. An entry that it left would take
+        // the wake-up of another.
         if !queue.waiting.is_empty() {
             queue.waiting.retain(|waiting| Some(*waiting) != task);
         }
@@ -218,8 +218,8 @@ impl IoContext {
         }
     }
 
-    /// Hands over what was submitted, notes what is answered and wakes who waits for it. It does not wait. It
-    /// returns how many were answered.
+    /// Hands submitted requests over, notes answers and wakes the tasks that wait for them. It does not wait.
+    /// Returns the number of answers.
     pub fn poll(&mut self, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let mut answered = self.poll_own(&wake)?;
         for guest in &mut self.guests {
@@ -243,7 +243,7 @@ impl IoContext {
     }
 
     /// As [`IoContext::poll`], but waits for an answer, or until `until`. It returns at once if nothing is in
-    /// flight and there is no `until`. May return for no reason.
+    /// flight and `until` is `None`. May return for no reason.
     pub fn wait(&mut self, until: Option<Nanos>, wake: impl Fn(TaskId)) -> Result<usize, DeviceError> {
         let busy = |queue: &Queue| queue.channel.in_flight() > 0;
         let main = self.queues.iter().position(busy).unwrap_or(0);
@@ -265,7 +265,7 @@ impl IoContext {
         Ok(answered)
     }
 
-    /// Notes what all queues but `main` have answered by now.
+    /// Notes the present answers of all queues but `main`.
     fn follow(
         &mut self,
         main: Option<usize>,
@@ -276,7 +276,7 @@ impl IoContext {
         for index in (0..self.queues.len()).filter(|index| Some(*index) != main) {
             let Queue { channel, simulated, .. } = &mut self.queues[index];
             if *simulated {
-                // Its time passes beside the other's.
+                // Its time passes along with the other's.
                 channel.wait(1, now, &mut self.completions)?;
             } else if channel.in_flight() > 0 {
                 channel.poll(&mut self.completions)?;
@@ -329,7 +329,7 @@ mod tests {
         let mut memory = vec![7; 2 * BYTES as usize];
         let read = |memory| Request { op: Op::Read, offset_bytes: 0, length_bytes: BYTES, memory, tag: 0 };
         let last = second.all().len() - 1;
-        // SAFETY: the memory lives until both are answered, and nobody else uses it.
+        // SAFETY: the memory lives until both are answered, and is not used otherwise.
         let numbers = unsafe {
             let one = context.submit(0, read(memory.as_mut_ptr())).unwrap().unwrap();
             let rest = memory.as_mut_ptr().add(BYTES as usize);

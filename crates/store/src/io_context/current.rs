@@ -13,7 +13,7 @@ use crate::Error;
 use crate::sync::point;
 use crate::task::{current_task, in_task, park};
 
-/// Requests in flight per device of an ordinary thread: it waits for each, so there is one.
+/// Requests in flight per device of an ordinary thread: it waits for each, so only one is in flight.
 const OWN_DEPTH: u32 = 8;
 
 thread_local! {
@@ -66,7 +66,7 @@ fn own<T>(devices: &Devices, act: impl FnOnce(&mut IoContext) -> T) -> Result<T,
 /// Reads `length_bytes` at `offset_bytes` into `memory`.
 ///
 /// # Safety
-/// `memory` is valid for that many bytes, aligned for the device, and used by nobody else until this returns.
+/// `memory` is valid for that many bytes, aligned for the device, and not used otherwise until this returns.
 pub(crate) unsafe fn read(
     devices: &Devices,
     role: Role,
@@ -82,7 +82,7 @@ pub(crate) unsafe fn read(
 /// [`Op::WriteThenFlush`].
 ///
 /// # Safety
-/// `memory` is valid for that many bytes, aligned for the device, and changed by nobody until this returns.
+/// `memory` is valid for that many bytes, aligned for the device, and not changed until this returns.
 pub(crate) unsafe fn write(
     devices: &Devices,
     role: Role,
@@ -228,7 +228,7 @@ mod tests {
     fn write_then_read(devices: &Devices, place: u64) {
         let written = vec![place as u8 + 1; 4096];
         let mut found = vec![0; 4096];
-        // SAFETY: both live until the calls return, and nobody else uses them.
+        // SAFETY: both live until the calls return, and are not used otherwise.
         unsafe {
             write(devices, Role::Data, Op::Write, place * 4096, written.as_ptr(), 4096).unwrap();
             read(devices, Role::Data, place * 4096, found.as_mut_ptr(), 4096).unwrap();

@@ -59,7 +59,7 @@ impl Devices {
         ptr::eq(owner.as_ptr(), Arc::as_ptr(&self.shared))
     }
 
-    /// These, if somebody has them still.
+    /// The devices of `owner`, if they are still open.
     pub(super) fn of(owner: &Owner) -> Option<Self> {
         owner.upgrade().map(|shared| Self { shared })
     }
@@ -79,7 +79,7 @@ impl Devices {
         &self.shared.all
     }
 
-    /// Whether time passes only while somebody waits.
+    /// Whether time passes only while a thread waits.
     pub fn is_simulated(&self) -> bool {
         self.shared.all.iter().any(|device| device.simulation().is_some())
     }

@@ -16,7 +16,7 @@ pub(crate) enum Failed {
 }
 
 impl Failed {
-    /// As the store's error; `doing` says what was tried.
+    /// As the store's error; `doing` describes the request.
     pub fn error(self, doing: impl Into<String>) -> Error {
         match self {
             Self::Errno(errno) => Error::io(doing, errno),

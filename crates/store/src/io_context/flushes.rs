@@ -1,9 +1,9 @@
 //! Flushes of a device, one at a time, shared by all callers that come meanwhile.
 //!
 //! A flush covers the writes that had completed when it *began*. So a caller that comes while one is under
-//! way waits for the next one, which covers everybody who has come by then. The kernel reports a failed flush
-//! to only one of several callers, and may have dropped the writes of all; therefore no flush succeeds after
-//! a failure.
+//! way waits for the next one, which covers all callers that have come by then. The kernel reports a failed
+//! flush to only one of several callers, and may have dropped the writes of all; therefore no flush succeeds
+//! after a failure.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -117,8 +117,7 @@ mod tests {
         (device, devices)
     }
 
-    /// Tasks that begin one after another, each of which writes a block and flushes; what `then` makes of
-    /// that.
+    /// Starts tasks one after another that each write a block and flush. Returns the results of `then`.
     fn write_and_flush<T: Send + 'static>(
         devices: &Devices,
         then: impl Fn(u64, bool) -> T + Clone + Send + 'static,

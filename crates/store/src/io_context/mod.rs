@@ -4,9 +4,9 @@
 //! [`read`], [`write`] and [`flush`] look blocking. In a task they submit, park the task and let the worker
 //! go on with others; on an ordinary thread they wait. No request allocates.
 //!
-//! Who may change what: an I/O context, and what is in flight on it, the thread that it belongs to. The
-//! memory of a request: nobody but the device until it is answered. Which flushes are under way: the
-//! [flushes](flushes) of a device, with their lock.
+//! Only the thread that an I/O context belongs to changes it and its requests in flight. Only the device
+//! changes the memory of a request until it is answered. The [flushes](flushes) of a device keep track of
+//! those under way, with their lock.
 
 mod block;
 #[cfg(test)]

@@ -14,8 +14,8 @@ use crate::Error;
 /// Pieces in flight at most.
 const DEPTH: usize = 8;
 
-/// Pieces that are being read, in order. The I/O context comes first: it is dropped first, and waits for what
-/// is in flight then.
+/// Pieces that are being read, in order. The I/O context comes first: it is dropped first, and waits for the
+/// requests in flight then.
 struct InFlight {
     context: IoContext,
     pieces: VecDeque<Piece>,

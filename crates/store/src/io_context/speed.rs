@@ -22,7 +22,7 @@ fn report(what: &str, count: u64, span: Nanos) {
     println!("{what:<55} {:8.1} ns", span.0 as f64 / count as f64);
 }
 
-/// CPU time that `TASKS` tasks take, each of which does `work`.
+/// CPU time of `TASKS` tasks that each do `work`.
 fn cpu_of(devices: &Devices, work: impl Fn(u64) + Clone + Send + 'static) -> Nanos {
     let mut harness = Harness::with_bounds(devices, 1, Bounds::default()).unwrap();
     for task in 0..TASKS as u64 {
@@ -64,7 +64,7 @@ fn what_things_cost() {
         let reads = cpu_of(&devices, move |task| {
             let mut block = block();
             for round in 0..ROUNDS {
-                // SAFETY: the block lives until the call returns, and nobody else uses it.
+                // SAFETY: the block lives until the call returns, and is not used otherwise.
                 unsafe { read(&own, Role::Data, place(task, round), block.as_mut_ptr(), length) }.unwrap();
             }
         });

@@ -47,7 +47,7 @@ fn subtract(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Ordering::Relaxed).saturating_sub(count), Ordering::Relaxed);
 }
 
-/// What all I/O contexts have under way.
+/// The requests that all I/O contexts have in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct InFlight {
     pub requests: u64,
@@ -73,7 +73,7 @@ impl Counters {
         }
     }
 
-    /// A request that transfers so many bytes is under way.
+    /// Notes that a request that transfers `bytes` is in flight.
     #[inline]
     pub fn begin(&self, bytes: u32) {
         if bytes > 0 {
@@ -117,7 +117,7 @@ impl Meter {
         counters
     }
 
-    /// What is under way of all I/O contexts, at about this time.
+    /// The requests in flight of all I/O contexts, at about this time.
     pub fn in_flight(&self) -> InFlight {
         let contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Meter {
         present.fold(InFlight::default(), add)
     }
 
-    /// Of all I/O contexts that there are and were.
+    /// The sum of all present and past I/O contexts.
     pub fn read(&self) -> Traffic {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         let (gone, present) = &mut *contexts;
