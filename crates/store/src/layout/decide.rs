@@ -29,14 +29,14 @@ pub(crate) struct Overrides {
 
 /// Input of [`decide`]: the profile, the devices' geometry and limits.
 pub(crate) struct Ground<'a> {
-    /// Decisions of the drive's profile, if there is one.
+    /// Decisions of the drive's profile, if it has one.
     pub profile: Option<&'a [drive::Decision]>,
     pub data: &'a Geometry,
     /// The log's device, if it is another one.
     pub log: Option<&'a Geometry>,
     /// The capacity of the data device; `None` if it grows.
     pub capacity_bytes: Option<u64>,
-    /// Capacity of the log's own device; `None` if it grows, or if there is none.
+    /// Capacity of the log's own device; `None` if it grows, or if the log has none.
     pub log_capacity_bytes: Option<u64>,
     /// Upper bound for the bytes of log that recovery may have to read.
     pub recovery_log_bytes: u64,
@@ -55,11 +55,11 @@ const DEFAULT_SEGMENT_BYTES: u64 = 4 << 20;
 /// that they make up most of a store with few records.
 const FIRST_SEGMENT_BYTES: u64 = 256 << 10;
 
-/// The log of a store that grows, at first: so many bytes, and blocks, at least.
+/// Bytes and blocks that the log of a store that grows has at first, at least.
 const FIRST_LOG_BYTES: u64 = 256 << 10;
 const FIRST_LOG_BLOCKS: u64 = 16;
 
-/// The longest log: places behind it can still be counted.
+/// The longest log: offsets after it do not overflow.
 const LOG_BYTES_MAX: u64 = 1 << 60;
 
 const DEFAULT_LOG_BLOCK_BYTES: u32 = 4 << 10;
@@ -73,8 +73,8 @@ const HALF_BANDWIDTH_BYTES: (u64, u64) = (512, 64 << 20);
 /// The superblock's slots lie in the front of the data device, before the log and the segments.
 const FRONT_BYTES: u64 = 256 << 10;
 
-/// A device of fixed size has at least so many segments, if units need not become too small for that: for the
-/// cleaner to choose from, and so that those that are kept for it and for checkpoints are a small part.
+/// A device of fixed size has at least this number of segments, if units need not become too small for that:
+/// the cleaner has a choice then, and the segments that are kept for it and for checkpoints are a small part.
 const SEGMENTS_TARGET: u64 = 256;
 
 /// With fewer, the open segments and those that are kept for checkpoints and the cleaner would be most of the
@@ -85,8 +85,8 @@ const SEGMENTS_MIN: u64 = 24;
 const UNITS_MIN: u64 = 2;
 const UNITS_TARGET: u64 = 4;
 
-/// The ring is so many times the log that a recovery may have to read: commits go on while a checkpoint is
-/// under way.
+/// The ring has this multiple of the log that a recovery may have to read: commits go on while a checkpoint
+/// is under way.
 const RING_FACTOR: u64 = 2;
 
 /// On a device of fixed size the log takes at most this part.
@@ -99,8 +99,8 @@ const ROOM_LOG_DIVISOR: u64 = 48;
 /// leaves a hole as long as the log was.
 const LOG_GROWTH_MIN: u64 = 4;
 
-/// Two thirds of that if the device has no more bytes than these and nobody asked for more: there is no long
-/// checkpoint to be bridged.
+/// Devices with at most these bytes use two thirds of that part, unless a log length is given: they have no
+/// long checkpoints to be bridged.
 const SMALL_BYTES_MAX: u64 = 256 << 20;
 
 /// Collects the decisions while the layout is made.
@@ -127,7 +127,7 @@ pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout,
     let log_block_bytes = draft.log_block(wanted.log_block_bytes, sector(log_geometry)?)?;
     let log_room = log_room(ground, log_block_bytes);
     let placement = draft.placement(wanted.placement);
-    // Pages that stay in their places are for measurements, which are not to depend on what has grown when.
+    // Pages that stay in their places are for measurements, which must not depend on the history of growth.
     let grows = ground.capacity_bytes.is_none() && placement == Placement::OutOfPlace;
     let log_bytes_max = draft.log(wanted.log_bytes, ground.recovery_log_bytes, log_block_bytes, log_room)?;
     let first_log_bytes = FIRST_LOG_BYTES.max(FIRST_LOG_BLOCKS * u64::from(log_block_bytes));
@@ -212,7 +212,7 @@ fn sector(geometry: &Geometry) -> Result<u32, Error> {
     }
 }
 
-/// The largest unit with which a device has enough segments, or the smallest that there is.
+/// The largest unit that leaves a device enough segments, or the smallest unit.
 fn largest_unit(capacity_bytes: u64) -> u32 {
     let most = (capacity_bytes / (SEGMENTS_TARGET * UNITS_TARGET)).clamp(1, u64::from(UNIT_BYTES.1));
     (1 << most.ilog2()).max(UNIT_BYTES.0)

@@ -12,18 +12,18 @@ pub enum NodeBlocks {
     /// As many as the drive serves in the time of one, which its profile has found: P of the PDAM (Bender et
     /// al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §8).
     OfDrive,
-    /// So many: a power of two from 2 on, with which a node has at most 64 KiB.
+    /// This number: a power of two from 2 on, up to nodes of 64 KiB.
     Of(u32),
 }
 
-/// The requests of which the profile says how many the drive serves at a time: a read-ahead is so many of
-/// these.
+/// Size of the requests that the profile counts for the drive's parallelism: a read-ahead consists of that
+/// number of them.
 const STREAM_BYTES: u32 = 64 << 10;
 
 /// Fewer are no node of several blocks.
 const BLOCKS_MIN: u32 = 2;
 
-/// Most blocks of so many bytes in a node.
+/// Most blocks of `block_bytes` in a node.
 fn blocks_max(block_bytes: u32) -> u32 {
     NODE_BYTES.1 / block_bytes
 }
@@ -57,7 +57,7 @@ impl NodeBlocks {
         }
     }
 
-    /// What led to the number.
+    /// The reason for the number.
     pub(crate) fn because(self, layout: &Layout) -> String {
         match self {
             Self::OfDrive => format!(

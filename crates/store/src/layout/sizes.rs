@@ -42,8 +42,7 @@ impl Sizes {
         }
     }
 
-    /// The segment that has this byte of the device, wherever the device ends. `None` for what lies before
-    /// the first one.
+    /// The segment that has this byte of the device, wherever the device ends. `None` before the first one.
     #[inline]
     pub fn index_of(&self, offset_bytes: u64) -> Option<usize> {
         let inside = offset_bytes.checked_sub(self.start_bytes)?;
@@ -82,18 +81,18 @@ impl Sizes {
         (u64::from(self.small_sizes) * SEGMENTS_PER_SIZE) as usize
     }
 
-    /// Segments that are whole on a device of so many bytes.
+    /// Number of whole segments on a device of `device_bytes`.
     pub fn count(&self, device_bytes: u64) -> usize {
-        // The one that has the first byte that is missing is not.
+        // The segment that contains the first missing byte is not whole.
         self.index_of(device_bytes).unwrap_or(0)
     }
 
-    /// Bytes of a device that ends with the last of so many segments.
+    /// Bytes of a device that ends with the last of `count` segments.
     pub fn device_bytes(&self, count: usize) -> u64 {
         self.range(count).start
     }
 
-    /// The fewest segments, from the number `from` on, that have so many bytes together.
+    /// The fewest segments, from the number `from` on, that have `bytes` together.
     pub fn count_for(&self, from: usize, bytes: u64) -> usize {
         let end = self.range(from).start.saturating_add(bytes);
         let last = self.index_of(end - 1).unwrap_or(from);

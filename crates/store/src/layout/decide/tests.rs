@@ -102,7 +102,8 @@ fn a_profile_that_is_older_than_amounts_decides_by_its_words() {
     assert!(ahead.because.starts_with("P = 3.4"), "{ahead:?}");
 }
 
-/// What noise hides is still a method that the drive takes, and may be far cheaper than `fdatasync`.
+/// A method whose speed was hidden by noise is still one that the drive takes, and may be far cheaper than
+/// `fdatasync`.
 #[test]
 fn a_sync_method_that_is_a_default_of_the_profile_is_taken() {
     let setting = drive::Setting::SyncMethod(SyncMethod::LinkedFlush);
