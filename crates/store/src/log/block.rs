@@ -14,10 +14,10 @@
 //! ```
 //!
 //! All numbers are little-endian. The checksum does not cover the zeros. *Previous's checksum* chains the
-//! blocks: a block that a crash left behind is not taken for the successor of a block that was written later.
-//! The *store identity* is drawn when a store is created, so that blocks of an earlier store at the same
-//! place are rejected. *Durable up to* is the position up to which the log was durable when the block was
-//! made: damage before it is corruption, not a torn tail.
+//! blocks: a stale block of a crash is not taken for the successor of a block that was written later. The
+//! *store identity* is drawn when a store is created, so that blocks of an earlier store at the same place
+//! are rejected. *Durable up to* is the position up to which the log was durable when the block was made:
+//! damage before it is corruption, not a torn tail.
 //!
 //! The records of consecutive blocks are one stream. Each record is its length (u32) and its bytes, and
 //! continues in the next block if it does not fit. Timestamps of records count up from that of the first
@@ -89,7 +89,7 @@ pub(crate) fn seal(block: &mut [u8], header: &Header) -> u32 {
 /// The header and the checksum of a block that is whole and is the one of `store` at `lsn`.
 ///
 /// # Errors
-/// What is different.
+/// The difference.
 pub(crate) fn open(block: &[u8], store: u64, lsn: Lsn) -> Result<(Header, u32), NotIt> {
     let header = Header {
         previous: u32_at(block, PREVIOUS),

@@ -1,4 +1,4 @@
-//! The durable mark: a record of the position up to which an idle log was durable, beside the ring.
+//! The durable mark: a record, next to the ring, of the position up to which an idle log was durable.
 //!
 //! ```text
 //! byte  bytes  field
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! While the log is written, each group says that those before it are durable. The last group before an idle
-//! period has no successor. A block written behind it would lie next to it, so that one misdirected write
+//! period has no successor. A block written after it would be adjacent to it, so that one misdirected write
 //! could destroy both, which would look like a torn tail. Therefore the mark has two copies, in the blocks
-//! before and behind the ring, and no single write reaches both.
+//! before and after the ring, and no single write reaches both.
 
 use super::Lsn;
 use super::ring::Ring;

@@ -80,7 +80,7 @@ impl Group {
     /// Adds a record and returns its position.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If memory cannot be allocated.
     pub fn push(&mut self, timestamp: Timestamp, record: &[u8]) -> Result<Lsn, Error> {
         self.make_room((self.end_with(record.len()).0 - self.start.0) as usize)?;
         self.begin_block_if_due();
@@ -156,7 +156,7 @@ impl Group {
         seal(&mut self.memory.bytes_mut()[offset..offset + self.block_bytes], &header)
     }
 
-    /// The bytes of block `index` and those behind it.
+    /// The bytes of block `index` and the blocks after it.
     pub fn memory(&self, index: usize) -> *const u8 {
         self.memory.as_ptr().wrapping_add(index * self.block_bytes)
     }

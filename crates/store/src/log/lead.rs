@@ -18,14 +18,14 @@ const WRITE_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of a new ring that are prepared at a time.
 const PREPARED_BYTES: u64 = 1 << 20;
 
-/// Records that nobody waits for are written after this time at most, and the log is settled if nothing was
-/// appended for as long.
+/// Records without a waiting caller are written after this time at most, and the log is settled if nothing
+/// was appended for as long.
 const PAUSE: Nanos = Nanos(20_000_000);
 
 /// Times that a leader yields to tasks that may append before it writes.
 const GATHERINGS: usize = 4;
 
-/// The right to write, and the state that its holders pass on. There is one per log.
+/// The right to write, and the state that its holders pass on. A log has one.
 pub(super) struct Leader {
     /// The ring that it writes to.
     pub ring: Ring,
@@ -80,7 +80,7 @@ impl Leader {
         Self { group, ring, chain, companions: 0, marked: Lsn(0), prepared, prepared_end }
     }
 
-    /// Continues in another ring, of which nothing from `end` on was ever written.
+    /// Continues in another ring. Nothing from `end` on was ever written there.
     pub fn move_to(&mut self, ring: Ring, end: Lsn) {
         self.ring = ring;
         self.marked = end;
@@ -120,8 +120,8 @@ impl Log {
         });
     }
 
-    /// Starts a background task, unless there is one, that writes records that nobody waits for, settles the
-    /// log when it has been idle for a moment, and ends then.
+    /// Starts a background task, unless one is running. It writes records without a waiting caller, settles
+    /// the log when it has been idle for a moment, and ends then.
     #[inline]
     pub(super) fn attend(&self) {
         if !self.shared.attended.load(Ordering::Acquire) && !self.shared.attended.swap(true, Ordering::AcqRel)
@@ -137,8 +137,8 @@ impl Log {
             let before = self.end_and_last();
             let slept = sleep_until(&shared.devices, now(&shared.devices) + PAUSE);
             if slept.is_err() || shared.is_poisoned() {
-                // After a failure nothing is written but this, if it can be: what was durable before stays
-                // so, and nobody else will say it.
+                // After a failure nothing is written but this, if it can be: earlier records stay durable,
+                // and no other write will record that.
                 let durable = Lsn(shared.durable.load(Ordering::Acquire));
                 let ring = shared.state().ring;
                 let _tried = durable_mark::write(&shared.devices, ring, shared.store, durable);
@@ -172,7 +172,7 @@ impl Log {
 
     /// To be called when the store has been idle for a moment: makes everything durable and writes that into
     /// the [durable mark](super::durable_mark), so that damage to the last group is told from a torn tail. It
-    /// does nothing if nothing was appended since the last time, or somebody is writing.
+    /// does nothing if nothing was appended since the last time, or another caller is writing.
     ///
     /// # Errors
     /// As [`Log::wait`].
@@ -210,7 +210,7 @@ impl Shared {
         self.poison.check().is_err()
     }
 
-    /// Writes the open group and wakes those who wait for it.
+    /// Writes the open group and wakes the callers that wait for it.
     pub(super) fn lead(&self, mut leader: Leader) -> Result<(), Error> {
         let _nobody_else_can_lead = self.poison.guard("the log was written");
         self.gather(leader.companions);
@@ -230,15 +230,15 @@ impl Shared {
         result
     }
 
-    /// Gives up the right to write. It wakes those whose records have reached their durability, and one more,
-    /// who will write next.
+    /// Gives up the right to write. It wakes the callers whose records have reached their durability, and one
+    /// more, which will write next.
     pub(super) fn hand_over(&self, mut leader: Leader) {
         let mut state = self.state();
         let (ready, next) = self.ready(&mut state);
         leader.companions = ready.len();
         let next = match state.mover.offer(leader) {
             Ok(mover) => {
-                // Nobody else can write until the mover hands over.
+                // No other caller can write until the mover hands over.
                 state.waiting.extend(next);
                 Some(mover)
             }
@@ -267,7 +267,7 @@ impl Shared {
         }
     }
 
-    /// Takes out the waiters whose records have reached their durability, and one more, who will write the
+    /// Takes out the waiters whose records have reached their durability, and one more, which will write the
     /// next group.
     fn ready(&self, state: &mut LogState) -> (Vec<Waker>, Option<Waiting>) {
         let is_ready = |waiting: &mut Waiting| self.has_reached(waiting.end, waiting.sync);
@@ -317,9 +317,9 @@ impl Shared {
     }
 
     /// Writes zeros to parts of a file's ring that were never written to, up to `end` and some way ahead, but
-    /// not over what is needed: a ring to which the log has moved has that from the beginning. Otherwise the
-    /// file system would have to make each block's allocation durable together with the commit, which takes
-    /// about as long as the commit itself.
+    /// not over blocks that are needed: a ring that the log has moved to has such blocks from the beginning.
+    /// Otherwise the file system would have to make each block's allocation durable together with the commit,
+    /// which takes about as long as the commit itself.
     fn prepare(&self, leader: &mut Leader, end: Lsn) -> Result<(), Error> {
         let Leader { ring, prepared, prepared_end, .. } = leader;
         let room_until = ring.room_until(Lsn(self.tail.load(Ordering::Acquire)));
@@ -337,7 +337,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether somebody waits for the durability of what was taken, or of what was written before.
+    /// Whether a caller waits for the durability of records of this group, or of earlier ones.
     fn is_sync_wanted(&self) -> bool {
         let durable = self.durable.load(Ordering::Acquire);
         self.state().sync_wanted.0 > durable

@@ -4,11 +4,11 @@
 //!
 //! 1. *Appended* to the open [group](group) in memory. It gets its position and its timestamp under one lock,
 //!    so both ascend together.
-//! 2. *Written.* A caller that waits for its record, and finds nobody writing, becomes the leader: it
+//! 2. *Written.* A caller that waits for its record, and finds no other writing, becomes the leader: it
 //!    replaces the open group by an empty one, writes the group on its own thread or task, and wakes all
-//!    whose records were in it. Each group begins with a new block, so durable bytes are never written again.
-//!    At most [`Ring::window_bytes`] are written beyond the durable end.
-//! 3. *Durable*, by a flush after the write or by a durable write, if somebody waits for that.
+//!    callers with records in it. Each group begins with a new block, so durable bytes are never written
+//!    again. At most [`Ring::window_bytes`] are written beyond the durable end.
+//! 3. *Durable*, by a flush after the write or by a durable write, if a caller waits for that.
 //! 4. *Truncated.* A checkpoint does not need the record any longer, and its bytes in the ring are used
 //!    again.
 //!
@@ -18,7 +18,7 @@
 //!    chained to the one before.
 //! 2. The first other block is the end. If a later block, the checkpoint or the durable mark says that this
 //!    position was durable, the log is corrupt, which is an error. Otherwise it is a torn tail.
-//! 3. Valid blocks that a crash left behind the end are erased before anything is appended, so that no later
+//! 3. Valid blocks that a crash left after the end are erased before anything is appended, so that no later
 //!    recovery takes them for newer blocks.
 //!
 //! Only the last group before an idle period has no later block that says that it was durable. Therefore
@@ -28,10 +28,10 @@
 //! A ring that has become short [moves](moving) to a larger place, at a checkpoint. A log may also be left
 //! [unwritten]: checkpoints alone make commits durable then.
 //!
-//! Who may change what:
+//! Owners of the state:
 //! - The open group, the last timestamp and the lists of waiters: the holder of the state's lock.
-//! - The ring's blocks, and how far they are written and durable: the holder of the [`Leader`], of which
-//!   there is one. It is the right to write.
+//! - The ring's blocks, and how far they are written and durable: the holder of the only [`Leader`]. It is
+//!   the right to write.
 //! - The ring's place: the mover, which holds the leader meanwhile.
 //! - The tail: the checkpoint, by [`Log::truncate`].
 
@@ -94,7 +94,7 @@ pub enum Durability {
 pub(crate) struct Logged {
     /// Position of the record's first byte.
     pub start: Lsn,
-    /// Position behind its last byte.
+    /// Position after its last byte.
     pub end: Lsn,
     /// The commit's number.
     pub timestamp: Timestamp,
@@ -142,7 +142,7 @@ pub(crate) struct Recovered {
     pub torn: bool,
 }
 
-/// An open group of this length is written in the background, even if nobody waits for it.
+/// An open group of this length is written in the background, even if no caller waits for it.
 const WRITE_BEHIND_BYTES: usize = 256 << 10;
 
 /// Checkpoints in a row that may find no room before an append that waits for one fails.
@@ -175,7 +175,7 @@ struct Shared {
     durable: AtomicU64,
     /// Whether a background write is on its way.
     writing_behind: AtomicBool,
-    /// Whether a background task looks after records that nobody waits for.
+    /// Whether a background task writes records without a waiting caller.
     attended: AtomicBool,
     /// Called when nothing was appended for a moment.
     when_idle: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -193,7 +193,7 @@ struct LogState {
     /// As the leader has it.
     ring: Ring,
     open: Group,
-    /// The right to write; `None` while somebody holds it.
+    /// The right to write; `None` while a caller holds it.
     leader: Option<Leader>,
     /// The task that waits to move the log. It gets the right to write before all others.
     mover: moving::Mover,
@@ -207,7 +207,7 @@ struct LogState {
     room_refused: u32,
     /// The failed checkpoints of a store without a log.
     failures: unwritten::Failures,
-    /// How often there was no room on the device for a longer ring.
+    /// Times that the device had no room for a longer ring.
     growth_refused: u64,
 }
 
@@ -236,7 +236,7 @@ impl Log {
     /// An empty log.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is no memory.
+    /// [`Error::Device`] if memory cannot be allocated.
     pub fn create(
         layout: &Layout,
         devices: Devices,
@@ -251,11 +251,11 @@ impl Log {
     }
 
     /// The log, as a checkpoint knows it, after [`Log::scan`]. It calls `replay` with each record from its
-    /// tail on (start, timestamp, bytes) and returns the log, ready to append behind the last one.
+    /// tail on (start, timestamp, bytes) and returns the log, ready to append after the last one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if a record that was durable is damaged, or what `replay` returns. A torn tail is
-    /// not an error.
+    /// [`Error::Corrupt`] if a record that was durable is damaged; errors of `replay`. A torn tail is not an
+    /// error.
     pub fn open(
         layout: &Layout,
         devices: Devices,
@@ -332,7 +332,7 @@ impl Log {
         let _first_stays = self.shared.when_idle.set(Box::new(call));
     }
 
-    /// Sets the position at which the log counts as long.
+    /// Sets the position where the log begins to count as long.
     pub fn long_at(&self, end: Lsn) {
         self.shared.long_at.store(end.0, Ordering::Relaxed);
     }
@@ -432,7 +432,7 @@ impl Log {
         }
     }
 
-    /// Waits until everything before `end` is as durable as asked. The first caller writes for all who wait.
+    /// Waits until everything before `end` is as durable as asked. The first caller writes for all that wait.
     ///
     /// # Errors
     /// [`Error::Poisoned`], or the failure that poisons.

@@ -1,15 +1,14 @@
 //! Moving the log to another place.
 //!
 //! 1. The mover gets the right to write before all others: nothing is written to the log until it hands over.
-//!    Records are appended to the open group meanwhile, as far as there is room in the old ring, and in the
-//!    new one.
+//!    Records are appended to the open group meanwhile, as far as the old ring, and the new one, have room.
 //! 2. All blocks from the tail on are copied, one by one. A block contains its position in the log, not its
 //!    place on the device, so copies are exact. A block that does not verify ends the attempt, and the log
 //!    stays where it is: a misread block must not be copied.
-//! 3. Blocks behind the end are erased in the new place. An earlier move that a crash cut short may have left
-//!    some there, which were not found in the log afterwards: they must not come back.
+//! 3. Blocks after the end are erased in the new place. An earlier move that a crash interrupted may have
+//!    left some there that were not found in the log afterwards: they must not come back.
 //! 4. The copies are flushed, so everything that was written is durable now, and the durable mark is written
-//!    beside the new ring.
+//!    next to the new ring.
 //! 5. The caller makes the superblock durable that names the new place. From then on recovery reads there.
 //! 6. The log continues in the new ring. The caller gets the old place back.
 //!
@@ -36,8 +35,8 @@ const COPY_BYTES: u64 = 1 << 20;
 pub(super) struct Mover {
     waker: Option<Waker>,
     leader: Option<Leader>,
-    /// The ring to which the log is moving, once it is known that everything fits there: from then on nothing
-    /// is appended for which it has no room.
+    /// The ring that the log is moving to, once everything is known to fit there: from then on appends must
+    /// have room in it, too.
     to: Option<Ring>,
 }
 
@@ -54,7 +53,7 @@ impl Mover {
         }
     }
 
-    /// Up to where there is room in the ring to which the log is moving.
+    /// The end of the room in the ring that the log is moving to.
     pub fn room_until(&self, tail: Lsn) -> Option<Lsn> {
         self.to.map(|to| to.room_until(tail))
     }
@@ -116,12 +115,12 @@ impl Log {
         };
         shared.state().mover.to = None;
         shared.hand_over(leader);
-        // There may be more room by now.
+        // The ring may have more room by now.
         shared.wake_for_room(|refused| refused);
         moved.map_err(|error| shared.poison.by(error))
     }
 
-    /// Called when there is no room for a longer ring. Appends that wait for one fail if that happens
+    /// Called when the device has no room for a longer ring. Appends that wait for one fail if that happens
     /// repeatedly.
     pub fn refuse_to_grow(&self) {
         self.shared.state().growth_refused += 1;

@@ -11,9 +11,9 @@ use crate::io_context::{Block, Devices, Role, flush, read_pieces};
 /// Bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
 
-/// Beyond the window in which a torn tail can lie, one block for each of so many parts of the window is read.
-/// Damage is taken for the log's end only if it is longer than the window and leaves less than one such part
-/// behind it.
+/// The number of parts of the window, which a torn tail lies within. Beyond the window, one block for each
+/// such part is read. Damage is taken for the log's end only if it is longer than the window and leaves less
+/// than one such part after it.
 const WINDOW_PARTS: u64 = 64;
 
 /// Result of [`recover`].
@@ -27,7 +27,7 @@ pub(super) struct Found {
     pub recovered: Recovered,
 }
 
-/// Replays the log up to its end, and erases blocks that a crash left behind the end.
+/// Replays the log up to its end, and erases blocks that a crash left after the end.
 pub(super) fn recover(
     devices: &Devices,
     ring: Ring,
@@ -115,8 +115,8 @@ fn search<'a>(
     Ok(search)
 }
 
-/// The checksum of the block in which a closed log ends, to which the next block is chained: a replay of that
-/// one begins in this block. No record of it is needed, so damage to it is not reported.
+/// The checksum of the last block of a closed log. The next block is chained to it, as a replay begins in
+/// this block. No record of it is needed, so damage to it is not reported.
 fn last_checksum(devices: &Devices, ring: Ring, checkpoint: LogCheckpoint) -> Result<u32, Error> {
     let at = ring.block(checkpoint.tail);
     if at == checkpoint.tail {
@@ -138,8 +138,8 @@ fn pieces(ring: Ring, mut at: Lsn, limit: Lsn) -> impl Iterator<Item = (Lsn, u32
     })
 }
 
-/// State of reading block after block from the tail on: first records, then, behind the end, blocks that may
-/// say that it was durable.
+/// State of reading block after block from the tail on: first records, then, after the end, blocks that may
+/// record that it was durable.
 struct Search<'a> {
     ring: Ring,
     checkpoint: LogCheckpoint,
@@ -151,7 +151,7 @@ struct Search<'a> {
     beyond: Option<Beyond>,
 }
 
-/// State of the search behind the log's end.
+/// State of the search after the log's end.
 struct Beyond {
     end: Lsn,
     why: NotIt,
@@ -195,7 +195,7 @@ impl Search<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Reads the block behind the log's end once more: a block that was misread, from another place or with a
+    /// Reads the block after the log's end once more: a block that was misread, from another place or with a
     /// flipped bit, must not pass for a torn tail.
     fn confirm_end(&self, devices: &Devices) -> Result<(), Error> {
         let Some(beyond) = &self.beyond else { return Ok(()) };
@@ -207,7 +207,7 @@ impl Search<'_> {
         }
     }
 
-    /// The error for an end before a position that was durable; `source` names what knew that.
+    /// The error for an end before a position that was durable; `source` names the record of its durability.
     fn corrupt(&self, beyond: &Beyond, source: &str) -> Error {
         Error::Corrupt {
             what: format!("the log (position {}; {source} says that it was durable)", beyond.end.0),
@@ -235,7 +235,7 @@ fn is_chain_ignored() -> bool {
     [planted!(ChainNotVerified), planted!(ErasedNotFlushed), planted!(LogWindowNotWatched)].contains(&true)
 }
 
-/// Samples blocks behind the window that may say that the missing part was durable.
+/// Samples blocks after the window that may record that the missing part was durable.
 fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn) -> Result<(), Error> {
     let ring = search.ring;
     let step = ring.block(Lsn(ring.window_bytes() / WINDOW_PARTS)).0.max(ring.block_bytes);
@@ -253,8 +253,8 @@ fn look_far(devices: &Devices, search: &Search<'_>, beyond: &Beyond, limit: Lsn)
     Ok(())
 }
 
-/// Erases valid blocks of up to `window_bytes` behind the log's end in a ring to which it moves: a move that
-/// a crash cut short may have copied blocks there that recovery did not find in the log.
+/// Erases valid blocks of up to `window_bytes` after the log's end in a ring that it moves to: a move that a
+/// crash interrupted may have copied blocks there that recovery did not find in the log.
 pub(super) fn erase_behind(
     devices: &Devices,
     ring: Ring,
@@ -393,7 +393,7 @@ pub(crate) fn records_of(
     blocks.iter().try_for_each(|(header, bytes)| records.take(header, bytes))
 }
 
-/// A whole record at the front, without its length, and what follows.
+/// A whole record at the front, without its length, and the following bytes.
 fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = u32::from_le_bytes(bytes.get(..PREFIX_BYTES)?.try_into().ok()?);
     bytes.get(PREFIX_BYTES..)?.split_at_checked(length as usize)

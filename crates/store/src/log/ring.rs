@@ -69,8 +69,8 @@ impl Ring {
         (8 * record_bytes).next_multiple_of(8 * self.block_bytes) + 2 * self.block_bytes
     }
 
-    /// Longest part of the log that is written and not durable. So everything that a crash leaves behind the
-    /// log's end lies within it.
+    /// Longest part of the log that is written and not durable. So all blocks that a crash leaves after the
+    /// log's end lie within it.
     pub fn window_bytes(&self) -> u64 {
         let share = self.length_bytes / 8;
         (share - share % self.block_bytes).clamp(self.block_bytes, 4 << 20)

@@ -108,7 +108,7 @@ impl Log {
         times
     }
 
-    /// Whether another checkpoint may end otherwise than the last ones: there are commits since, or not many
+    /// Whether another checkpoint may end otherwise than the last ones: commits have come since, or not many
     /// have failed.
     pub fn may_checkpoint(&self) -> bool {
         let state = self.shared.state();

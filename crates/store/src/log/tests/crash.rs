@@ -15,7 +15,7 @@ use crate::worker::Harness;
 
 const TASKS: usize = 6;
 
-/// What was promised, and what a checkpoint would know.
+/// The acknowledged records, and the state that a checkpoint would have.
 struct Oracle {
     appended: BTreeMap<Timestamp, (Lsn, Lsn, Vec<u8>)>,
     acknowledged: Timestamp,
@@ -27,7 +27,7 @@ fn record(random: &mut Pcg64) -> Vec<u8> {
     (0..length).map(|_| random.random()).collect()
 }
 
-/// What one committer does until the power fails.
+/// The work of one committer until the power fails.
 fn commit(log: &Log, oracle: &Mutex<Oracle>, random: &mut Pcg64, records: usize) -> Result<(), Error> {
     for _ in 0..records {
         let record = record(random);
@@ -72,7 +72,8 @@ fn truncate(log: &Log, oracle: &Mutex<Oracle>, random: &mut Pcg64) {
     log.truncate(tail);
 }
 
-/// Opens the log and compares what is in it with what was promised; void from here on is what was not there.
+/// Opens the log and compares its records with the acknowledged ones. Records that are missing count as void
+/// from here on.
 fn reopen(device: &Arc<SimDevice>, method: SyncMethod, oracle: &mut Oracle, case: &str) -> (Log, Harness) {
     let devices = &Devices::new(Arc::clone(device) as _, None);
     let layout = Layout { sync_method: method, ..layout() };

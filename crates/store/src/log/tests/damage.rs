@@ -1,4 +1,4 @@
-//! Damage at rest: what was acknowledged is an error when it is gone, never silently missing.
+//! Damage at rest: a lost acknowledged record gives an error, and is never silently missing.
 
 use flashgrain_device::MemoryDevice;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, Operation, Trigger};
@@ -95,7 +95,7 @@ fn lost_and_misplaced_blocks_are_corruption() {
     assert_eq!(open_with(&devices, &image).unwrap(), kept);
 }
 
-/// The one thing that cannot be told: nobody has been able to testify yet that the last group was durable.
+/// The one undetectable case: no later block or mark records yet that the last group was durable.
 #[test]
 fn only_the_last_group_before_an_idle_spell_can_be_taken_for_torn() {
     let (devices, image, kept) = written(false);
@@ -143,7 +143,7 @@ fn a_timestamp_beyond_all_others_is_corruption() {
         let mut block = image[..BLOCK_BYTES as usize].to_vec();
         let (header, _) = block::open(&block, NEW.store, Lsn(0)).unwrap();
         block::seal(&mut block, &block::Header { timestamp, ..header });
-        // Alone, as the next block is chained to what it was.
+        // Alone, as the next block is chained to the original one.
         match open_with(&devices, &[block, vec![0; image.len() - BLOCK_BYTES as usize]].concat()) {
             Ok(seen) => assert!(is_possible && seen[..] == kept[..seen.len()]),
             Err(Error::Corrupt { got, .. }) => {
@@ -154,7 +154,7 @@ fn a_timestamp_beyond_all_others_is_corruption() {
     }
 }
 
-/// All that is durable lay in the range that was misread, those among it who could have said so.
+/// All durable blocks lay in the range that was misread, also those that record the durability of others.
 #[test]
 fn regression_a_misread_log_is_not_taken_for_a_short_one() {
     let device = device(3);
@@ -191,7 +191,8 @@ fn regression_a_misread_log_is_not_taken_for_a_short_one() {
     assert!(noticed >= 3 && by_second_looks > 0, "{noticed} {by_second_looks}");
 }
 
-/// It had no successor to testify for it when it shared a write with who testifies for others.
+/// The record had no successor that recorded its durability when it shared a write with the one that does so
+/// for others.
 #[test]
 fn regression_a_record_that_comes_while_the_log_is_settled_is_settled_like_others() {
     let devices = Devices::new(device(4) as _, None);

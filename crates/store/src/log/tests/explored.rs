@@ -6,8 +6,8 @@ use shuttle::thread::spawn;
 use super::*;
 use crate::sync::explored::explore;
 
-/// Whoever waits is woken by who wrote his record or becomes the one who writes; what is acknowledged can be
-/// read back.
+/// A waiting committer is woken by the one that wrote its record, or becomes the one that writes;
+/// acknowledged records can be read back.
 #[test]
 fn every_committer_gets_what_it_waits_for_and_finds_it_again() {
     explore(200, || {
@@ -71,7 +71,8 @@ fn commits_are_announced_in_the_order_of_the_log() {
     });
 }
 
-/// What others have written by then, and not flushed, is asserted not to be vouched for.
+/// The durable mark must not cover records that others have written by then, and not flushed: the log asserts
+/// that.
 #[test]
 fn the_durable_mark_covers_nothing_that_may_be_lost() {
     explore(100, || {

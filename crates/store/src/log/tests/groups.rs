@@ -1,4 +1,5 @@
-//! Group commit: how many committers share a write, who writes, and what failures do.
+//! Group commit: the number of committers that share a write, the one that writes, and the effects of
+//! failures.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,8 +12,7 @@ use crate::io_context::broken::Broken;
 use crate::io_context::now;
 use crate::worker::Harness;
 
-/// The time that `committers` tasks of two workers take for so many durable commits each, and the groups
-/// written.
+/// The time that `committers` tasks of two workers take for `each` durable commits, and the groups written.
 fn commits(committers: usize, each: usize) -> (Nanos, LogStats) {
     let devices = Devices::new(volatile_device(1) as _, None);
     let mut harness = Harness::new(&devices, 2);
@@ -124,7 +124,8 @@ fn kinds<T>(log: &Log, tried: Result<T, Error>) -> [Option<ErrorKind>; 2] {
     [tried.err(), log.append(b"x").err()].map(|error| error.map(|error| error.kind()))
 }
 
-/// Nobody asks for durability, but so much is not durable that recovery would look for the log's end in vain.
+/// No commit asks for durability, but without a flush recovery would look for the log's end in vain: too many
+/// bytes are not durable.
 #[test]
 fn a_flush_that_the_window_needs_may_fail() {
     let device = volatile_device(1);
@@ -140,7 +141,7 @@ fn a_flush_that_the_window_needs_may_fail() {
     assert_eq!(log.durable(), Lsn(0));
 }
 
-/// Whoever appends to a group that is full writes it first.
+/// A caller that appends to a full group writes it first.
 #[test]
 fn a_full_group_that_cannot_be_written_takes_no_more() {
     let device = device(1);
@@ -166,7 +167,7 @@ fn a_ring_that_cannot_be_prepared_takes_no_commits() {
     assert_eq!(log.stats().groups, 0);
 }
 
-/// The ring is full, and nobody goes on before a checkpoint makes room.
+/// The ring is full, and no commit goes on before a checkpoint makes room.
 #[test]
 fn whoever_finds_the_ring_full_waits_for_a_checkpoint() {
     let devices = Devices::new(device(3) as _, None);
@@ -194,7 +195,7 @@ fn whoever_finds_the_ring_full_waits_for_a_checkpoint() {
     assert_eq!(log.last(), Timestamp(2000));
 }
 
-/// Nobody asks for durability, and yet the memory stays bounded and the log is written.
+/// No commit asks for durability, and yet the memory stays bounded and the log is written.
 #[test]
 fn what_nobody_waits_for_is_written_behind() {
     let devices = Devices::new(device(4) as _, None);
@@ -220,8 +221,8 @@ fn what_nobody_waits_for_is_written_behind() {
     assert!(log.durable() == log.end() && !log.is_unsettled());
 }
 
-/// Prints rates of durable commits on the disk behind the working directory: `cargo test --release -p
-/// flashgrain log::tests::groups::rates -- --ignored --nocapture`.
+/// Prints rates of durable commits on the disk of the working directory: `cargo test --release -p flashgrain
+/// log::tests::groups::rates -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures: takes seconds, and says nothing on a busy machine"]
 fn rates() {
@@ -249,7 +250,7 @@ fn rates() {
                 let op = if sync_method == SyncMethod::Dsync { Op::WriteDsync } else { Op::WriteThenFlush };
                 let place = 4096 + count % 10_000 * 4096;
                 let memory = block.as_ptr();
-                // SAFETY: the arena is that long and lives until the call returns, and nobody else uses it.
+                // SAFETY: the arena is that long and lives until the call returns, and is not used otherwise.
                 unsafe { write(&devices, Role::Log, op, place, memory, 4096) }.unwrap();
                 count += 1;
             }

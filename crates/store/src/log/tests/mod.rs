@@ -24,7 +24,7 @@ pub(super) const RING_START: u64 = LOG.start + BLOCK_BYTES;
 /// Where the log is.
 const PLACE: LogExtent = LogExtent { start_bytes: LOG.start, bytes: LOG.end - LOG.start };
 
-/// With a log of so many bytes.
+/// A layout with a log of `log_bytes`.
 pub(crate) fn layout_of(log_bytes: u64) -> Layout {
     let log = LogExtent { bytes: log_bytes, ..PLACE };
     Layout { log, log_at_creation: log, log_bytes_max: log_bytes, ..layout() }

@@ -129,7 +129,7 @@ fn records_come_back_wherever_moved(kind: &'static str) {
     assert!(moves.iter().all(|count| *count > 10), "{moves:?}");
 }
 
-/// A copy of what was misread would be all that is left.
+/// Otherwise only a copy of the misread block would be left.
 #[test]
 fn a_log_of_which_something_cannot_be_read_stays_where_it_is() {
     let device = volatile_device(1);

@@ -1,5 +1,5 @@
-//! What a crash left behind the log's end is never taken for a part of it, and a durable write vouches for
-//! all before it.
+//! Blocks that a crash left after the log's end are never taken for a part of it, and a durable write makes
+//! all before it durable.
 
 use flashgrain_device::MemoryDevice;
 use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, PowerCut, Survivors, Trigger};
@@ -24,7 +24,7 @@ fn append(log: &Log, record: &[u8], durability: Durability) -> Logged {
     logged
 }
 
-/// Three groups that nobody was told were durable, of which the second is lost; then the log goes on with the
+/// Three groups that were never acknowledged as durable; the second is lost. Then the log goes on with the
 /// very same record.
 #[test]
 fn blocks_behind_a_torn_tail_are_gone_for_good() {
@@ -59,8 +59,8 @@ fn blocks_behind_a_torn_tail_are_gone_for_good() {
     assert_eq!(seen.len(), 2);
 }
 
-/// Nothing that is written and flushed then may be missing, the durable mark and zeros over stale blocks: who
-/// opens the log is told, and it can be opened later.
+/// The durable mark and the zeros over stale blocks must both be written and flushed: otherwise the opening
+/// returns an error, and the log can be opened later.
 #[test]
 fn a_torn_tail_that_cannot_be_erased_is_not_opened() {
     let write =
@@ -109,8 +109,8 @@ fn buffered_groups_are_durable_when_a_later_one_is() {
     }
 }
 
-/// A process that is killed leaves in the drive's cache what it had written. The next one's writes are
-/// durable by themselves, and would be all that is there after a power cut.
+/// The writes of a killed process stay in the drive's cache. The next process's writes are durable by
+/// themselves, and would be the only ones left after a power cut.
 #[test]
 fn regression_what_a_killed_process_has_written_is_durable_before_more_is() {
     // As many as need no flush of their own.
