@@ -1,4 +1,4 @@
-//! Codecs of what the store compresses: the data blocks of LSM-trees, and the log's records.
+//! Codecs for the data that the store compresses: data blocks of LSM-trees, and records of the log.
 
 /// How data blocks of an LSM-tree, or records of the log, are compressed. A block or a record is so only
 /// where it becomes smaller.
@@ -11,11 +11,11 @@ pub enum LsmCompression {
     /// LZ4: fast.
     Lz4,
     /// Zstandard: smaller, for some five times the processor time. It needs the feature `zstd`, also to read
-    /// what was written so.
+    /// such data.
     Zstd,
 }
 
-/// Nothing that is compressed has more bytes: what says so is damaged.
+/// No compressed data has more bytes than this when it is decompressed: a larger length is damage.
 pub(crate) const BYTES_MAX: usize = 64 << 20;
 
 impl LsmCompression {
@@ -31,7 +31,7 @@ impl LsmCompression {
         Self::ALL.iter().position(|other| *other == self).unwrap_or_default() as u8
     }
 
-    /// The one of a number; `None` if there is none.
+    /// The codec of a number; `None` for an unknown number.
     pub(crate) fn of_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }

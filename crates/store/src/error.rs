@@ -1,4 +1,4 @@
-//! The store's errors, each with what a user can do about it.
+//! The store's errors, each with advice for the user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub enum Error {
         /// The store.
         path: PathBuf,
     },
-    /// There is no store where one was to be opened.
+    /// The path to be opened has no store.
     #[error("{path}: not a Flashgrain store: {why}")]
     NotAStore {
         /// The path that was to be opened.
@@ -33,10 +33,10 @@ pub enum Error {
         /// The part of a store that is missing there, or the difference, and a remedy.
         why: String,
     },
-    /// There is a store, or something else, where one was to be created.
+    /// The path for a new store has a store, or something else, already.
     #[error("{path}: {why}")]
     Exists {
-        /// The path at which a store was to be created.
+        /// The path for the new store.
         path: PathBuf,
         /// A description of the file or device that exists there.
         why: String,
@@ -54,7 +54,7 @@ pub enum Error {
     /// A device of a striped store, or its log, is missing or belongs to another store.
     #[error("{path}: {why}")]
     Member {
-        /// The path at which the device was to be.
+        /// The path for the device.
         path: PathBuf,
         /// The reason why the device is not accepted.
         why: String,
@@ -99,7 +99,7 @@ pub enum Error {
     /// Options outside of their ranges, or that contradict each other.
     #[error("{0}")]
     Options(String),
-    /// There is no tree of that name.
+    /// No tree has that name.
     #[error("there is no tree `{name}`: create it first")]
     NoTree {
         /// The name asked for.
@@ -157,12 +157,12 @@ pub enum Error {
         operator: String,
         /// The tree's.
         tree: String,
-        /// What the operator said.
+        /// The operator's message.
         why: String,
     },
     /// A key that the transaction wrote, or removed, was written or removed by another commit since the
     /// transaction began: only keys that are written are compared, not those that were only read, nor ranges.
-    /// Nothing of it was done: begin again. For what is only read to be compared too, write it back
+    /// Nothing of it was done: begin again. To compare a key that is only read as well, write its value back
     /// unchanged.
     #[error("another commit changed one of the keys that this transaction writes: run the transaction again")]
     Conflict,
@@ -195,7 +195,7 @@ pub enum Error {
         why: String,
     },
     /// An earlier write or flush failed, so that nothing more can be promised durable. Reads go on. Open the
-    /// store again to go back to what is durable.
+    /// store again to go back to the durable state.
     #[error("the store takes no more writes since: {first}")]
     Poisoned {
         /// The first failure.
@@ -247,9 +247,9 @@ pub struct IoError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Somebody else has it.
+    /// In use by another process or handle.
     Locked,
-    /// Not there, or not what was asked for.
+    /// Missing, or something else than was asked for.
     NotFound,
     /// Already there.
     Exists,

@@ -1,4 +1,4 @@
-//! Making, opening and giving up indexes of every kind: the only place that knows which structures there are.
+//! Making, opening and giving up indexes of every kind: the only module that knows all structures.
 //!
 //! | kind | its parameters in the catalog |
 //! | --- | --- |
@@ -56,7 +56,7 @@ impl Plan {
     }
 }
 
-/// What the parameters of every kind begin with.
+/// The common beginning of all kinds' parameters.
 struct Nodes {
     form: NodeForm,
     root: PageId,
@@ -151,7 +151,7 @@ impl Factory {
         &self.pool
     }
 
-    /// Transactions are known, which say what is still seen.
+    /// Sets the transactions' horizon, which tells the versions that are still seen.
     pub fn set_horizon(&self, horizon: &Arc<dyn Horizon>) {
         self.shared.set_horizon(horizon);
     }
@@ -237,7 +237,7 @@ impl Factory {
         Ok(Plan { kind, class, blocks_log2, lsm, be_tree })
     }
 
-    /// The index of which the catalog says this.
+    /// Opens the index with this entry in the catalog.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for parameters that no index has.

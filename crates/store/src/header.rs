@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A page in memory uses the bytes up to *front end* and from *back start* on. Its image on the device is
-//! these two parts side by side, filled up with zeros to a whole number of grains of 64 bytes: what is unused
-//! between them is not written. The checksum covers the image from byte 4 on. The write sequence grows with
-//! every page write of the store, so that an image that an earlier owner of the place left behind is told
-//! from the one that was to be written (a lost write).
+//! these two parts, one after the other, filled up with zeros to a whole number of grains of 64 bytes: the
+//! unused bytes between them are not written. The checksum covers the image from byte 4 on. The write
+//! sequence grows with every page write of the store, so that a stale image of the place's earlier owner is
+//! told from the one that should have been written (a lost write).
 
 use crate::page::Page;
 

@@ -60,7 +60,7 @@ pub(crate) struct LogExtent {
 }
 
 impl LogExtent {
-    /// The first byte behind it.
+    /// The first byte after it.
     pub fn end_bytes(self) -> u64 {
         self.start_bytes.saturating_add(self.bytes)
     }

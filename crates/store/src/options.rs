@@ -26,8 +26,8 @@ pub(crate) struct Options {
     pub writes_log: bool,
     /// The most log that is replayed after a crash: a checkpoint begins when half of it is there.
     pub recovery_log_bytes: u64,
-    /// A checkpoint begins when so many dirty bytes have gathered, even if the log is short; three quarters
-    /// of the cache if not given.
+    /// A checkpoint begins at this number of dirty bytes, even if the log is short; three quarters of the
+    /// cache if not given.
     pub dirty_bytes_max: Option<u64>,
     /// The most that the store's device grows to; no limit if not given.
     pub size_bytes_max: Option<u64>,
@@ -43,8 +43,8 @@ pub(crate) struct Options {
     pub operators: Operators,
 }
 
-/// Smallest cache that is accepted. It has enough frames for splits on all levels at once, beside the pool's
-/// tables.
+/// Smallest cache that is accepted. It has enough frames for splits on all levels at once, in addition to the
+/// pool's tables.
 const CACHE_BYTES_MIN: u64 = 1 << 20;
 
 /// Some segments of a growing store are open, some are kept for the page table and the cleaner, and a few are
@@ -52,7 +52,7 @@ const CACHE_BYTES_MIN: u64 = 1 << 20;
 const GROWTH_SEGMENTS: u64 = 14;
 
 impl Options {
-    /// Dirty bytes at which a checkpoint begins.
+    /// The number of dirty bytes that starts a checkpoint.
     pub fn dirty_bytes_max(&self) -> u64 {
         self.dirty_bytes_max.unwrap_or(self.cache_bytes / 4 * 3)
     }
@@ -62,10 +62,10 @@ impl Options {
         Bounds { tasks_max: self.tasks_per_worker, ..Bounds::default() }
     }
 
-    /// Refuses what cannot be.
+    /// Checks the options.
     ///
     /// # Errors
-    /// [`Error::Options`] saying what can.
+    /// [`Error::Options`] with the valid range of an option that is out of it.
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::Options(why));
         if let Some(name) = self.operators.name_of_wrong_length() {

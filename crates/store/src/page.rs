@@ -1,8 +1,8 @@
 //! The bytes of a page in memory, as words that may be read while another thread changes them.
 //!
-//! Readers are optimistic: they look without a latch and find out afterwards whether what they saw was whole.
-//! So every access is a relaxed atomic load or store of a word, every offset is checked, and nonsense gives a
-//! nonsensical answer, never a panic or an access outside of the page.
+//! Readers are optimistic: they look without a latch and check afterwards whether the page was unchanged. So
+//! every access is a relaxed atomic load or store of a word, every offset is checked, and an inconsistent
+//! page gives a wrong answer, never a panic or an access outside of the page.
 
 use std::cmp::Ordering as Compared;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -53,7 +53,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The words of `length` bytes from `offset` on; as many of them as there are.
+    /// The words of `length` bytes from `offset` on; fewer at the page's end.
     #[inline]
     pub fn words(self, offset: u32, length: u32) -> &'a [AtomicU32] {
         let start = (offset as usize / 4).min(self.words.len());
@@ -87,8 +87,8 @@ impl<'a> Page<'a> {
         self.set_word(offset + 4, (value >> 32) as u32);
     }
 
-    /// Appends `length` bytes from `offset` on; zeros for what is outside of the page, of which nothing
-    /// longer than a page is appended.
+    /// Appends `length` bytes from `offset` on; zeros for bytes outside of the page. Never appends more than
+    /// a page's bytes.
     #[inline]
     pub fn copy_to(self, offset: u32, length: u32, into: &mut Vec<u8>) {
         let length = length.min(self.len_bytes());
@@ -101,7 +101,7 @@ impl<'a> Page<'a> {
         into.truncate(start + length as usize);
     }
 
-    /// The same into `into`, as many bytes as it has; what the page lacks stays as it is.
+    /// The same into `into`, as many bytes as it has; bytes that the page lacks stay as they are.
     pub fn copy_out(self, offset: u32, into: &mut [u8]) {
         let words = self.words(offset, into.len() as u32);
         for (chunk, word) in into.chunks_mut(4).zip(words) {
@@ -109,13 +109,13 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The part of the page from `offset` on, of `length` bytes; as many of them as there are.
+    /// The part of the page from `offset` on, of `length` bytes; shorter at the page's end.
     #[inline]
     pub fn part(self, offset: u32, length: u32) -> Self {
         Self { words: self.words(offset, length) }
     }
 
-    /// Stores `bytes` from `offset` on; what fills up their last word becomes zero.
+    /// Stores `bytes` from `offset` on; the rest of their last word becomes zero.
     #[inline]
     pub fn copy_from(self, offset: u32, bytes: &[u8]) {
         let words = self.words(offset, bytes.len() as u32);

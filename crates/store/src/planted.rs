@@ -3,8 +3,8 @@
 /// Whether this bug of [`Bug`](crate::testing::Bug) is planted on the calling thread. Without the feature
 /// `testing` this is the constant `false`, so that the compiler removes it from users' builds.
 ///
-/// Each evaluation is counted, so it must be the last operand of a condition: only cases in which the bug
-/// would change the outcome count.
+/// Each evaluation is counted, so it must be the last operand of a condition: only cases count that the bug
+/// would change the outcome of.
 #[cfg(feature = "testing")]
 macro_rules! planted {
     ($bug:ident) => {

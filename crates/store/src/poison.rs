@@ -30,7 +30,7 @@ impl Drop for Guard<'_> {
 }
 
 impl Poison {
-    /// Notes a failure to write or flush, and gives it back. The first time, everybody who waits is told.
+    /// Notes a failure to write or flush, and returns it. The first one wakes all waiting threads.
     pub fn by(&self, error: Error) -> Error {
         self.note(error.to_string());
         error

@@ -1,5 +1,5 @@
-//! Fields one behind another in one sector, for what is written rarely and read first: superblocks, labels,
-//! and the log's durable mark.
+//! Fields one after another in one sector, for data that is written rarely and read first: superblocks,
+//! labels, and the log's durable mark.
 //!
 //! ```text
 //! 0        8          12       16
@@ -7,7 +7,7 @@
 //! | 8 bytes| crc32c   | u32    |
 //! ```
 //!
-//! All numbers are little-endian. The checksum covers everything behind it. 512 bytes are the unit that every
+//! All numbers are little-endian. The checksum covers everything after it. 512 bytes are the unit that every
 //! drive writes as a whole or not at all.
 
 use crate::checksum::crc32c;
@@ -30,7 +30,7 @@ const FIELDS: usize = 16;
 pub(crate) enum Found<T> {
     /// The expected magic, a known format version, and a right checksum.
     Whole(T),
-    /// Something with another magic: never written, or somebody else's.
+    /// Something with another magic: never written, or not the store's.
     Foreign,
     /// Of another version of the format.
     Version(u32),
@@ -77,7 +77,7 @@ impl Fields {
     }
 }
 
-/// Reads fields; zeros behind the last one.
+/// Reads fields; zeros after the last one.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

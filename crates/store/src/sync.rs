@@ -6,7 +6,7 @@ pub(crate) mod explored;
 
 #[cfg(test)]
 pub(crate) use explored::{atomic, hint, per_thread, prelude::*, thread};
-/// Threads beyond this number share what others have for themselves.
+/// Threads beyond this number share places; each of the others has its own.
 pub(crate) const PLACES: usize = 64;
 
 /// Another thread may go on here.

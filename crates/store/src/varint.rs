@@ -17,8 +17,8 @@ pub(crate) fn length(number: u64) -> u64 {
     u64::from((u64::BITS - (number | 1).leading_zeros()).div_ceil(7))
 }
 
-/// Takes a number off the front; `None`, and nothing certain left of `bytes`, if there is none of at most 64
-/// bits.
+/// Takes a number off the front. `None` if `bytes` does not begin with one of at most 64 bits; `bytes` is
+/// unspecified then.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
