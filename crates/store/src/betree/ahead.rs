@@ -16,7 +16,7 @@ use crate::task::{Executor, JoinHandle};
 
 type Task = JoinHandle<Result<(), Error>>;
 
-/// The parts in which room is being made, or was since they were changed last, by level, with their tasks.
+/// Tasks that make room, or have made room since the part was changed last, by level and part.
 #[derive(Default)]
 pub(super) struct Ahead {
     tasks: Mutex<BTreeMap<(u16, PageId), Task>>,
@@ -60,8 +60,9 @@ impl Ahead {
         debug_assert!(before.is_none(), "two make room in page {}", id.0);
     }
 
-    /// The place in `groups`, which are sorted from the largest on, of the first whose child, of this level,
-    /// has no task that makes room. The largest one's place if all others are much smaller.
+    /// The place of the first group, from the largest one on, whose child has no task that makes room; 0 if
+    /// no group with at least half of the largest one's bytes has such a child. `level` is that of the
+    /// children.
     pub fn fullest_idle(&self, level: u16, groups: &[Group]) -> Option<usize> {
         let fullest = groups.first()?;
         let tasks = self.tasks();

@@ -99,7 +99,7 @@ impl Pages {
         Ok(())
     }
 
-    /// The contents of each level, counted, from the leaves on. Basement nodes are not read.
+    /// The fill of each level, from the leaves on. Basement nodes are not read.
     pub fn fills(&self, _turn: &Turn<'_>) -> Result<Vec<Fill>, Error> {
         let level = self.root_level()?;
         let mut fills = vec![Fill::default(); usize::from(level) + 1];

@@ -155,7 +155,7 @@ mod tests {
         (content, Arc::new(own))
     }
 
-    /// The pieces in which everything goes down, if each is the least one.
+    /// The pieces that go down, if each is the least one.
     fn pieces(messages: &[(&str, u64)], ranges: &[(&str, &str, u64)], keys: &[(&str, u64)]) -> Vec<String> {
         let (mut content, mut messages) = part(messages, ranges);
         let (_, keys) = part(keys, &[]);

@@ -30,7 +30,7 @@ use crate::sync::atomic::Ordering;
 use crate::task::yield_now;
 use crate::worker::spend_merged;
 
-/// Most children of a node in which room is made in parallel, and the part of the cache that they have.
+/// Room is made in at most `CHILDREN_AT_ONCE` children of a node in parallel, with this part of the cache.
 const CHILDREN_AT_ONCE: u64 = 16;
 const CACHE_DIVISOR: u64 = 4;
 
@@ -351,7 +351,7 @@ impl BeTree {
         large.into_iter().try_for_each(|group| self.pages.balance(id, level, group.child))
     }
 
-    /// The number of children in which room is made in parallel: each has memory for its leaf's pages.
+    /// The number of children that make room in parallel: each has memory for its leaf's pages.
     pub(super) fn children_at_once(&self) -> usize {
         // The dirty pages of flushes take room from records: on a small device fewer run at a time.
         let budget_bytes = self.shared.pool.pages.budget_bytes().min(self.shared.room.device_bytes / 4);

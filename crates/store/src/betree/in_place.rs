@@ -127,8 +127,8 @@ impl Changes {
             || self.entry_bytes + more_offsets > u64::from(page.unused_bytes())
     }
 
-    /// Changes a page that is locked by the caller, has its messages [in place](Part::is_in_place), and has
-    /// [room](Changes::page_bytes). The changes are [possible](Changes::is_possible).
+    /// Changes a page that only the caller uses, that has its messages [in place](Part::is_in_place), and
+    /// that has [room](Changes::page_bytes). The changes are [possible](Changes::is_possible).
     pub fn make(&self, page: Page<'_>) {
         let part = Part::new(page);
         let sources = self.sources(part);

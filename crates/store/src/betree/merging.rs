@@ -97,8 +97,9 @@ impl<'a> Merging<'a> {
         self.merge(flushed, before, &flushed.ranges, true)
     }
 
-    /// The changes of a page by the flushed messages. The caller has the turn. `None` if the page has to be
-    /// [read](Part::content) for that: it has to be tidied up, has removals of ranges, or has changed places.
+    /// The changes of a page by the flushed messages. No other task changes the page meanwhile. `None` if the
+    /// page has to be [read](Part::content) for that: it has to be tidied up, has removals of ranges, or has
+    /// changed places.
     pub fn changes(
         &mut self,
         flushed: &Flushed,

@@ -125,8 +125,8 @@ impl Decided {
         )))
     }
 
-    /// Checks the limits that hold for each store. A memtable's size may have been chosen for a store with
-    /// other limits of memory and log.
+    /// Checks the limits that hold wherever the tree was made. The size of a memtable is not checked: it may
+    /// have been chosen for another size of memory or log.
     fn check_kept(&self) -> Result<(), Error> {
         let problem = if !(NODE_BYTES_MIN..=NODE_BYTES_MAX).contains(&self.node_bytes) {
             format!(

@@ -1,7 +1,7 @@
 //! The pages of a Bε-tree, from the root's part down to the basement nodes.
 //!
-//! Pages are changed by the holder of the tree's turn, and by the tasks that it has started to [make
-//! room](super::ahead) in a part.
+//! Pages are changed by the holder of the tree's turn, and by the tasks that it has started to
+//! [make room](super::ahead) in a part.
 
 use super::ahead::Ahead;
 use super::content::{Content, Fitting, Pivot, Summary};

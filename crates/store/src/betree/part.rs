@@ -19,13 +19,13 @@
 //! ```
 //!
 //! Keys, values and ends of ranges are filled up to whole words. Offsets are in the order of keys at the
-//! front; their entries lie at the back, from its end towards the front as they came. So messages [come and
-//! go in place](super::in_place): only the offsets move. *Left* is the number of bytes that removed messages
-//! have left unused, and in the highest bit whether some of the page's versions may be unneeded one day.
-//! After the number of ranges the root's page has the [longest key](super::longest_key) of the tree. Pages of
-//! format versions before 10 have everything at the front: they are read as they are, and become as above
-//! when they are written next. Bytes from a broken drive never cause a panic: counts and offsets beyond the
-//! page give nothing.
+//! front; their entries lie at the back, from its end towards the front as they came. So messages
+//! [come and go in place](super::in_place): only the offsets move. *Left* is the number of bytes that removed
+//! messages have left unused, and in the highest bit whether some of the page's versions may be unneeded one
+//! day. After the number of ranges the root's page has the [longest key](super::longest_key) of the tree.
+//! Pages of format versions before 10 have everything at the front: they are read as they are, and become as
+//! above when they are written next. Bytes from a broken drive never cause a panic: counts and offsets beyond
+//! the page give nothing.
 
 use std::cmp::Ordering;
 

@@ -44,7 +44,7 @@ impl Counters {
         self.of(level).visits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a flush of `bytes` of messages into pages of this level that changed `rewritten_bytes` of them.
+    /// Counts a flush of `bytes` of messages into pages of this level with `rewritten_bytes` in total.
     pub fn flushed(&self, level: u16, bytes: u64, rewritten_bytes: u64) {
         let of = self.of(level);
         of.flushes.fetch_add(1, Ordering::Relaxed);

@@ -7,13 +7,14 @@
 //! 2. A full memtable is *frozen*, and another one becomes active. The frozen one is *flushed*: its messages
 //!    go into the root's page in the order of their keys.
 //! 3. If a [part](super::part) is full, the messages for the child that has the most of them go on into the
-//!    child's parts, or into the records of the [leaf](super::basements). Versions that [no reader will
-//!    see](super::merging) are left out on the way.
+//!    child's parts, or into the records of the [leaf](super::basements). Versions that
+//!    [no reader will see](super::merging) are left out on the way.
 //!
 //! A reader looks into the memtables and then into one part on each level, and stops at the first version
 //! that it sees: of a key, newer versions never lie below older ones. A message that leaves a part and
 //! arrives in another one does so in one section, so that a checkpoint has it in one of them. Only memtables
-//! keep what has arrived until all of it has; then a version exists twice, and the lower one counts.
+//! keep their messages until all of them have arrived; until then a version may exist twice, and the lower
+//! one counts.
 //!
 //! Commits change memtables, as long as these are active. Only the holder of the tree's turn changes pages
 //! and the list of frozen memtables.

@@ -2,8 +2,8 @@
 //!
 //! A node of P blocks is a small tree of its own: a *directory*, and *parts*. Each part is a node with some
 //! of the slots, between fences of its own, in one block. The directory is an inner node whose children are
-//! the parts, each by the byte of the image at which it begins. It shares the first block with the first
-//! part, and the other parts follow in the order of their keys.
+//! the parts, each identified by its first byte in the image. It shares the first block with the first part,
+//! and the other parts follow in the order of their keys.
 //!
 //! This is the van Emde Boas order of blocks (Bender et al., "Small Refinements to the DAM Can Have Big
 //! Consequences for Data-Structure Design", §8): a search tree is cut at half of its height, the upper tree
@@ -148,7 +148,7 @@ pub(super) fn briefly(directory: Node<'_>, first_part: u32) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The byte of an image at which the part of `key` begins, and that of the first part, from the output of
+/// The first bytes, within an image, of the part of `key` and of the first part, from the output of
 /// [`briefly`]; `None` for any other bytes. The directory covers `key`.
 pub(super) fn place_in(brief: &[u8], key: &[u8], block_bytes: u32) -> Option<(u32, u32)> {
     let (first_part, brief) = brief.split_first_chunk()?;

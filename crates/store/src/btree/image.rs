@@ -19,8 +19,8 @@ use crate::pool::{Access, ImageBlock, OptimisticGuard, RecordKey};
 use crate::segment::blocks::Divided;
 use crate::segment::{BlockRead, BroughtBlocks, ImagePlace};
 
-/// If a search finds the first block of a node in memory, one in this number has the whole node loaded, if
-/// there is unused memory: in a page that is in memory, searches are faster.
+/// Of the searches that find the first block of a node in memory, one in this number has the whole node
+/// loaded, if there is unused memory: in a page that is in memory, searches are faster.
 const WHOLE_ONE_IN: u64 = 16;
 
 /// A part of a node's image.

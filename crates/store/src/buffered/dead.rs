@@ -2,7 +2,7 @@
 //!
 //! The tombstones of a queue's consumed records stay until merges have brought them to the records that they
 //! remove. A scan that begins among them would step over all of them, again and again. So the tree remembers
-//! a stretch of keys if a scan has found no record in it, and the commit from which on that holds; later
+//! a stretch of keys if a scan has found no record in it, and the first commit that this holds for; later
 //! scans pass it in one step. A write into a stretch ends it there.
 //!
 //! A scan that comes to many keys without records goes like this:
@@ -450,7 +450,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys of a model, each with the first commit from which on it is known to be without a record.
+        /// Keys of a model, each with the first commit that it is known to be without a record for.
         #[test]
         fn nothing_is_passed_that_was_not_said(
             said in proptest::collection::vec((0_u8..40, 0_u8..40, 1_u64..20, any::<bool>()), 1..20),

@@ -3,7 +3,7 @@
 //! They are kept in *fragments*, which do not overlap and lie in key order, each with the timestamps of all
 //! removals that have its keys (RocksDB's and Pebble's fragmented range tombstones). So a look-up is a binary
 //! search, and a fragment can be cut in two at any key. The end of a fragment does not belong to it. The
-//! first key behind `key` is `key` with a zero byte, so a cut after a key is exact.
+//! first key after `key` is `key` with a zero byte, so a cut after a key is exact.
 
 use super::interval::KeyInterval;
 use crate::index::{Version, behind};

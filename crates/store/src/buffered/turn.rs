@@ -40,7 +40,7 @@ impl Turns {
         self.take_share(self.all)
     }
 
-    /// Takes `amount`, or all of it if that is less, if that is free.
+    /// Takes `amount` permits, or all of them if they are fewer, if these are free.
     pub fn try_take_share(&self, amount: u64) -> Option<Turn<'_>> {
         let amount = amount.min(self.all);
         let rest = |free: u64| free.checked_sub(amount);

@@ -1,4 +1,4 @@
-//! Checkpoints: consistent states of the store on the device, from which recovery starts.
+//! Checkpoints: consistent states of the store on the device. Recovery starts from the newest one.
 //!
 //! - The [`Checkpointer`] decides when a checkpoint is made: one at a time, on request.
 //! - [`run`] makes a checkpoint, in six steps: cut, pages, durable, current, free, log.

@@ -8,7 +8,7 @@
 //!   80 KiB  slot of odd generations, second copy
 //! ```
 //!
-//! Each is written as 4 KiB, of which 512 bytes hold the superblock, and lies on a flash page of its own. The
+//! Each is written as 4 KiB, with the superblock in 512 bytes of it, and lies on a flash page of its own. The
 //! copies of a slot are written together. If neither copy is whole, either their writing was interrupted, and
 //! the other slot is current, or both were destroyed later. A single damaged copy loses nothing. If both
 //! copies of the current slot were destroyed, the other slot refers to log and pages that may have been

@@ -201,7 +201,7 @@ impl Engine {
     /// Makes trees, durably, all of them or none.
     ///
     /// # Errors
-    /// [`Error::Exists`] if a tree has one of the names; [`Error::Full`]; [`Error::Poisoned`].
+    /// [`Error::Exists`] if one of the names is a tree's already; [`Error::Full`]; [`Error::Poisoned`].
     pub fn create_trees(&self, wanted: &[NewTree<'_>]) -> Result<(), Error> {
         let trees = &self.trees;
         let prepare = || {
@@ -233,7 +233,7 @@ impl Engine {
     /// Takes trees out of the catalog, durably, all of them or none.
     ///
     /// # Errors
-    /// [`Error::NoTree`] if no tree has one of the names, or one is named twice; [`Error::Poisoned`].
+    /// [`Error::NoTree`] if one of the names is no tree's, or is given twice; [`Error::Poisoned`].
     pub fn drop_trees(&self, names: &[&str]) -> Result<(), Error> {
         let trees = &self.trees;
         let prepare = || {

@@ -189,7 +189,8 @@ impl OverflowValues {
             let parked: Option<&Parked> = match value {
                 OverflowValue::Bytes(_) => parked.as_ref(),
                 OverflowValue::Parked(parked) => {
-                    // By readers other than the transaction, which cannot be read any more.
+                    // A reader holds the value, in addition to the transaction, which cannot be read any
+                    // more.
                     if Arc::strong_count(parked) > 1 {
                         self.lent().push(Lent { reference: parked.reference.clone(), is_gone: false });
                     }

@@ -1,9 +1,9 @@
 //! Reclaiming pages of overflow values, and of manifests of LSM-trees, that nothing refers to.
 //!
-//! A crash can leave such pages behind: those of values whose commit was never logged, of values and
-//! manifests that were being freed, and of values that a snapshot held on to. References to them are only in
-//! trees, so all trees have to be walked. Therefore this is done on request only, and only while no operation
-//! that could hold a reference outside of the trees is under way.
+//! A crash can leave such pages: those of values whose commit was never logged, of values and manifests that
+//! were being freed, and of values that a snapshot held on to. References to them are only in trees, so all
+//! trees have to be walked. Therefore this is done on request only, and only while no operation that could
+//! hold a reference outside of the trees is under way.
 
 use std::collections::HashSet;
 

@@ -10,7 +10,7 @@ pub enum IndexKind {
     #[default]
     BTree,
     /// An LSM-tree: records are sorted in memory, written in order as tables, and merged later. Writes read
-    /// nothing, and cost a small part of what they cost in a B+-tree that is larger than memory.
+    /// nothing, and cost a small part of the writes to a B+-tree that is larger than memory.
     Lsm,
     /// A Bε-tree: changes gather in the buffers of inner nodes, and come to the leaves many at a time. Writes
     /// read nothing; look-ups read about as much as in a B+-tree.

@@ -285,8 +285,8 @@ pub(crate) trait Index: Send + Sync {
     }
 
     /// Called when the store is closed, before it waits for overflow values that are being freed. An index
-    /// that works in the background puts its changes into pages, ends that work, and frees what it no longer
-    /// needs: afterwards only [`Index::before_cut`] changes pages.
+    /// that works in the background puts its changes into pages, ends that work, and gives back the space
+    /// that it has given up: afterwards only [`Index::before_cut`] changes pages.
     ///
     /// # Errors
     /// As [`Index::before_cut`].

@@ -7,7 +7,7 @@ use crate::log::Timestamp;
 /// empty for an index that reads nothing before it writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prior {
-    /// The newest version, if the key has one; `None` if the index has not looked.
+    /// The newest version; `Some(None)` if the key has none; `None` if the index has not looked.
     pub newest: Option<Option<Version>>,
     /// Range of the newest value, with its version, in the buffer of values that were appended.
     pub value: Option<(usize, usize)>,

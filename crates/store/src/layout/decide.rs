@@ -1,5 +1,5 @@
 //! The layout of a new store: from the profile where it has a number, else from defaults that say so, always
-//! within what the devices can do.
+//! within the limits of the devices.
 
 use flashgrain_device::{Geometry, bytes_text};
 use flashgrain_settings::layout::{Decision, Setting};
@@ -42,7 +42,7 @@ pub(crate) struct Ground<'a> {
     pub recovery_log_bytes: u64,
     /// Segments that a store has at first if it grows.
     pub growth_segments: u64,
-    /// Bytes of the file system in which it grows, if they are known.
+    /// Bytes of the file system that it grows in, if they are known.
     pub room_bytes: Option<u64>,
 }
 

@@ -4,8 +4,8 @@
 //!
 //! 1. *Appended* to the open [group](group) in memory. It gets its position and its timestamp under one lock,
 //!    so both ascend together.
-//! 2. *Written.* A caller that waits for its record, and finds no other writing, becomes the leader: it
-//!    replaces the open group by an empty one, writes the group on its own thread or task, and wakes all
+//! 2. *Written.* A caller that waits for its record, and finds no other caller writing, becomes the leader:
+//!    it replaces the open group by an empty one, writes the group on its own thread or task, and wakes all
 //!    callers with records in it. Each group begins with a new block, so durable bytes are never written
 //!    again. At most [`Ring::window_bytes`] are written beyond the durable end.
 //! 3. *Durable*, by a flush after the write or by a durable write, if a caller waits for that.

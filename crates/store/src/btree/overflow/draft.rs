@@ -23,7 +23,7 @@ use crate::segment::Lifetime;
 pub(crate) struct Draft {
     set: Withheld,
     owner: Option<Owner>,
-    /// In the order in which they were written: the pages that hold the value come first.
+    /// In the order of their writes: the pages that hold the value come first.
     pages: Vec<PageId>,
     length: u64,
     checksum: Crc32c,

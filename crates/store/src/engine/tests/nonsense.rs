@@ -69,7 +69,7 @@ fn is_corrupt(result: Result<(), Error>, text: &str) {
     assert!(error.to_string().contains(text), "{error}");
 }
 
-/// The first byte after the drive's segments.
+/// A byte after all of the drive's segments.
 const BEHIND_BYTES: u64 = 1 << 48;
 
 #[test]

@@ -122,7 +122,7 @@ fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
     assert!(failures > 5, "{failures}");
 }
 
-/// Makes a store whose log has all kinds of records to be replayed. Returns its content.
+/// Makes a store whose log has every kind of operation to be replayed. Returns its content.
 fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
     let (mut harness, given) = world(device, 1, options());
     let engine = create(&mut harness, given, SyncMethod::Dsync).unwrap();
