@@ -8,7 +8,7 @@ pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// The same of bytes that come one part after another.
+/// The same for bytes that come in parts.
 #[derive(Clone)]
 pub(crate) struct Crc32c(Digest);
 

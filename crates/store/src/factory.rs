@@ -38,11 +38,11 @@ pub(crate) struct Plan {
     pub kind: IndexKind,
     /// Size class of the nodes, or of their blocks; of the blocks of an LSM-tree.
     pub class: u16,
-    /// Of a B+-tree, log2 of the blocks of a node; zero if nodes are read whole.
+    /// For a B+-tree, log2 of the blocks of a node; zero if nodes are read whole.
     pub blocks_log2: u8,
-    /// Of an LSM-tree.
+    /// Options of an LSM-tree.
     pub lsm: LsmOptions,
-    /// Of a Bε-tree.
+    /// Options of a Bε-tree.
     pub be_tree: BeTreeOptions,
 }
 

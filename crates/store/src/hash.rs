@@ -1,6 +1,6 @@
-//! Numbers that say little of a key, for tables in memory.
+//! Hash functions for tables in memory.
 
-/// A number that says little of `of` and a key; its high bits are the best.
+/// A hash of `of` and a key; its high bits are the best.
 #[inline]
 pub(crate) fn hash(of: u64, key: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;

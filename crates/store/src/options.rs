@@ -18,7 +18,7 @@ pub(crate) struct Options {
     pub pinned: bool,
     /// Tasks of a worker that have a stack at a time; others queue.
     pub tasks_per_worker: usize,
-    /// How durable a commit is that does not say.
+    /// The durability of a commit that does not choose one.
     pub durability: Durability,
     /// How commits in the log are compressed.
     pub log_compression: LsmCompression,
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     pub cache_bytes_min: u64,
     /// Segments that a growing store has at first.
     pub growth_segments: u64,
-    /// How often in a row a simulated worker may fail to step.
+    /// Times in a row that a simulated worker may fail to step.
     pub step_retries: u32,
     /// Merge operators that trees may name.
     pub operators: Operators,

@@ -175,7 +175,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// All of `other`, which is as long.
+    /// Copies all of `other`, which has the same length.
     pub fn copy_page(self, other: Page<'_>) {
         self.copy_part(0, other, 0, self.len_bytes());
     }

@@ -9,7 +9,7 @@ pub(crate) use explored::{atomic, hint, per_thread, prelude::*, thread};
 /// Threads beyond this number share places; each of the others has its own.
 pub(crate) const PLACES: usize = 64;
 
-/// Another thread may go on here.
+/// Another thread may be scheduled here.
 #[cfg(not(test))]
 #[inline]
 pub(crate) fn point() {}

@@ -20,7 +20,7 @@ type Task = JoinHandle<Result<(), Error>>;
 #[derive(Default)]
 pub(super) struct Ahead {
     tasks: Mutex<BTreeMap<(u16, PageId), Task>>,
-    /// How many of the tasks have not ended.
+    /// The number of tasks that have not ended.
     at_work: Arc<AtomicUsize>,
 }
 

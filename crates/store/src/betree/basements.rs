@@ -179,7 +179,7 @@ impl BeTree {
         Ok(true)
     }
 
-    /// Has basement nodes read side by side that are rewritten now.
+    /// Begins to read the basement nodes that are rewritten next, in parallel.
     fn read_ahead(&self, groups: &[Group]) {
         self.shared.pool.fetch_all(groups.iter().map(|group| group.child), Access::Scan);
     }
@@ -365,7 +365,7 @@ impl BeTree {
     }
 }
 
-/// The pivots of a part whose basement nodes become others. Those that are new have no page yet.
+/// The pivots of a part after its basement nodes are replaced. New ones have no page yet.
 fn new_pivots(content: &Content, all: &[Rewritten<'_>]) -> Vec<Pivot> {
     let first_key = content.pivots.first().map_or_else(Vec::new, |first| first.key.clone());
     let (mut pivots, mut next) = (Vec::with_capacity(content.pivots.len()), 0);
@@ -388,7 +388,7 @@ fn new_pivots(content: &Content, all: &[Rewritten<'_>]) -> Vec<Pivot> {
     }
     pivots.extend_from_slice(&content.pivots[next..]);
     if pivots.is_empty() {
-        // One of them stays, without records.
+        // One node stays, without records.
         pivots.extend(all.first().map(|one| content.pivots[one.pivot].clone()));
     }
     if let Some(first) = pivots.first_mut() {

@@ -25,7 +25,7 @@ pub(super) struct Summary {
 pub(super) struct Pivot {
     pub key: Vec<u8>,
     pub child: PageId,
-    /// Basement nodes below it, as it was known when this page was changed last.
+    /// Basement nodes below it, as of the last change of this page.
     pub weight: u32,
 }
 

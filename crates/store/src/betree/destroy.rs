@@ -20,7 +20,7 @@ impl BeTree {
         self.clear_memtables(clearing)?;
         loop {
             (clearing.go_on)()?;
-            // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
+            // Once nothing is written any more, memory is soon so full that pages evict each other for ever.
             self.shared.pool.images.check()?;
             let level = self.pages.root_level()?;
             let (guard, mut root) = self.pages.load(self.pages.root, level, Access::Normal)?;

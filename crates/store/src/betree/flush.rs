@@ -39,7 +39,7 @@ const READ_AHEAD: usize = 4;
 
 /// A part is to have room for this part of itself.
 const ROOM_DIVISOR: u64 = 4;
-/// Tests of little data have room made for this part.
+/// The same for tests with little data.
 const EAGER_ROOM_DIVISOR: u64 = 2;
 
 /// The result of a step of a flush.
@@ -145,7 +145,7 @@ impl BeTree {
         if self.is_cleared.load(Ordering::SeqCst) {
             return Err(Error::Closed);
         }
-        // Where nothing is written any more, memory is soon so full that pages evict each other for ever.
+        // Once nothing is written any more, memory is soon so full that pages evict each other for ever.
         self.shared.segments.upkeep.wait_to_change(self.least_flush_bytes())
     }
 
@@ -161,8 +161,7 @@ impl BeTree {
         }
     }
 
-    /// Flushes messages of a part that take this number of bytes, or more, or as many as are easily flushed
-    /// together.
+    /// Flushes messages of a part with at least `wanted_bytes`, or as many as are easily flushed together.
     pub(super) fn flush_some(&self, id: PageId, level: u16, wanted_bytes: u64) -> Result<Step, Error> {
         match level {
             LEVEL_MIN => self.flush_into_leaf(id, wanted_bytes),
@@ -343,7 +342,7 @@ impl BeTree {
         }
         let first = groups.first().map(|group| (group.child, group.bytes));
         let mut made = first.map_or(Ok(()), |(child, bytes)| self.make_room(child, below, bytes));
-        // All of them end before any error is returned.
+        // All tasks end before any error is returned.
         for other in others {
             made = made.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }

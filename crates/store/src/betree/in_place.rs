@@ -29,7 +29,7 @@ struct Step {
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     steps: Vec<Step>,
-    /// Those that come.
+    /// The new messages.
     messages: Messages,
     /// Bytes that the new messages need at the back of the page.
     entry_bytes: u64,
@@ -106,7 +106,7 @@ impl Changes {
         (before.page_bytes() + self.come_bytes).saturating_sub(self.gone_bytes)
     }
 
-    /// How many messages a page has once it has changed.
+    /// The number of messages of a page after the changes.
     pub fn count(&self, before: Part<'_>) -> u32 {
         (before.messages().len() as u32 + self.come).saturating_sub(self.gone)
     }

@@ -143,7 +143,7 @@ impl Index for BeTree {
         }
         let flushed = self.flush(&turn);
         if matches!(flushed, Err(Error::Full { .. })) {
-            // Behind this checkpoint there may be room.
+            // After this checkpoint there may be room.
             self.send_flush();
         }
         flushed
@@ -156,7 +156,7 @@ impl Index for BeTree {
         }
         let at_work = self.shared.segments.owned.at_work();
         self.shared.executor.spawn(move || {
-            // The next one tries again after an error.
+            // After an error, the next call tries again.
             let _tried = own.win_room();
             own.is_making_room.store(false, Ordering::Relaxed);
             drop(at_work);

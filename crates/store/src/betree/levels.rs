@@ -1,4 +1,4 @@
-//! How many levels a tree has.
+//! The levels of a tree.
 
 /// The level of a tree that has one leaf.
 pub(super) const LEVEL_MIN: u16 = 1;

@@ -1,7 +1,8 @@
-//! The longest key of a tree's pages, on which it depends how far parts are filled.
+//! The longest key of a tree's pages. It determines how far parts are filled.
 //!
 //! The root's page has it, and it is noted there before a longer key enters the page: so no page below has a
-//! longer one. That of a tree of an earlier format version is unknown, which counts as the longest possible.
+//! longer one. The longest key of a tree of an earlier format version is unknown, which counts as the longest
+//! possible.
 
 use super::content::Content;
 use super::shape::Shape;
@@ -22,7 +23,7 @@ impl LongestKey {
         self.0.store(words.into(), Ordering::Relaxed);
     }
 
-    /// Bytes, as long as a tree of this shape has them at most.
+    /// Bytes, at most those of the longest key of a tree of this shape.
     pub fn bytes(&self, shape: &Shape) -> u64 {
         let most_bytes = shape.key_bytes_max() as u64;
         self.words().map_or(most_bytes, |words| (u64::from(words) * 4).min(most_bytes))

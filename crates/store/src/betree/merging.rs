@@ -45,7 +45,7 @@ pub(super) struct Flushed {
 }
 
 impl Flushed {
-    /// All of these.
+    /// Flushes all of these messages and removals.
     pub fn all(messages: Messages, ranges: RangeTombstones) -> Self {
         let range = 0..messages.len();
         Self { messages: Arc::new(messages), range, ranges }
@@ -224,7 +224,7 @@ impl<'a> Merging<'a> {
         self.give_up_if(|_| true);
     }
 
-    /// The same of those that were left out where this progress has come.
+    /// The same for the values of versions that this progress has passed.
     pub fn give_up_entered(&mut self, progress: &Progress) {
         self.give_up_if(|gone| progress.is_past(&gone.key, gone.version));
     }

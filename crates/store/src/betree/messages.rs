@@ -14,7 +14,7 @@ use crate::sync::Arc;
 /// Numbers of messages: from the first up to, and without, the second.
 pub(super) type Numbers = std::ops::Range<u32>;
 
-/// Where a message's parts are.
+/// The offsets of a message's key and value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     version: Version,
@@ -46,7 +46,7 @@ pub(super) fn message_bytes(key: &[u8], value: &[u8]) -> u64 {
 }
 
 impl Messages {
-    /// Those that lie in bytes at these places.
+    /// Messages at these places in `bytes`.
     pub fn of(bytes: Vec<u8>, places: Vec<Place>) -> Self {
         Self { bytes, places }
     }
@@ -60,7 +60,7 @@ impl Messages {
         self.places.push(Place { version, key: start, value: start + key_bytes, key_bytes, value_bytes });
     }
 
-    /// The same of one whose key and value these append.
+    /// Appends a message. The closures append its key and value.
     pub fn push_by(
         &mut self,
         version: Version,
@@ -135,7 +135,7 @@ impl Messages {
         self.first_from(lower).min(end)..end
     }
 
-    /// None yet, with memory for as many as all of these are.
+    /// No messages yet, but memory for all of these.
     pub fn with_room_for(sources: &[(&Self, Range<usize>)]) -> Self {
         let (mut bytes, mut count) = (0, 0);
         for (messages, range) in sources {

@@ -27,9 +27,9 @@ pub struct BeTreeOptions {
     node_bytes: Option<u64>,
     fanout: Option<u32>,
     memtable_bytes: Option<u64>,
-    /// If these are those of a tree: the bits of those that were given when it was made.
+    /// For the options of an existing tree: the bits of those that were given when it was made.
     given_before: Option<u64>,
-    /// The same: the size class of its parts.
+    /// For the options of an existing tree: the size class of its parts.
     part_class: Option<usize>,
 }
 
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(numbers(given, learned(4 << 10)).0, 2 << 20);
         let [of_node, of_fanout] = reasons(given, learned(4 << 10)).try_into().unwrap();
         assert!(of_node == "set by hand" && of_fanout.contains("1/α"), "{of_node}, {of_fanout}");
-        // The tree stays as it is in other surroundings.
+        // The tree's options stay the same in other surroundings.
         let decided = Decided::of(BeTreeOptions::new(), 0, learned(4 << 10)).unwrap();
         let elsewhere = decided.decisions_of_new(2, learned(4 << 10));
         assert_eq!(elsewhere[1].because, "decided when the tree was made");

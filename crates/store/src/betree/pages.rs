@@ -36,7 +36,7 @@ pub(super) struct Pages {
     /// The sizes of nodes.
     pub shape: Shape,
     longest_key: LongestKey,
-    /// Where room is being made.
+    /// The parts in which room is being made.
     pub ahead: Ahead,
     /// Counts of its operations.
     pub counters: Counters,

@@ -63,7 +63,7 @@ impl<'a> Part<'a> {
         self.0.halves(LEVEL).0
     }
 
-    /// How many pages a page of this length can refer to at most.
+    /// The most pages that a page of this length can refer to.
     fn bounded(self, count: u32) -> u32 {
         count.min(self.0.len_bytes() / SLOT_BYTES)
     }
@@ -76,7 +76,7 @@ impl<'a> Part<'a> {
         self.bounded(self.0.halves(RANGES).0.into())
     }
 
-    /// Of the root's page: words of the longest key that has entered it; 0 if that is unknown.
+    /// For the root's page: words of the longest key that has entered it; 0 if that is unknown.
     pub fn longest_key_words(self) -> u16 {
         self.0.halves(RANGES).1
     }
@@ -238,7 +238,7 @@ impl<'a> Part<'a> {
         self.0.word(self.entry(pivot).saturating_add(OTHER))
     }
 
-    /// Where an entry begins.
+    /// The offset of an entry.
     pub(super) fn entry(self, number: u32) -> u32 {
         self.0.word(SLOTS + SLOT_BYTES * number) & !3
     }
@@ -362,7 +362,7 @@ pub(super) fn kind_of(level: u16) -> PageKind {
     if level == 0 { PageKind::Basement } else { PageKind::Part }
 }
 
-/// Puts a content into a page, whose header stays as it is but for how much of the page is in use.
+/// Writes a content into a page. In the page's header, only the size of the used parts changes.
 pub(super) fn write(page: Page<'_>, fitting: &Fitting<'_>) {
     let page_bytes = fitting.page_bytes();
     assert!(page_bytes <= page.len_bytes().into(), "a content was fitted into a longer page");

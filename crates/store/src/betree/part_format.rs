@@ -8,7 +8,7 @@ pub(super) const RANGES: u32 = LEVEL + 8;
 pub(super) const LEFT: u32 = LEVEL + 12;
 /// A bit of the word of [`LEFT`] bytes.
 pub(super) const MAY_GO: u32 = 1 << 31;
-/// Where offsets begin.
+/// The start of the offsets.
 pub(super) const SLOTS: u32 = LEVEL + 16;
 
 /// Bytes of an offset.

@@ -54,7 +54,7 @@ mod tests {
     fn of_a_key_within_which_a_flush_has_ended_the_older_versions_have_come() {
         let within = Progress::within(b"b", Version::tombstone(Timestamp(7)));
         assert!(has(&within, b"b", 6) && has(&within, b"b", 7) && !has(&within, b"b", 8));
-        // Others from there on have not, however old they are.
+        // Other versions from there on have not come, whatever their age is.
         assert!(!has(&within, b"ba", 1));
         assert_eq!(within.start(), Bound::Included(&b"b"[..]));
         let is_past = |key: &[u8], timestamp| within.is_past(key, Version::put(Timestamp(timestamp)));

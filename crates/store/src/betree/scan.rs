@@ -21,7 +21,7 @@ use crate::task::yield_now;
 use crate::{Error, ErrorKind};
 
 /// Records of a basement node that the first step of a scan yields at most, and twice as many each further
-/// one: a short scan looks at little more than it gives.
+/// one: a short scan looks at few more than it yields.
 const STEP_RECORDS_FIRST: usize = 16;
 const STEP_RECORDS_MAX: usize = 1 << 20;
 
@@ -66,7 +66,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// The interval of a pivot bounds it where it goes on.
+    /// Narrows the stretch to a pivot's interval, on the side where the scan goes on.
     fn narrow(&mut self, direction: Direction, lower: &[u8], upper: Option<&[u8]>) {
         match (direction, upper) {
             (Direction::Backward, _) if lower > self.lower.as_slice() => self.lower = lower.to_vec(),
@@ -105,7 +105,7 @@ impl BeTreeScan {
         }
     }
 
-    /// The same without operands being merged.
+    /// The same without merging operands.
     pub fn unmerged(self) -> Self {
         Self { is_unmerged: true, ..self }
     }
@@ -219,7 +219,7 @@ impl BeTreeScan {
         })
     }
 
-    /// The same of a page that has removals of ranges, or is of an earlier version.
+    /// The same for a page that has removals of ranges, or is of an earlier version.
     fn look_at_all(&self, part: Part<'_>, stretch: &mut Stretch) -> Option<Passed> {
         let content = part.content()?;
         let pivot = self.pivot(part, content.pivots.len());
@@ -405,7 +405,7 @@ impl BeTreeScan {
 }
 
 impl BeTreeScan {
-    /// Where it is, as [`Dead`](crate::buffered::Dead) has it.
+    /// Its place, as defined by [`Dead`](crate::buffered::Dead).
     fn place(&self) -> Option<&[u8]> {
         match self.direction {
             Direction::Forward => Some(&self.lower),
@@ -445,8 +445,8 @@ impl BeTreeScan {
                 || self.tree.dead.passed(Some(&behind(key)), self.direction, self.at).is_some())
     }
 
-    /// Puts the records of a stretch into `piece`, if one page alone has any of its keys, and the scan sees
-    /// them as they are. Whether that is so.
+    /// Puts the records of a stretch into `piece`, if only one page has any of its keys, and the scan sees
+    /// all of them unchanged. Returns whether it did.
     fn take_all(
         &mut self,
         stretch: &Stretch,

@@ -46,15 +46,15 @@ pub(crate) struct BeTree {
     pub(super) decided: Decided,
     pub(super) operator: Option<Arc<TreeOperator>>,
     memtables: RwLock<Memtables>,
-    /// How far the oldest frozen memtable has come.
+    /// The progress of the oldest frozen memtable's flush.
     progress: Mutex<Progress>,
     pub(super) turns: Turns,
     pub(super) trouble: Trouble,
-    /// Whether a task that flushes was sent out.
+    /// Whether a flush task was started that has not begun.
     pub(super) is_flush_sent: AtomicBool,
-    /// Whether its pages are others' by now.
+    /// Whether its pages may have been reassigned.
     pub(super) is_cleared: AtomicBool,
-    /// Whether it does all that makes room.
+    /// Whether a background task makes room at present.
     pub(super) is_making_room: AtomicBool,
     pub(super) cuts: Cuts,
     pub(super) dead: Dead,
@@ -220,12 +220,12 @@ impl BeTree {
 
     /// Bytes of the pages that a flush changes in a section, with new ones, more or less.
     pub(super) fn flush_bytes(&self) -> u64 {
-        // Room is made ahead in as many again.
+        // Room is made ahead in that number of children, too.
         let more_at_once = 2 * (self.children_at_once() as u64 - 1);
         self.least_flush_bytes() + more_at_once * self.child_flush_bytes()
     }
 
-    /// The same of a flush that makes room in one child at a time.
+    /// The same for a flush that makes room in one child at a time.
     pub(super) fn least_flush_bytes(&self) -> u64 {
         4 * self.pages.shape.part_bytes() + self.leaf_batch_bytes()
     }

@@ -1,13 +1,13 @@
 //! Weight-balanced rebuilding (Theorem 9 of the dictionaries paper).
 //!
-//! The weight of a node is the number of basement nodes below it. A node of height h has a weight within
-//! `1 ± 1/log F` of `F^h` leaves', so that all nodes have close to F children, and a query goes down few
-//! levels. Where a node's weight has left that interval, the paper rebuilds the whole subtree of its parent.
-//! Here only the *border between the node and its neighbours* is drawn anew: as few of them as can have equal
-//! weights well within the interval get their children, and the messages for these, in equal shares. Their
-//! children stay as they are, as those are within their own intervals. So a rebuilding reads and writes a few
-//! parts, which are one node of the parent, and no flush waits for more. The paper's bounds need no more:
-//! a node's weight changes by a constant part of itself between two of its rebuildings.
+//! The weight of a node is the number of basement nodes below it. A node of height h has a weight within `1 ±
+//! 1/log F` of `F^h` leaves', so that all nodes have close to F children, and a query goes down few levels.
+//! If a node's weight leaves that interval, the paper rebuilds the whole subtree of its parent. Here only the
+//! *border between the node and its neighbours* is drawn anew: as few of them as can have equal weights well
+//! within the interval get their children, and the messages for these, in equal shares. Their children stay
+//! as they are, as those are within their own intervals. So a rebuilding reads and writes a few parts, which
+//! are one node of the parent, and no flush waits for more. The paper's bounds need no more: a node's weight
+//! changes by a constant part of itself between two of its rebuildings.
 
 use super::content::{Content, Fitting, Pivot};
 use super::levels::{LEVEL_MAX, LEVEL_MIN};
@@ -154,8 +154,8 @@ impl Pages {
     }
 
     /// Draws the borders between a child and some of its neighbours anew, if that makes it better and there
-    /// is room for it. Light ones are left as they are if they would not become fewer, or would have little
-    /// room left: a flush would rebuild them for ever.
+    /// is room for it. Light nodes stay if they would not become fewer, or would have little room left: a
+    /// flush would rebuild them for ever.
     fn rebuild(&self, id: PageId, level: u16, pivot: usize, is_heavy: bool) -> Result<bool, Error> {
         let (_, content) = self.load(id, level, Access::Normal)?;
         let (window, count) = self.window(&content, pivot, is_heavy)?;
@@ -247,7 +247,7 @@ impl Pages {
     }
 
     /// Children that are rebuilt together, at most: there is memory for their parts, their parent's and, if
-    /// one of them is too heavy, a new one. That is no limit but in caches of a few pages.
+    /// one of them is too heavy, a new one. This limits only caches of a few pages.
     fn rebuilt_max(&self, is_heavy: bool) -> usize {
         let budget_bytes = self.shared.pool.pages.budget_bytes();
         let parts = (budget_bytes / CACHE_DIVISOR / self.shape.part_bytes()).max(PARTS_MIN);
@@ -265,7 +265,7 @@ impl Pages {
         let mut window = Window { first: pivot, parts: vec![load(pivot)?] };
         loop {
             let sum: f64 = window.parts.iter().map(|(_, child)| self.shares(child)).sum();
-            // Where there are no more children than these, at least none is too heavy any more.
+            // If all children are in the window, at least none is too heavy any more.
             let count = sum.round().max((sum / (1.0 + self.shape.tolerance())).ceil()).max(1.0);
             let is_near = (sum / count - 1.0).abs() <= near;
             let is_all = window.parts.len() >= content.pivots.len().min(self.rebuilt_max(is_heavy));

@@ -11,7 +11,7 @@ use crate::header::PageId;
 /// Leaves that a thread remembers.
 const REMEMBERED: usize = 8;
 
-/// So many lost races...
+/// This number of lost races...
 const LOSSES: u32 = 32;
 
 /// ...within this number of changes of the thread make a leaf contended.

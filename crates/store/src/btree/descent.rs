@@ -19,7 +19,7 @@ const ATTEMPTS: u32 = 64;
 #[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
     pub guard: OptimisticGuard<'a>,
-    /// Of a node where the way ends: zero.
+    /// Zero for the node where the path ends.
     pub slot: u32,
 }
 
@@ -192,7 +192,7 @@ impl BTree {
     }
 
     /// The node of `level` that `choose` leads to, or the root if that is not above that level. `choose`
-    /// gives the slot of the child to go on with.
+    /// returns the slot of the next child.
     #[inline]
     pub(super) fn descend(
         &self,

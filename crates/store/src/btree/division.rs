@@ -112,7 +112,7 @@ fn separator_before(node: Node<'_>, slot: u32) -> Vec<u8> {
     right
 }
 
-/// Where the part of this number begins in its image.
+/// The first byte of the part of this number in its image.
 fn start_of(number: usize, block_bytes: u32, first_part: u32) -> u32 {
     if number == 0 { first_part } else { (number as u32).saturating_mul(block_bytes) }
 }

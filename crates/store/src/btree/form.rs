@@ -53,7 +53,7 @@ const SPARE_DIVISOR: u32 = 8;
 /// How the nodes of a tree are divided into blocks.
 #[derive(Clone, Copy)]
 pub(super) struct InBlocks {
-    /// Of a block.
+    /// Bytes of a block.
     pub bytes: u32,
     /// Blocks of a node: P of the PDAM.
     pub per_node: u32,

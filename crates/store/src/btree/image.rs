@@ -73,12 +73,12 @@ impl BTree {
         }
     }
 
-    /// Whether the parent of a leaf is as it was.
+    /// Whether the parent of a leaf is unchanged.
     pub(super) fn is_parent_valid(&self, parent: &Parent<'_>) -> bool {
         self.holds(&parent.stand)
     }
 
-    /// A child, as it is now. The caller finds out afterwards whether it is the child still.
+    /// The present place of a child. The caller checks afterwards whether it is still the child.
     fn stand_on(&self, child: PageId) -> Result<Stand<'_>, Error> {
         if let Some(guard) = self.pool.resident(child) {
             return Ok(Stand::Page(guard));
@@ -166,8 +166,8 @@ impl BTree {
             Ok(None) => self.pool.read(image.page, Access::Normal).map(|_| None),
             found => found,
         };
-        // Of an image that is not the page's any more, the segment may have been discarded or used again
-        // while it was read.
+        // If the image is not the page's any more, its segment may have been discarded or used again while it
+        // was read.
         match found.is_err() && !self.pool.is_image_current(&image) && !planted!(MovedImageTakenForDamage) {
             true => Ok(None),
             false => found,

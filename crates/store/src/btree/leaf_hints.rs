@@ -40,7 +40,7 @@ impl TreeNumber {
     /// Marks an unused entry.
     const NONE: Self = Self(0);
 
-    /// One that no other tree has.
+    /// A number that no other tree has.
     pub fn new() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)

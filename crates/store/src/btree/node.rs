@@ -102,9 +102,9 @@ pub(super) struct NodeSlot {
     head: u32,
     pub(super) offset: u32,
     key_length: u32,
-    /// The value's length; of a child's id the lower half.
+    /// The value's length, or the lower half of a child's id.
     low: u32,
-    /// Of a child's id the upper half.
+    /// The upper half of a child's id.
     high: u32,
 }
 

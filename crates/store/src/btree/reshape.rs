@@ -25,7 +25,7 @@ pub(crate) fn cut(node: Node<'_>, incoming: u32, key: &[u8]) -> Option<Cut> {
         return None;
     }
     let ascending = incoming > 0 && node.is_ascending(incoming);
-    // Of a leaf, one side may stay empty for the key to come.
+    // One side of a leaf may stay empty for the incoming key.
     let slot = match (ascending, is_leaf) {
         (true, true) => incoming.min(count),
         (true, false) => incoming.min(count - 1),
@@ -202,7 +202,7 @@ mod tests {
         ]
     }
 
-    /// Nodes side by side, in the order of their fences: the leaves of a tree.
+    /// Adjacent nodes, in the order of their fences: the leaves of a tree.
     struct Leaves {
         pages: Vec<OwnPage>,
         scratch: OwnPage,

@@ -34,10 +34,10 @@ pub(crate) struct Scan {
 struct Ahead {
     /// The most leaves.
     most: u32,
-    /// How many there may be on their way so far: one more for each that the scan passes, half as many after
-    /// a loss.
+    /// The number that may be loading so far: one more for each that the scan passes, half as many after a
+    /// loss.
     reach: u32,
-    /// How many are on their way.
+    /// The number that are loading.
     leaves: u32,
     /// The bound after them.
     behind: Vec<u8>,
@@ -45,14 +45,14 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// How many leaves to have on their way: as many as the scan has passed. The end of the scan is not
+    /// The number of leaves to have loading: as many as the scan has passed. The end of the scan is not
     /// known; this way it loads less than twice the leaves that it comes to.
     fn wanted(&self) -> u32 {
         self.reach.min(self.most)
     }
 
-    /// How many leaves to load along with one that has to be read, if they lie next to it: half as many as
-    /// the scan has passed, and at least one, as that costs a drive much less than another read.
+    /// The number of leaves to load along with one that has to be read, if they lie next to it: half as many
+    /// as the scan has passed, and at least one, as that costs a drive much less than another read.
     fn along(&self) -> u32 {
         (self.reach / 2).max(1).min(self.most)
     }

@@ -141,7 +141,7 @@ fn check_scan(tree: &BTree, model: &Model, lower: &[u8], upper: Option<&[u8]>, a
     assert_eq!(records(tree, Direction::Backward, lower, upper, ahead), backward);
 }
 
-/// Where keys were when they were looked at, which may have been long ago.
+/// The positions of keys when they were looked at, which may have been long ago.
 #[derive(Default)]
 struct Looks {
     last: VecDeque<(Vec<u8>, Option<LeafHint>)>,
@@ -235,7 +235,8 @@ fn steps() -> u32 {
 #[test]
 fn a_tree_is_a_sorted_map() {
     for (seed, keys) in [Keys::Numbers, Keys::Paths, Keys::Zeros, Keys::Long].into_iter().enumerate() {
-        // Once with everything in memory, once with so little that nearly every step loads and evicts pages.
+        // Once with everything in memory, once with a memory so small that nearly every step loads and evicts
+        // pages.
         for (class, budget_bytes) in [(0, 64 << 20), (2, 64 << 20), (0, 160 << 10)] {
             let most = history(&pool_in_memory(budget_bytes), class, keys, steps(), seed as u64);
             println!("{keys:?} class {class}, {budget_bytes} bytes: {most:?}");
@@ -269,7 +270,7 @@ fn long_keys_make_deep_trees() {
 fn ascending_keys_fill_leaves_wherever_they_come() {
     let pool = pool_in_memory(64 << 20);
     let tree = BTree::create(&pool, 0, false).unwrap();
-    // Three runs side by side, in turn.
+    // Three interleaved runs.
     for number in 0..5000_u64 {
         for run in [1_u64, 2, 3] {
             put(&tree, &(run << 32 | number).to_be_bytes(), &[7; 100]);
@@ -320,7 +321,7 @@ fn threads_share_a_tree_that_is_mostly_not_in_memory() {
 fn share(budget_bytes: u64, turns: u32) {
     const THREADS: u64 = 4;
     let tree = &BTree::create(&pool_in_memory(budget_bytes), 0, false).unwrap();
-    // Keys of different owners lie side by side, so all change the same leaves.
+    // Keys of different owners are interleaved, so all change the same leaves.
     let key_of = |owner: u64, number: u64| (number * THREADS + owner).to_be_bytes();
     let value_of = |key: &[u8], turn: u32| -> Vec<u8> {
         [key, &turn.to_le_bytes(), &vec![turn as u8; turn as usize % 100]].concat()

@@ -13,8 +13,8 @@ use crate::header::PageId;
 use crate::index::{KeySlot, LeafHint};
 use crate::pool::OptimisticGuard;
 
-/// Keys at a time: as many lines as a processor fetches side by side, and no more than its nearest cache
-/// holds.
+/// Keys at a time: as many as the cache lines that a processor fetches in parallel, and no more than its
+/// nearest cache holds.
 const AT_A_TIME: usize = 16;
 
 /// Keys on their way down.

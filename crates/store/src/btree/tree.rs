@@ -134,8 +134,7 @@ impl BTree {
         key_bytes_max(self.block_bytes())
     }
 
-    /// The longest value that the tree takes: a little less than a quarter of a node, or of
-    /// a block of it.
+    /// The longest value that the tree takes: slightly less than a quarter of a node, or of a block of it.
     pub fn value_bytes_max(&self) -> usize {
         value_bytes_max(self.block_bytes())
     }

@@ -84,7 +84,7 @@ fn a_tree_is_whole_after_any_failure() {
     }
 }
 
-/// Whichever node it is, of those that are read ahead, too.
+/// For each node, also those that are read ahead.
 #[test]
 fn a_scan_says_when_it_cannot_go_on() {
     let pool = pool_in_memory(1 << 20);

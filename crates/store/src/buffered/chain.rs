@@ -29,7 +29,7 @@ impl Chain {
         self.take_sum(version, value, version.timestamp())
     }
 
-    /// The same of one whose operands are those of several commits, down to the oldest.
+    /// The same for a version with the operands of several commits, down to the oldest.
     pub fn take_sum(&mut self, version: Version, value: &[u8], oldest: Timestamp) -> bool {
         self.newest.get_or_insert(version);
         if version.is_operands() {
@@ -55,7 +55,7 @@ impl Chain {
         !self.lists.is_empty() && matches!(self.base, Base::Overflow(_))
     }
 
-    /// The record as it is kept while it is not merged.
+    /// The record before its operands are merged.
     pub fn unmerged(self) -> Unmerged {
         let operands = self.lists.into_iter().rev().collect::<Vec<_>>().concat();
         Unmerged { base: self.base, operands }

@@ -12,18 +12,18 @@ use crate::index::{Direction, Version};
 use crate::log::Timestamp;
 use crate::sync::Arc;
 
-/// Where a version lies among others: by key, and of a key the newer ones first.
+/// The order of versions: by key, and within a key the newer ones first.
 pub(crate) fn order(one: (&[u8], Timestamp), other: (&[u8], Timestamp)) -> Ordering {
     one.0.cmp(other.0).then(other.1.cmp(&one.1))
 }
 
-/// Where a scan begins: at this key, or after it in the scan's direction.
+/// The start of a scan: at this key, or after it in the scan's direction.
 pub(crate) type Start<'a> = Bound<&'a [u8]>;
 
 /// The place among versions where a scan begins: forward with the first that does not lie before it, backward
 /// with the last that does. `None`: at its end.
 pub(crate) fn place_of(start: Start<'_>, direction: Direction) -> Option<(&[u8], Timestamp)> {
-    // Of a key the newest version comes first, and 0 is older than any.
+    // The newest version of a key comes first, and 0 is older than any.
     let (before, behind) = (Timestamp(u64::MAX), Timestamp(0));
     match (start, direction) {
         (Bound::Unbounded, _) => None,
@@ -47,7 +47,7 @@ pub(crate) trait Cursor: Send {
     /// Those of reading a table.
     fn advance(&mut self) -> Result<(), Error>;
 
-    /// Has no share of memory that others may want, until it goes on: it may be put aside for long.
+    /// Gives back its share of memory until it goes on: it may not be used for long.
     fn let_go(&mut self) {}
 }
 
@@ -163,7 +163,8 @@ impl Cursor for SeenCursor {
     }
 }
 
-/// The versions of several sources, the newest source first, in order. One that several have is there once.
+/// The versions of several sources, the newest source first, in order. A version that several sources have
+/// comes once.
 pub(crate) struct Merged {
     sources: Vec<Box<dyn Cursor>>,
     direction: Direction,

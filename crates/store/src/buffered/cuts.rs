@@ -1,5 +1,5 @@
-//! Which memtables a checkpoint has flushed: one that has hardly begun to fill stays in the log, but not for
-//! two checkpoints.
+//! Decides which memtables a checkpoint flushes: one that has hardly begun to fill stays in the log, but not
+//! for two checkpoints.
 
 use super::Shared;
 use crate::log::LogRecord;
@@ -10,7 +10,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Cuts(AtomicU64);
 
 impl Cuts {
-    /// A checkpoint comes. Whether a memtable whose first commit this is has been there since the last one.
+    /// Called at a checkpoint. Whether a memtable with this first commit has existed since the last one.
     pub fn pass(&self, first: Option<LogRecord>, shared: &Shared) -> bool {
         let last = self.0.load(Ordering::Relaxed);
         if let Some(horizon) = shared.horizon() {

@@ -134,10 +134,10 @@ impl Dead {
         self.note(&state);
     }
 
-    /// Where a scan as of `at` continues. `from` is where it has come to: forward, the keys from this one on;
-    /// backward, those before it, or the last ones without it. `None`: it continues there. Otherwise it
-    /// continues after the stretches: forward from the key on, or it has ended without one; backward before
-    /// the key.
+    /// The place where a scan as of `at` continues. `from` is its present place: forward, the keys from this
+    /// one on; backward, those before it, or the last ones without it. `None`: it continues there. Otherwise
+    /// it continues after the stretches: forward from the key on, or it has ended without one; backward
+    /// before the key.
     pub fn passed(
         &self,
         from: Option<&[u8]>,
@@ -298,8 +298,8 @@ impl State {
         self.insert(behind(key), stretch);
     }
 
-    /// Adds a stretch, as one with those that it meets where no snapshot is between them. Where two lie over
-    /// each other otherwise, the older one counts, which is so for more snapshots.
+    /// Adds a stretch, joined with those that it meets if no snapshot is between them. If two overlap
+    /// otherwise, the older one counts, as it holds for more snapshots.
     fn add(&mut self, mut lower: Vec<u8>, mut stretch: Stretch, snapshots: &ActiveSnapshots) {
         let are_apart = |one: &Stretch, other: &Stretch| {
             snapshots.any_within(one.as_of.min(other.as_of), one.as_of.max(other.as_of))

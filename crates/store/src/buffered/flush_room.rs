@@ -18,7 +18,7 @@ impl FlushRoom {
         Self { claim, needed: Mutex::default() }
     }
 
-    /// Flushes of this tree need as many bytes as `bytes` gives from now on.
+    /// Sets the bytes that flushes of this tree need from now on.
     pub fn set(&self, tree: TreeId, bytes: impl FnOnce() -> u64) {
         self.claim.set(|| {
             let mut needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);

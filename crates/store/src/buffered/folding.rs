@@ -1,6 +1,6 @@
 //! Operands become values as tables are written.
 //!
-//! Of the versions of a key, from the oldest on:
+//! The versions of a key are folded from the oldest on:
 //!
 //! 1. Operands that no snapshot sees apart are gathered.
 //! 2. Over a known value, or over nothing, they become the value that the merge operator makes of both, as
@@ -171,7 +171,7 @@ mod tests {
         folded_over(all, taken, is_oldest, (removed, true))
     }
 
-    /// The same with removals of ranges that may be over newer versions.
+    /// The same with removals of ranges that may cover newer versions.
     fn folded_over(
         all: &[(u64, &str)],
         taken: &[u64],

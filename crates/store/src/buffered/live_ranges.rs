@@ -64,8 +64,8 @@ impl LiveRanges {
         self.insert(key.to_vec(), whole.upper, whole.removed_at);
     }
 
-    /// Adds a removal of the keys from `lower` on up to, and without, `upper`. Of each fragment with such
-    /// keys those removals stay that `needed` leaves.
+    /// Adds a removal of the keys from `lower` on up to, and without, `upper`. `needed` chooses the removals
+    /// that stay of each fragment with such keys.
     pub fn add(
         &mut self,
         lower: &[u8],
@@ -118,7 +118,7 @@ impl LiveRanges {
         }
     }
 
-    /// All of them.
+    /// All removals.
     pub fn all(&self) -> RangeTombstones {
         self.fragments
             .iter()

@@ -89,8 +89,8 @@ impl Frame {
     }
 }
 
-/// Range tombstones, which are few, are kept outside the frames. They take as many bytes as this part of the
-/// frames at most, unless it is a single one.
+/// Range tombstones, which are few, are kept outside the frames. They take at most this part of the frames'
+/// bytes, unless it is a single one.
 const RANGES_DIVISOR: u64 = 4;
 
 /// The least room that is reserved for an active memtable with anything in it.
@@ -223,7 +223,7 @@ impl Memtable {
     /// An empty memtable of `bytes`. It takes any record with at most `record_bytes` of key and value, as a
     /// later memtable would have no more room. Memory that the pool cannot lend at once is allocated: a
     /// commit that is logged has to be applied. That memory is backed as records come to it, so all memtables
-    /// together take little more than the log has of their trees, for any number of trees.
+    /// together take only slightly more than the log has of their trees, for any number of trees.
     pub fn new(pool: &Arc<Pool>, bytes: u64, record_bytes: u64) -> Self {
         let bytes = bytes.max(Self::bytes_min(record_bytes));
         let class = (CLASS_MIN..=CLASS_MAX).rev().find(|class| class_bytes(*class) * FRAMES_MIN <= bytes);
@@ -415,7 +415,7 @@ impl Memtable {
         for (level, before) in befores.into_iter().enumerate().take(levels) {
             let mut before = before;
             loop {
-                // Others may have come in between meanwhile.
+                // Other nodes may have been linked in between meanwhile.
                 let behind;
                 (before, behind) = self.before(before, level, (key, at), &mut compared);
                 if let Some(own) = node.link(level) {
@@ -466,7 +466,7 @@ impl Memtable {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let bytes = self.frames.len() as u64 * u64::from(self.frame_words) * u64::from(WORD_BYTES);
         let taken = ranges.bytes() + (lower.len() + upper.len()) as u64;
-        // An empty memtable takes one, however long its keys are: the next memtable has no more room.
+        // An empty memtable takes one with keys of any length: the next memtable has no more room.
         if self.frames.is_empty() || !ranges.is_empty() && taken > bytes / RANGES_DIVISOR {
             return Err(Full);
         }
@@ -499,7 +499,7 @@ impl Memtable {
         hidden_by(self.removed_at(key, at), found)
     }
 
-    /// The same of those that the key has of its own, whatever ranges are removed.
+    /// The same without regard to removals of ranges.
     pub fn find_own(&self, key: &[u8], at: Timestamp, into: &mut Vec<u8>) -> Option<Version> {
         self.node(self.around(key, at).1).filter(|node| node.is_of(key)).map(|node| {
             node.copy_value(into);
@@ -513,8 +513,8 @@ impl Memtable {
     }
 
     /// Shows the versions of a key to `take`, the newest first of those that are not newer than `at`, until
-    /// it says that older ones are not needed: each with the oldest commit that its operands are of, if
-    /// `sums` may stand for several. Whether older ones are needed. Removals of ranges hide nothing.
+    /// it returns that older ones are not needed: each with the oldest commit of its operands, if `sums` may
+    /// stand for several. Returns whether older ones are needed. Removals of ranges hide nothing.
     pub fn each_of(
         &self,
         key: &[u8],
@@ -525,7 +525,7 @@ impl Memtable {
         self.each_from(self.around(key, at).1, key, (at, sums), take)
     }
 
-    /// The same from the first of them on.
+    /// The same from the version at `link` on.
     fn each_from(
         &self,
         mut link: u32,
@@ -841,7 +841,7 @@ mod tests {
         assert_eq!(table.put(&[0; 5000], Version::put(Timestamp(1)), &[], record(1), None), Err(Full));
     }
 
-    /// Nodes that a write is compared with on average, of the last tenth of as many records.
+    /// Nodes that a write is compared with on average, over the last tenth of `records` writes.
     fn compared(table: &Memtable, records: u64) -> f64 {
         let insert = |number: u64| {
             let (key, version) = (mix(number).to_be_bytes(), Version::put(Timestamp(1 + number)));

@@ -18,12 +18,12 @@ pub(crate) struct Memtables {
 }
 
 impl Memtables {
-    /// One that is empty and takes nothing.
+    /// An empty memtable that takes nothing.
     pub fn none() -> Self {
         Self { active: Arc::new(Memtable::none()), frozen: Vec::new() }
     }
 
-    /// All of them, the newest first.
+    /// All memtables, the newest first.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.frozen)
     }
@@ -33,7 +33,7 @@ impl Memtables {
         self.iter().filter_map(|memtable| memtable.first()).min()
     }
 
-    /// How many have anything in them.
+    /// The number of memtables that are not empty.
     pub fn filled(&self) -> u64 {
         self.iter().filter(|memtable| memtable.first().is_some()).count() as u64
     }

@@ -239,7 +239,7 @@ impl RangeTombstones {
         self.join();
     }
 
-    /// Makes one fragment of those side by side that have the same removals.
+    /// Joins adjacent fragments that have the same removals.
     pub fn join(&mut self) {
         self.0.dedup_by(|next, before| {
             let is_same = before.upper == next.lower && before.removed_at == next.removed_at;
@@ -250,7 +250,7 @@ impl RangeTombstones {
         });
     }
 
-    /// Of a single fragment, takes out the older half of its removals, and leaves the newer ones.
+    /// Takes out the older half of a single fragment's removals, and leaves the newer ones.
     pub fn take_older(&mut self) -> Self {
         let Some(fragment) = self.0.first_mut() else { return Self::default() };
         let removed_at = fragment.removed_at.split_off(fragment.removed_at.len() / 2);

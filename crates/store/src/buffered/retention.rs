@@ -1,4 +1,4 @@
-//! Which versions stay when tables are merged.
+//! Decides which versions stay when tables are merged.
 
 use super::ranges::Fragment;
 use super::versions::{Held, KeyVersions};
@@ -125,7 +125,7 @@ mod tests {
         left_of(all, &[], visible, taken, is_oldest)
     }
 
-    /// The same of a key that a range with these removals has.
+    /// The same for a key in a range with these removals.
     fn left_of(all: &[i64], removed: &[u64], visible: u64, taken: &[u64], is_oldest: bool) -> Vec<i64> {
         let removed_at: Vec<Timestamp> = removed.iter().copied().map(Timestamp).collect();
         let range = Fragment { lower: vec![0], upper: vec![9], removed_at };

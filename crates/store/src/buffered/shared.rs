@@ -17,11 +17,12 @@ pub(crate) struct Shared {
     pub(crate) segments: Arc<Segments>,
     pub(crate) executor: Executor,
     pub(crate) room: Room,
-    /// Bytes of the cache for pages that flushes change: with less, they would evict each other's for ever.
+    /// Bytes of the cache for pages that flushes change: with less, flushes would evict each other's pages
+    /// for ever.
     pub(crate) flush_memory: Turns,
     /// Room for the pages that one flush changes at a time, which waits for room before.
     pub(crate) flush_room: FlushRoom,
-    /// Known when transactions are.
+    /// Set once transactions exist.
     horizon: OnceLock<Weak<dyn Horizon>>,
     /// The horizon until then.
     replay: Arc<ReplayHorizon>,

@@ -21,7 +21,7 @@ pub(crate) struct KeyVersions {
 }
 
 impl KeyVersions {
-    /// Those of another key; none yet.
+    /// Begins with another key, without versions yet.
     pub fn begin(&mut self, key: &[u8]) {
         key.clone_into(&mut self.key);
         self.all.clear();
@@ -35,7 +35,7 @@ impl KeyVersions {
         self.all.push(Held { version, value: start..self.values.len() });
     }
 
-    /// How many bytes the key and the values have.
+    /// Bytes of the key and the values.
     pub fn bytes(&self) -> usize {
         self.key.len() + self.values.len()
     }

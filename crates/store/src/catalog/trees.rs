@@ -161,8 +161,8 @@ impl Trees {
         self.names().dropped.iter().filter(is_unused).map(|dropped| dropped.tree.clone()).collect()
     }
 
-    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time. If this is cut
-    /// short, opening the store again resumes it.
+    /// Frees the pages of a tree that is [abandoned](Trees::abandoned), a few at a time. If this is
+    /// interrupted, opening the store again resumes it.
     ///
     /// # Errors
     /// As [`Index::clear`](crate::index::Index::clear).

@@ -65,7 +65,7 @@ impl Checkpointer {
     }
 
     /// Requests a checkpoint that contains everything done before. It returns at once; may be called from
-    /// anywhere, however often.
+    /// anywhere, any number of times.
     pub fn want(&self) {
         if !self.shared.wanted.swap(true, Ordering::AcqRel) {
             let checkpointer = self.clone();

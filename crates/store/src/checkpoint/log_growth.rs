@@ -6,7 +6,7 @@
 //! 1. without further reason, as long as it is a small part of the live bytes, or a few MiB;
 //! 2. up to some more MiB, if the ring was more than half full when the checkpoint was complete, because
 //!    commits would soon have had to wait for the checkpoint;
-//! 3. up to as many MiB, or up to twice the live bytes, if the checkpoint wrote much more pages than log,
+//! 3. up to the same MiB, or up to twice the live bytes, if the checkpoint wrote much more pages than log,
 //!    because with more time between checkpoints the pages would be written less often.
 //!
 //! The MiB of all three are limited by a multiple of the live bytes: few records take little room.

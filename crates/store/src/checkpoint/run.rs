@@ -101,11 +101,11 @@ pub(crate) struct Base {
 /// Statistics of checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckpointStats {
-    /// Those that were completed.
+    /// Checkpoints that were completed.
     pub completed: u64,
-    /// From cut to superblock, of the last one.
+    /// Time from cut to superblock of the last one.
     pub last_duration: Nanos,
-    /// Of the one that took longest.
+    /// The same of the longest one.
     pub longest_duration: Nanos,
     /// The longest time that a cut kept changes of pages waiting.
     pub longest_cut: Nanos,
@@ -115,7 +115,7 @@ pub(crate) struct CheckpointStats {
     pub map_pages: u64,
     /// Pages in the map's chain.
     pub map_chain_pages: u64,
-    /// How often the map was written as a whole.
+    /// Times that the map was written as a whole.
     pub map_chains: u64,
 }
 
@@ -273,7 +273,8 @@ impl Run {
     }
 
     /// Whether indexes could not bring the changes that they keep outside of pages into these: the changes
-    /// stay in the log. That is a lack of room, or the trouble of one tree, which is not the store's.
+    /// stay in the log. The cause is a lack of room, or a failure of one tree, which does not affect the
+    /// store.
     fn before_cut(&self, closed: bool) -> Result<bool, Error> {
         match self.parts.transactions.before_cut(if closed { May::Wait } else { May::NotWait }) {
             Err(error @ Error::Poisoned { .. }) => Err(error),

@@ -15,9 +15,9 @@
 //! overwritten since; the log's chain and the pages' write sequences detect that.
 //!
 //! While a store is being made, each of these places holds a mark instead, and each member's file, also of
-//! the log, begins with one. So a store whose making was cut off by a crash is told from a damaged one, and
-//! can be made again. Members whose first bytes are not a superblock's place lose their marks once the first
-//! superblock is durable; once a superblock exists, remaining marks are ignored.
+//! the log, begins with one. So a store whose making was interrupted by a crash is told from a damaged one,
+//! and can be made again. Members whose first bytes are not a superblock's place lose their marks once the
+//! first superblock is durable; once a superblock exists, remaining marks are ignored.
 //!
 //! A superblock counts as written only when it was flushed and read back, because a lost or misdirected write
 //! of it would silently take the store back to the previous checkpoint.
@@ -175,7 +175,7 @@ fn looks_like_one(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// Of the device, or [`Error::Corrupt`] if it reads back as something else. The previous superblock still
-/// counts then, or this one does.
+/// counts then, or this one.
 pub(crate) fn save(devices: &Devices, superblock: &Superblock) -> Result<(), Error> {
     let sector = superblock.encode();
     let mut block = Block::new(COPY_BYTES as usize)?;
@@ -358,7 +358,7 @@ mod tests {
             }
             kept.write(&devices, Role::Data, offset).unwrap();
         }
-        // The newer slot is gone as a whole: it may have been cut off.
+        // The newer slot is gone as a whole: its writing may have been interrupted.
         places(1).into_iter().for_each(|offset| overwrite(&devices, offset, 0xff));
         assert_eq!(load(&devices).unwrap(), generation(4));
         erase(&devices).unwrap();

@@ -89,7 +89,7 @@ pub(crate) struct CheckpointState {
     pub replay_start: Lsn,
     /// The log up to here was durable.
     pub log_durable: Lsn,
-    /// Of the last record before `replay_start`, or of a later one.
+    /// The timestamp of the last record before `replay_start`, or of a later one.
     pub newest: Timestamp,
     pub next_page: PageId,
     pub next_sequence: UnitSequence,

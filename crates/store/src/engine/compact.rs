@@ -11,7 +11,8 @@ use crate::task::yield_now;
 /// Rounds after which a compaction ends that has come no further.
 const FUTILE_ROUNDS: u32 = 3;
 
-/// A compaction waits at most so long for values that are being freed: others may go on removing some.
+/// A compaction waits at most this time for values that are being freed: other commits may go on removing
+/// some.
 const FREEING_MAX: Nanos = Nanos(1_000_000_000);
 
 impl Engine {

@@ -1,5 +1,5 @@
-//! Freeing values in the background, by a few tasks however many values are given up at once: a task takes a
-//! stack, and a process has room for tens of thousands of these.
+//! Freeing values in the background, by a few tasks for any number of values at once: a task takes a stack,
+//! and a process has room for tens of thousands of these.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, PoisonError};
@@ -81,7 +81,7 @@ impl Shared {
     }
 }
 
-/// One of the tasks.
+/// A task that frees.
 struct Turn {
     shared: Arc<Shared>,
     /// An executor that ends drops tasks that have not begun.

@@ -281,7 +281,7 @@ impl Engine {
             return Err(Error::NotAStore { path, why });
         }
         given.check(&superblock)?;
-        // If its making was cut off just before that.
+        // Its making may have been interrupted just before that.
         slots::complete(devices)?;
         let layout = superblock.layout.clone();
         if layout.placement == Placement::InPlace && !superblock.closed {

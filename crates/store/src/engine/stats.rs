@@ -17,7 +17,7 @@ pub(crate) struct EngineStats {
     /// Bytes of pages in memory that have changed since they were written.
     pub dirty_bytes: u64,
     pub cache_bytes: u64,
-    /// Of these, bytes of records without their pages.
+    /// The part of `cache_bytes` that holds records without their pages.
     pub record_bytes: u64,
     pub pages: u64,
     pub hits: Hits,

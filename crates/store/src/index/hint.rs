@@ -21,7 +21,7 @@ pub(crate) enum KeySlot {
 }
 
 impl LeafHint {
-    /// Whether another one is of the same leaf, as it was at the same time.
+    /// Whether another hint is of the same version of the same leaf.
     pub fn is_beside(self, other: Self) -> bool {
         self.page_version == other.page_version
     }

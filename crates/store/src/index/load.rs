@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::log::LogRecord;
 
-/// Names a load for ever, among all of its index.
+/// Identifies a load among all loads that its index ever has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoadId(pub u64);
 

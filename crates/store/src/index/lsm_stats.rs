@@ -53,9 +53,9 @@ pub struct LsmStats {
     pub operator_failures: u64,
     /// Look-ups of a key in a table that has a filter.
     pub filter_looked: u64,
-    /// Of these, those that the filter kept from reading a data block.
+    /// Those of these look-ups that did not read a data block, thanks to the filter.
     pub filter_kept_out: u64,
-    /// Those that it let pass although the table does not have the key.
+    /// Those that the filter let pass although the table does not have the key.
     pub filter_passed_in_vain: u64,
     /// Bytes that were written for each byte that was flushed or loaded.
     pub write_amplification: f64,

@@ -1,8 +1,8 @@
 //! The boundary between transactions and the structures that keep the records of trees.
 //!
 //! An index maps a key to its *versions*. A commit makes one version of each key that it writes; a
-//! [`Version`] says which commit that was. A reader sees the newest version whose commit is not newer than
-//! its snapshot. How many versions an index keeps, and where, is its own business: it must keep those that a
+//! [`Version`] has the number of that commit. A reader sees the newest version whose commit is not newer than
+//! its snapshot. Each index decides how many versions it keeps, and where: it must keep those that a
 //! [snapshot](Snapshots) may still see, and may drop all others.
 //!
 //! The life of a change. Transactions call each step:
@@ -13,7 +13,7 @@
 //! 2. [`Index::newest_since`] is called if transactions cannot tell by themselves whether the key has been
 //!    committed since the writer's snapshot.
 //! 3. The commit is logged. From here on only a device may keep it from being done.
-//! 4. [`Index::apply`] makes the new version. Of two commits of a key, the older one is applied first.
+//! 4. [`Index::apply`] makes the new version. If two commits write a key, the older one is applied first.
 //! 5. After a crash, [`Index::reapply`] makes it again, from [`Index::replay_from`] on.
 //!
 //! All words of the boundary are in this folder, so that no implementation lends its own.
@@ -270,9 +270,8 @@ pub(crate) trait Index: Send + Sync {
         Ok(())
     }
 
-    /// Called when a commit is about to be refused as the device is full: begins whatever may make room, in
-    /// the background, and says so as [`OwnedSegments::at_work`](crate::segment::OwnedSegments::at_work) has
-    /// it.
+    /// Called when a commit is about to be refused as the device is full: begins background work that may
+    /// make room, and reports it by [`OwnedSegments::at_work`](crate::segment::OwnedSegments::at_work).
     fn make_room(&self) {}
 
     /// Called while the store is compacted: an index that owns segments after this byte of the device moves
@@ -352,8 +351,8 @@ pub(crate) trait Index: Send + Sync {
     /// [`Error::Corrupt`] for the first part that is not as it should be; as [`Index::read`].
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error>;
 
-    /// Removes all records and frees all pages but those through which the index is found, a few at a time,
-    /// while other tasks run. A call that was cut short can be repeated. The caller is the index's only user.
+    /// Removes all records and frees all pages but those that identify the index, a few at a time, while
+    /// other tasks run. An interrupted call can be repeated. The caller is the index's only user.
     ///
     /// # Errors
     /// As [`Index::read`]; those of `clearing`.

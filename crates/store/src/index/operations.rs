@@ -11,16 +11,17 @@ use crate::pool::own_place;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TreeOperations {
-    /// Keys that commits have given a value, or removed. Those of loads that became tables at once are none.
+    /// Keys that commits have given a value, or removed. Keys of loads that became tables at once do not
+    /// count.
     pub writes: u64,
     /// Look-ups of a key.
     pub look_ups: u64,
-    /// Scans, however many records each came to.
+    /// Scans, of any number of records.
     pub scans: u64,
 }
 
 impl TreeOperations {
-    /// All of them.
+    /// All operations.
     pub fn sum(&self) -> u64 {
         self.writes.saturating_add(self.look_ups).saturating_add(self.scans)
     }
@@ -58,7 +59,7 @@ struct Counts {
 /// Counts operations without a locked instruction: where threads share a place, a few may be lost.
 #[derive(Default)]
 pub(crate) struct OperationCounts {
-    /// Those of earlier openings.
+    /// Counts of earlier openings.
     before: TreeOperations,
     places: Box<[Counts; PLACES]>,
 }

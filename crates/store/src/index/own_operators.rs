@@ -76,7 +76,7 @@ impl MergeOperator for AppendOperator {
     }
 }
 
-/// Those that every store knows.
+/// The operators that every store knows.
 pub(crate) fn own_operators() -> Operators {
     let mut operators = Operators::default();
     operators.add(Arc::new(AddOperator));

@@ -73,7 +73,7 @@ impl Version {
         Timestamp(self.0 >> FLAGS_BITS)
     }
 
-    /// The same of another commit.
+    /// The same version for another commit.
     pub fn at(self, timestamp: Timestamp) -> Self {
         Self(timestamp.0 << FLAGS_BITS | self.0 & ((1 << FLAGS_BITS) - 1))
     }

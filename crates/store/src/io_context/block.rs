@@ -17,7 +17,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// So many zeros.
+    /// A block of `length_bytes` zeros.
     pub fn new(length_bytes: usize) -> Result<Self, Error> {
         Ok(Self { memory: Arena::new(length_bytes)?, length_bytes })
     }

@@ -1,4 +1,4 @@
-//! A device whose operations fail when a test says so.
+//! A device whose operations fail on a test's request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,7 +52,7 @@ impl Broken {
         Arc::new(Self { device, identity, times: Arc::default() })
     }
 
-    /// The same, that says it is of another kind.
+    /// The same, with another kind in its identity.
     pub fn of_kind(device: Arc<dyn Device>, kind: &str) -> Arc<Self> {
         let identity = Identity { kind: kind.into(), ..device.identity().clone() };
         Arc::new(Self { device, identity, times: Arc::default() })

@@ -31,7 +31,7 @@ pub(crate) struct IoContext {
     free: Vec<u32>,
     in_flight: usize,
     counters: Arc<Counters>,
-    /// Tasks that go on at a point in time, whatever happens.
+    /// Tasks that are woken at a point in time.
     timers: BinaryHeap<Reverse<(Nanos, TaskId)>>,
     /// The store that the devices belong to.
     owner: Owner,

@@ -53,7 +53,7 @@ fn own<T>(devices: &Devices, act: impl FnOnce(&mut IoContext) -> T) -> Result<T,
         let index = match own.iter().position(|(owner, _)| devices.are(owner)) {
             Some(index) => index,
             None => {
-                // Those of stores that were closed meanwhile.
+                // Removes I/O contexts of stores that were closed meanwhile.
                 own.retain(|(owner, _)| owner.strong_count() > 0);
                 own.push((devices.owner(), IoContext::open(devices, OWN_DEPTH)?));
                 own.len() - 1
@@ -100,9 +100,9 @@ pub(crate) unsafe fn write(
     }
 }
 
-/// How many blocks of `block_bytes` a read may have so that every request that is under way gets as many of
-/// `slots`, which the drive serves in a step, and no more than are left of them: at least one (Bender et al.,
-/// "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §8).
+/// The number of blocks of `block_bytes` that a read may have so that all requests in flight get equal shares
+/// of the `slots` that the drive serves in a step, and no more than the free ones: at least one (Bender et
+/// al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §8).
 pub(crate) fn share_of_slots(devices: &Devices, slots: u32, block_bytes: u32) -> u32 {
     let InFlight { requests, bytes } = devices.in_flight();
     let taken = bytes.div_ceil(u64::from(block_bytes.max(1)));

@@ -29,7 +29,7 @@ pub(super) type Owner = Weak<Shared>;
 pub(super) struct Shared {
     all: Vec<Arc<dyn Device>>,
     log_index: usize,
-    /// Of each device.
+    /// The flushes of each device.
     flushes: Vec<Flushes>,
     meter: Meter,
 }

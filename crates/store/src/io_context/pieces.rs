@@ -53,8 +53,8 @@ impl InFlight {
 }
 
 /// Reads pieces (first byte, length) one after another and shows each to `look`, with its first byte, until
-/// that breaks off. How many are in flight grows as it goes on. It waits on the calling thread, even in a
-/// task.
+/// that breaks off. The number of pieces in flight grows as it goes on. It waits on the calling thread, even
+/// in a task.
 ///
 /// # Errors
 /// [`Error::Io`], and those of `look`.

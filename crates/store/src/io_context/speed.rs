@@ -88,7 +88,7 @@ fn what_things_cost() {
     report("spawn a background task within a worker", ROUNDS * 10, spans.1);
 }
 
-/// CPU time of as many requests without tasks, in batches of as many.
+/// CPU time of the same number of requests without tasks, in batches of `TASKS`.
 fn bare(length_bytes: u32) -> Nanos {
     let device = MemoryDevice::new(BLOCKS * 4096, 0).unwrap();
     let options = ChannelOptions { depth: 1024, arena: None, polled: false };

@@ -195,7 +195,7 @@ fn log_room(ground: &Ground<'_>, log_block_bytes: u32) -> LogRoom {
 }
 
 /// Bytes at the start of a device that belong to superblocks and labels. The first stripe unit of each member
-/// says whose it is.
+/// has its label.
 fn front(geometry: &Geometry, align_bytes: u32) -> u64 {
     let labels = geometry.stripe_unit_bytes.unwrap_or(0) * u64::from(geometry.members);
     FRONT_BYTES.max(labels).next_multiple_of(u64::from(align_bytes))
@@ -231,7 +231,7 @@ fn wide((least, most): (u32, u32)) -> (u64, u64) {
 
 const SET: &str = "set by hand";
 
-/// How long the log may be on a device of fixed size; `None` if that sets no bound.
+/// The longest log on a device of fixed size; `None` if that sets no bound.
 #[derive(Clone, Copy)]
 struct LogRoom {
     /// If its length was asked for.

@@ -1,4 +1,4 @@
-//! How many blocks a node of a B+-tree has that is read in blocks: P of the PDAM.
+//! The number of blocks of a B+-tree's node that is read in blocks: P of the PDAM.
 
 use flashgrain_device::bytes_text;
 
@@ -34,7 +34,7 @@ fn parallelism(layout: &Layout) -> u32 {
 }
 
 impl NodeBlocks {
-    /// How many blocks of `block_bytes` that are.
+    /// The number of blocks of `block_bytes`.
     ///
     /// # Errors
     /// [`Error::Options`] for a number that nodes do not have.

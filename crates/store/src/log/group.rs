@@ -18,8 +18,8 @@ pub(super) struct Group {
     start: Lsn,
     /// Bytes from there, headers included.
     used: usize,
-    /// Of each block the offset of the first record that begins in it, and that record's timestamp; zeros if
-    /// none does.
+    /// For each block, the offset of the first record that begins in it, and that record's timestamp; zeros
+    /// if none does.
     firsts: Vec<(u32, u64)>,
     records: usize,
 }

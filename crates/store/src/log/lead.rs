@@ -33,7 +33,7 @@ pub(super) struct Leader {
     group: Group,
     /// Checksum of the last block.
     chain: u32,
-    /// Waiters whose records were in the last group: as many may append again soon.
+    /// Waiters whose records were in the last group: they may append again soon.
     companions: usize,
     /// Position in the [durable mark](super::durable_mark).
     pub marked: Lsn,

@@ -138,7 +138,7 @@ pub(crate) struct Recovered {
     pub records: u64,
     /// Bytes from the tail to the log's end.
     pub bytes: u64,
-    /// Whether a group that was never acknowledged was cut off.
+    /// Whether a group that was never acknowledged was discarded.
     pub torn: bool,
 }
 

@@ -295,7 +295,7 @@ struct Records<'a> {
     ring: Ring,
     replay: Replay<'a>,
     tail: Lsn,
-    /// The beginning of a record that goes on in the next block.
+    /// The beginning of a record that continues in the next block.
     partial: Vec<u8>,
     /// Position and timestamp of that record.
     begun: (Lsn, Timestamp),

@@ -19,7 +19,7 @@ pub(super) const RECORD_BYTES_MAX: u64 = 1 << 30;
 #[derive(Default)]
 pub(super) struct Failures {
     all: u64,
-    /// Those at the end, with no commit in between, and the log's end then.
+    /// The last failures without a commit in between, and the log's end then.
     in_a_row: u32,
     end: Lsn,
     /// The reason of the last one.

@@ -136,9 +136,9 @@ pub(crate) fn length(reference: &[u8]) -> Option<u64> {
 
 /// The pages of a value.
 struct Pages {
-    /// Those that hold numbers of others.
+    /// The pages that hold numbers of others.
     inner: Vec<PageId>,
-    /// Those that hold the value.
+    /// The pages that hold the value.
     data: Vec<PageId>,
     /// Identity of their value, if inner pages were read.
     owner: Option<Owner>,
@@ -542,7 +542,7 @@ mod tests {
         assert!(read(&third, &other).unwrap() == new);
     }
 
-    /// A checkpoint that was made when the value was gone: its places may be others' by then.
+    /// A checkpoint that was made after the value was freed: its places may have been reassigned by then.
     #[test]
     fn a_value_that_was_freed_before_the_cut_does_not_come_back() {
         let page_store = Arc::default();

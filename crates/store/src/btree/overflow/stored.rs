@@ -5,7 +5,7 @@ use crate::Error;
 use crate::checksum::Crc32c;
 use crate::header::PageId;
 
-/// An overflow value that is being read. It has one page's worth of bytes in memory, and the numbers of all
+/// An overflow value that is being read. It has the bytes of one page in memory, and the numbers of all
 /// pages.
 pub(crate) struct Stored {
     length: u64,

@@ -174,7 +174,7 @@ fn differences<'a>(
     })
 }
 
-/// Works until nothing goes on any more, noting moments.
+/// Works until no task can go on, noting moments.
 fn note_moments(
     story: &mut Story,
     harness: &mut Harness,

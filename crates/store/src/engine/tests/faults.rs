@@ -48,7 +48,7 @@ fn after_a_failed_write_or_flush_nothing_is_promised_and_nothing_lost() {
             let read = Arc::clone(&engine);
             let reading =
                 harness.run(move || read.transactions().get(&known.tree, b"x", None, &mut Vec::new()));
-            // Only a commit that was cut off in the middle may have removed the record.
+            // Only a commit that was interrupted in the middle may have removed the record.
             let is_cut_off = engine.transactions().replay_start().1 < engine.parts().log.last();
             match reading.map_err(|error| error.kind()) {
                 Ok(_) => readable += 1,
@@ -83,7 +83,7 @@ fn a_panic_in_the_background_poisons_and_leaves_nobody_waiting() {
         (0..50).for_each(|_| crate::task::yield_now());
         panic!("on purpose");
     });
-    // Those that are under way by then, and panics if one of them waits for ever.
+    // Only commits that are under way by then; this panics if one of them waits for ever.
     work(&mut harness, &engine, &oracle, 1);
     assert!(oracle.lock().unwrap().commits.len() < 400, "they went on");
     let checked = Arc::clone(&engine);

@@ -60,7 +60,7 @@ fn no_checkpoint_is_made_after_a_close() {
         let asking = Arc::clone(&engine);
         let asked = engine.executor().run_for(move || while asking.checkpoint().is_ok() {});
         engine.checkpointer.close().unwrap();
-        // With threads, the other one would go on here.
+        // With threads, the other thread would run here.
         (0..1000).for_each(|_| yield_now());
         engine.close().unwrap_err();
         let last = engine.superblock();

@@ -1,5 +1,6 @@
-//! How long opening and recovering take; prints figures, judges nothing. `cargo test --release -p flashgrain
-//! --lib engine::tests::speed -- --ignored --nocapture`; FLASHGRAIN_SPEED_RECORDS says how many.
+//! Measures the time of opening and recovering; prints figures, judges nothing. `cargo test --release -p
+//! flashgrain --lib engine::tests::speed -- --ignored --nocapture`; FLASHGRAIN_SPEED_RECORDS is the number of
+//! records.
 
 use std::sync::Arc;
 

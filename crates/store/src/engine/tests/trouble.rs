@@ -249,7 +249,7 @@ fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
 fn a_checkpoint_whose_page_table_cannot_be_written_does_not_count() {
     let chains = |others: u32| checkpoint(others, u64::MAX).1;
     let anew = (2..100).find(|others| chains(*others) > chains(1)).expect("chains do not grow for ever");
-    // The first, one that goes on with its table, and one that begins anew.
+    // The first checkpoint, one that appends to its page table, and one that begins a new one.
     for others in [0, 1, anew] {
         let (asked, _) = checkpoint(others, u64::MAX);
         // The table is written near the end.

@@ -89,7 +89,7 @@ pub fn create(harness: &mut Harness, given: Given, sync_method: SyncMethod) -> R
     })
 }
 
-/// Those that are not there yet.
+/// Makes the trees that do not exist yet.
 pub fn make_trees(engine: &Engine) -> Result<(), Error> {
     for (name, class) in TREES.into_iter().zip([0, 1]) {
         if engine.trees().named(name).is_none() {
@@ -238,7 +238,7 @@ impl Work {
             });
             writes.push((tree, key, value));
         }
-        // Those without a mark take the way for single writes.
+        // Commits without a mark take the path for single writes.
         if self.all_marked || writes.len() > 1 || random.random_bool(0.5) {
             writes.push((0, own_key(self.task), Some(format!("{} {number}", self.life).into_bytes())));
         }

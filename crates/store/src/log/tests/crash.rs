@@ -108,7 +108,7 @@ fn reopen(device: &Arc<SimDevice>, method: SyncMethod, oracle: &mut Oracle, case
 struct Case {
     seed: u64,
     method: SyncMethod,
-    /// At which event of each round the power fails; `None`: not at all.
+    /// The event of each round when the power fails; `None`: it does not fail.
     cut_at: Option<[u64; 3]>,
 }
 

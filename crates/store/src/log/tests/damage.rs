@@ -217,7 +217,7 @@ fn regression_a_record_that_comes_while_the_log_is_settled_is_settled_like_other
     assert!(matches!(open_on(&devices, &layout(), NEW), Err(Error::Corrupt { .. })));
 }
 
-/// Wherever it hits the log, and however long it is.
+/// For each place in the log that it may hit, and each length.
 #[test]
 fn regression_one_misdirected_write_cannot_take_the_last_group_away_together_with_its_durable_mark() {
     let (devices, _, kept) = written(true);

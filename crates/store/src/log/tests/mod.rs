@@ -18,10 +18,10 @@ pub(super) const BLOCK_BYTES: u64 = 512;
 pub(super) const RING_BYTES: u64 = 256 * BLOCK_BYTES;
 /// The log with both copies of the durable mark.
 const LOG: std::ops::Range<u64> = 4096..4096 + RING_BYTES + 2 * BLOCK_BYTES;
-/// Where the log's first record is.
+/// Place of the log's first record.
 pub(super) const RING_START: u64 = LOG.start + BLOCK_BYTES;
 
-/// Where the log is.
+/// Place of the log.
 const PLACE: LogExtent = LogExtent { start_bytes: LOG.start, bytes: LOG.end - LOG.start };
 
 /// A layout with a log of `log_bytes`.

@@ -10,7 +10,7 @@ use super::*;
 use crate::io_context::broken::Broken;
 use crate::sync::explored::explore;
 
-/// So much longer, and elsewhere.
+/// A longer place, elsewhere.
 const LONGER: LogExtent = LogExtent { start_bytes: 1 << 19, bytes: 64 * BLOCK_BYTES };
 
 fn moved(layout: &Layout, place: LogExtent) -> Layout {

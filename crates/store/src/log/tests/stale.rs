@@ -7,7 +7,7 @@ use flashgrain_ssdsim::fault::{Fault, FaultKind, FlushLoss, Operation, PowerCut,
 use super::*;
 use crate::io_context::{Block, Role};
 
-/// Where the block is that a record begins in.
+/// Place of the block that a record begins in.
 fn place(record: Logged) -> u64 {
     RING_START + record.start.0 / BLOCK_BYTES * BLOCK_BYTES
 }
