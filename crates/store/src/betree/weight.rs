@@ -1,13 +1,13 @@
 //! Weight-balanced rebuilding (Theorem 9 of the dictionaries paper).
 //!
-//! The weight of a node is the number of basement nodes below it. A node of height h has a weight within `1 ±
-//! 1/log F` of `F^h` leaves', so that all nodes have close to F children, and a query goes down few levels.
-//! If a node's weight leaves that interval, the paper rebuilds the whole subtree of its parent. Here only the
-//! *border between the node and its neighbours* is drawn anew: as few of them as can have equal weights well
-//! within the interval get their children, and the messages for these, in equal shares. Their children stay
-//! as they are, as those are within their own intervals. So a rebuilding reads and writes a few parts, which
-//! are one node of the parent, and no flush waits for more. The paper's bounds need no more: a node's weight
-//! changes by a constant part of itself between two of its rebuildings.
+//! The weight of a node is the number of basement nodes below it. A node of height h has a weight within
+//! `1 ± 1/log F` of `F^h` leaves', so that all nodes have close to F children, and a query goes down few
+//! levels. If a node's weight leaves that interval, the paper rebuilds the whole subtree of its parent. Here
+//! only the *border between the node and its neighbours* is drawn anew: as few of them as can have equal
+//! weights well within the interval get their children, and the messages for these, in equal shares. Their
+//! children stay as they are, as those are within their own intervals. So a rebuilding reads and writes a few
+//! parts, which are one node of the parent, and no flush waits for more. The paper's bounds need no more: a
+//! node's weight changes by a constant part of itself between two of its rebuildings.
 
 use super::content::{Content, Fitting, Pivot};
 use super::levels::{LEVEL_MAX, LEVEL_MIN};

@@ -1,6 +1,6 @@
-//! Measures the time of opening and recovering; prints figures, judges nothing. `cargo test --release -p
-//! flashgrain --lib engine::tests::speed -- --ignored --nocapture`; FLASHGRAIN_SPEED_RECORDS is the number of
-//! records.
+//! Measures the time of opening and recovering; prints figures, judges nothing.
+//! `cargo test --release -p flashgrain --lib engine::tests::speed -- --ignored --nocapture`;
+//! FLASHGRAIN_SPEED_RECORDS is the number of records.
 
 use std::sync::Arc;
 

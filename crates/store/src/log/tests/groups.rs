@@ -221,8 +221,8 @@ fn what_nobody_waits_for_is_written_behind() {
     assert!(log.durable() == log.end() && !log.is_unsettled());
 }
 
-/// Prints rates of durable commits on the disk of the working directory: `cargo test --release -p flashgrain
-/// log::tests::groups::rates -- --ignored --nocapture`.
+/// Prints rates of durable commits on the disk of the working directory:
+/// `cargo test --release -p flashgrain log::tests::groups::rates -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures: takes seconds, and says nothing on a busy machine"]
 fn rates() {
