@@ -1,7 +1,7 @@
 //! Codecs for the data that the store compresses: data blocks of LSM-trees, and records of the log.
 
-/// How data blocks of an LSM-tree, or records of the log, are compressed. A block or a record is so only
-/// where it becomes smaller.
+/// How data blocks of an LSM-tree, or records of the log, are compressed. A block or a record is only
+/// compressed if that makes it smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LsmCompression {
@@ -36,7 +36,7 @@ impl LsmCompression {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// The bytes compressed; `None` if they are not to be compressed.
+    /// The compressed bytes; `None` without compression.
     pub(crate) fn compress(self, bytes: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::None => None,

@@ -173,8 +173,8 @@ pub enum Error {
         /// The resource that ran out.
         why: String,
     },
-    /// A commit of a store [without a log](crate::Builder::write_log) was made, and everyone sees it, but
-    /// checkpoints failed again and again that would have made it durable. It becomes durable with the next
+    /// A commit of a store [without a log](crate::Builder::write_log) was made, and all readers see it, but
+    /// the checkpoints that would have made it durable failed repeatedly. It becomes durable with the next
     /// checkpoint that is made.
     #[error(
         "the commit is made, but not durable: {why}; make room, or end the trouble of the tree, and make a checkpoint"
@@ -184,7 +184,7 @@ pub enum Error {
         why: String,
     },
     /// Background work of a tree failed, so that it takes no writes until that work is done. Nothing was
-    /// written. The tree is read as before, as far as its pages can be, and other trees are not concerned.
+    /// written. The tree can still be read, as far as its pages can be, and other trees are not affected.
     #[error(
         "tree {tree} takes no writes, as its background work failed: {why}; read what it has, end snapshots if they are the reason, or drop it; the next write tries that work again"
     )]

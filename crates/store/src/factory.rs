@@ -156,7 +156,7 @@ impl Factory {
         self.shared.set_horizon(horizon);
     }
 
-    /// The log was replayed; it ends at this commit.
+    /// Notes that the log was replayed; it ends at this commit.
     pub fn opened(&self, last: Timestamp) {
         self.all.history().opened(last);
     }

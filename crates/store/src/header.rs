@@ -117,7 +117,7 @@ impl Header {
         page.set_word(BACK_START, self.back_start);
     }
 
-    /// As bytes that hold an image have it; `None` if they are too few.
+    /// The header at the front of an image's bytes; `None` if they are too few.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let word = |at: u32| bytes.get(at as usize..)?.first_chunk().copied().map(u32::from_le_bytes);
         let long = |at: u32| bytes.get(at as usize..)?.first_chunk().copied().map(u64::from_le_bytes);
@@ -134,7 +134,7 @@ impl Header {
         })
     }
 
-    /// As an image begins with it.
+    /// The bytes of the header at the front of an image.
     pub fn encode(self) -> [u8; PAGE_HEADER_BYTES as usize] {
         let mut bytes = [0; PAGE_HEADER_BYTES as usize];
         let mut put = |at: u32, value: &[u8]| bytes[at as usize..][..value.len()].copy_from_slice(value);

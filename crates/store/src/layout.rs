@@ -21,8 +21,7 @@ pub(crate) struct Layout {
     pub unit_bytes: u32,
     /// A segment; a multiple of the unit.
     pub segment_bytes: u64,
-    /// The first segments of a store that grows are smaller, see [`crate::layout::sizes`]: so large are the
-    /// very first ones.
+    /// Bytes of the smallest segments of a store that grows, its first ones: see [`crate::layout::sizes`].
     pub first_segment_bytes: u64,
     /// First byte of segment 0; a multiple of the unit.
     pub segments_start_bytes: u64,

@@ -1,4 +1,4 @@
-//! How an opened store runs. Nothing of this is kept on the device.
+//! Options of an opening. They are not kept on the device.
 
 use std::sync::OnceLock;
 
@@ -57,7 +57,7 @@ impl Options {
         self.dirty_bytes_max.unwrap_or(self.cache_bytes / 4 * 3)
     }
 
-    /// How large the queues of a worker are.
+    /// The sizes of a worker's queues.
     pub fn bounds(&self) -> Bounds {
         Bounds { tasks_max: self.tasks_per_worker, ..Bounds::default() }
     }
@@ -94,7 +94,7 @@ impl Options {
     }
 }
 
-/// Number of cores that this process may use. The kernel is asked once, because the answer takes reading
+/// Number of cores that this process may use. The kernel is asked once, because the answer requires reading
 /// several files.
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();

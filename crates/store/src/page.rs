@@ -21,7 +21,7 @@ fn sortable(word: &AtomicU32) -> u32 {
 }
 
 impl<'a> Page<'a> {
-    /// The page that these words are.
+    /// The page that consists of these words.
     #[inline]
     pub fn new(words: &'a [AtomicU32]) -> Self {
         Self { words }
@@ -130,7 +130,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// How the `length` bytes from `offset` on compare with `other`.
+    /// The order of the `length` bytes from `offset` on relative to `other`.
     #[inline]
     pub fn compare(self, offset: u32, length: u32, other: &[u8]) -> Compared {
         let common = other.len().min(length as usize);

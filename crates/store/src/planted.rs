@@ -41,7 +41,7 @@ macro_rules! trouble {
     };
 }
 
-/// The calling task may lose its processor here, as [`preempt`](crate::testing::preempt) decides. Nothing
+/// The calling task may be preempted here, as [`preempt`](crate::testing::preempt) decides. Does nothing
 /// without the feature `testing`.
 #[cfg(feature = "testing")]
 macro_rules! preempt {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 thread_local! {
-    /// For three calls within one another: those that come meanwhile take new memory.
+    /// Memory for three nested calls; deeper ones take new memory.
     static SPARE: Cell<[Vec<u8>; 3]> = const { Cell::new([Vec::new(), Vec::new(), Vec::new()]) };
 }
 

@@ -1,4 +1,4 @@
-//! Messages come to their leaf: the records of its basement nodes change.
+//! Flushes of messages into a leaf: the records of its basement nodes change.
 //!
 //! The basement nodes of a leaf that have the most buffered messages are rewritten, some at a time, and are
 //! read in parallel. A full one is split; an empty one is freed.
@@ -40,7 +40,7 @@ struct Rewritten<'a> {
     reserved: Vec<Reserved<'a>>,
 }
 
-/// How a basement node changes where it is.
+/// The changes of a basement node in place.
 struct Changed<'a> {
     group: Group,
     merging: Merging<'a>,
@@ -226,7 +226,7 @@ impl BeTree {
         Ok(Some(true))
     }
 
-    /// Changes basement nodes and the part that leads to them, as one.
+    /// Changes basement nodes and the part that leads to them, in one section.
     fn change_leaf(
         &self,
         guards: &[OptimisticGuard<'_>],
@@ -266,7 +266,7 @@ impl BeTree {
         Ok(Rewritten { pivot, guard, pieces, reserved })
     }
 
-    /// Records in as many pieces as they need. The versions of a key are in one.
+    /// Divides records into as many pieces as they need. The versions of a key are in one.
     fn pieces(&self, messages: Messages) -> Result<Vec<Piece>, Error> {
         let most_bytes = self.pages.shape.basement_bytes() - u64::from(SLOTS);
         let total_bytes = messages.page_bytes(0..messages.len());
@@ -306,8 +306,8 @@ impl BeTree {
         Ok(Piece { class, messages: own })
     }
 
-    /// Puts basement nodes and the part that leads to them into their pages, as one. The part's content has
-    /// all pivots already, but the new pages' numbers.
+    /// Writes basement nodes and the part that leads to them into their pages, in one section. The part's
+    /// content has all pivots already, but the new pages' numbers.
     fn write_leaf(
         &self,
         guard: &OptimisticGuard<'_>,

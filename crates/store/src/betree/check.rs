@@ -1,4 +1,4 @@
-//! Looking at every part of a tree.
+//! Checks every part of a tree.
 
 use super::content::Content;
 use super::levels::LEVEL_MIN;
@@ -162,7 +162,7 @@ impl Pages {
     }
 }
 
-/// Whether of each key all messages of a page are newer than those of another one below it.
+/// Whether all messages of a page are newer than those of the same keys in another page below it.
 fn is_newer(above: &Messages, below: &Messages) -> bool {
     (0..above.len()).all(|number| {
         let Some((key, version, _)) = above.get(number) else { return true };
@@ -173,7 +173,7 @@ fn is_newer(above: &Messages, below: &Messages) -> bool {
     })
 }
 
-/// Whether messages are in the order of keys, and of a key the newer ones first.
+/// Whether messages are in the order of keys, and the newer ones of a key first.
 fn is_ordered(messages: &Messages) -> bool {
     (1..messages.len()).all(|number| match (messages.get(number - 1), messages.get(number)) {
         (Some((one, before, _)), Some((other, own, _))) => {

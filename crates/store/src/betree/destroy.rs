@@ -82,7 +82,7 @@ impl BeTree {
         }
     }
 
-    /// Brings all that is in memory and in buffers into leaves, where removals make room.
+    /// Flushes all messages of memory and buffers into leaves, where removals make room.
     pub(super) fn win_room(&self) -> Result<(), Error> {
         self.between_checkpoints(|turn| {
             self.freeze();
@@ -105,7 +105,7 @@ impl BeTree {
         }
     }
 
-    /// Flushes all that is in a part and below it, unless its node has to become several first.
+    /// Flushes all messages of a part and the parts below it, unless its node has to be split first.
     fn empty(&self, id: PageId, level: u16) -> Result<(), Error> {
         loop {
             match self.flush_some(id, level, u64::MAX)? {

@@ -11,16 +11,16 @@ use crate::buffered::RangeTombstones;
 use crate::index::behind;
 use crate::sync::Arc;
 
-/// A part that gives some of its content away.
+/// A part whose content is divided.
 pub(super) struct Taken {
     pub flushed: Flushed,
     /// The content that stays.
     pub rest: Content,
 }
 
-/// Takes a group out of a part, or as much of it as has room in some bytes, but never nothing: more bytes are
-/// taken if that is the least. `content` is the part without its `messages`. A removal of a range is cut at
-/// one of the `keys`, which are those of the page below, or not at all.
+/// Takes a group out of a part, or as much of it as fits into `room_bytes`, but at least the least piece,
+/// even if that is larger. `content` is the part without its `messages`. A removal of a range is cut at one
+/// of the `keys`, which are those of the page below, or not at all.
 pub(super) fn take(
     content: &Content,
     messages: &Arc<Messages>,
@@ -68,8 +68,8 @@ impl Flushed {
         behind
     }
 
-    /// Of versions of one key and one range, takes out the newer ones until the rest has room, or is the
-    /// least. It returns the removals among them.
+    /// Takes the newer ones out of versions of one key and one range until the rest has room, or is the least
+    /// piece. Returns the removals among them.
     fn take_newer(&mut self, room_bytes: u64) -> RangeTombstones {
         let version = |number: usize| self.messages.get(number).map(|(_, version, _)| version.timestamp());
         let of_key = (!self.range.is_empty()).then(|| self.messages.key(self.range.start));

@@ -34,10 +34,10 @@ use crate::worker::spend_merged;
 const CHILDREN_AT_ONCE: u64 = 16;
 const CACHE_DIVISOR: u64 = 4;
 
-/// Parts of level 1 that are read before it is their turn.
+/// Parts of level 1 that are read ahead.
 const READ_AHEAD: usize = 4;
 
-/// A part is to have room for this part of itself.
+/// The share of a part that is kept free by making room ahead.
 const ROOM_DIVISOR: u64 = 4;
 /// The same for tests with little data.
 const EAGER_ROOM_DIVISOR: u64 = 2;
@@ -49,7 +49,7 @@ pub(super) enum Step {
     Moved,
     /// The part has no messages.
     Empty,
-    /// The node has to become several before anything more is flushed out of it.
+    /// The node has to be split before anything more is flushed out of it.
     MustSplit,
 }
 
@@ -94,7 +94,7 @@ impl BeTree {
     pub(super) fn flush(&self, _turn: &FlushTurn<'_>) -> Result<(), Error> {
         self.trouble.check_whole(self.pages.id)?;
         let flushed = self.flush_frozen();
-        // All that was sent out ends before the turn does.
+        // All tasks that were started end before the turn does.
         let made = self.pages.ahead.wait_for_all_room();
         if self.is_cleared.load(Ordering::SeqCst) {
             // The rest is not needed any more.
@@ -149,7 +149,7 @@ impl BeTree {
         self.shared.segments.upkeep.wait_to_change(self.least_flush_bytes())
     }
 
-    /// Flushes messages of a part until it has room for some bytes, or its node has to become several first.
+    /// Flushes messages of a part until it has room for `needed_bytes`, or its node has to be split first.
     pub(super) fn make_room(&self, id: PageId, level: u16, needed_bytes: u64) -> Result<(), Error> {
         loop {
             let summary = self.pages.summary(id, level)?;
@@ -243,8 +243,8 @@ impl BeTree {
         Err(self.pages.no_room("messages and removals of ranges", fullest.bytes))
     }
 
-    /// Moves all that is on its way to a child to it, where both have room for changes in place: `false` if
-    /// they have to be written anew.
+    /// Moves all messages for a child to it, if both have room for changes in place: `false` if they have to
+    /// be written anew.
     fn move_in_place(&self, (id, level): (PageId, u16), group: &Group) -> Result<bool, Error> {
         let guards = self.pages.fresh(&[id, group.child])?;
         let upper = Part::new(guards[0].page());
@@ -357,14 +357,14 @@ impl BeTree {
         (budget_bytes / CACHE_DIVISOR / self.child_flush_bytes()).clamp(1, CHILDREN_AT_ONCE) as usize
     }
 
-    /// As many of them as the device has room for at present: on a nearly full one, one after the other.
+    /// The number of them that the device has room for at present: one at a time if it is nearly full.
     pub(super) fn children_with_room(&self) -> usize {
         let room_bytes = self.shared.segments.upkeep.room_to_change();
         let more = room_bytes.saturating_sub(self.least_flush_bytes()) / (2 * self.child_flush_bytes());
         self.children_at_once().min(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1))
     }
 
-    /// Bytes of the pages that are changed while room is made in a child, more or less.
+    /// About the bytes of the pages that are changed while room is made in a child.
     pub(super) fn child_flush_bytes(&self) -> u64 {
         2 * self.pages.shape.part_bytes() + self.leaf_batch_bytes()
     }

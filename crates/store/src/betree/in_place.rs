@@ -14,7 +14,7 @@ use crate::page::Page;
 /// A page is written anew if more than this part of it is left unused by removed messages.
 const LEFT_DIVISOR: u64 = 4;
 
-/// Messages in a row that go, and those that come into their place.
+/// Consecutive messages that are removed, and those that replace them.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     /// Number of the first message that goes, or of the message that the new ones come before.
@@ -43,19 +43,19 @@ pub(super) struct Changes {
     may_go: bool,
 }
 
-/// A message of a page that changes.
+/// The source of a message of a changed page.
 #[derive(Clone, Copy)]
 enum Source {
-    /// It was there.
+    /// An old message.
     Old(u32),
-    /// It comes.
+    /// A new message.
     New(usize),
-    /// It comes in the place of this one.
+    /// A new message that replaces an old one.
     Replaced(u32, usize),
 }
 
 impl Changes {
-    /// The messages that are on their way to some children go. `None` if the page is damaged, or changes
+    /// Removes the messages that are on their way to some children. `None` if the page is damaged, or changes
     /// meanwhile.
     pub fn without(page: Part<'_>, groups: &[Group]) -> Option<Self> {
         let mut changes = Self::default();
@@ -69,7 +69,7 @@ impl Changes {
         changes.is_possible(page).then_some(changes)
     }
 
-    /// Other messages come into the place of some of a page's. `None` as with [`Changes::without`].
+    /// Replaces some of a page's messages by others. `None` as with [`Changes::without`].
     pub fn replace(
         &mut self,
         page: Part<'_>,
@@ -101,7 +101,7 @@ impl Changes {
         Some(())
     }
 
-    /// Bytes that a page takes once it has changed.
+    /// Bytes of the page after the changes.
     pub fn page_bytes(&self, before: Part<'_>) -> u64 {
         (before.page_bytes() + self.come_bytes).saturating_sub(self.gone_bytes)
     }
@@ -186,7 +186,7 @@ impl Changes {
         part::set_entries(page, &slots, 0, back_start, left);
     }
 
-    /// The messages of the page once it has changed.
+    /// The messages of the page after the changes.
     fn sources(&self, part: Part<'_>) -> Vec<Source> {
         let old = part.messages();
         let mut sources = Vec::with_capacity(self.count(part) as usize);

@@ -18,7 +18,7 @@ use crate::log::{LogRecord, Timestamp};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
-/// A change makes this part of a basement node dirty, more or less: many share one.
+/// A change makes about this part of a basement node dirty: many share one.
 const DIRTIED_DIVISOR: u64 = 4;
 
 impl Index for BeTree {
@@ -227,7 +227,7 @@ impl BeTree {
     /// longest of them.
     fn bounded<'b>(&self, bound: &'b [u8]) -> Cow<'b, [u8]> {
         match bound.split_at_checked(self.pages.shape.bound_bytes_max()) {
-            // All keys that lie before it are this one and smaller ones.
+            // All keys that lie before the bound are this one and smaller ones.
             Some((first, [_, ..])) => behind(first).into(),
             _ => bound.into(),
         }

@@ -1,5 +1,5 @@
-//! Messages: versions of keys in order, by key and of a key the newest first, on their way to a leaf. A leaf
-//! keeps its records in the same way.
+//! Messages: versions of keys on their way to a leaf, in the order of keys, and the newest of a key first. A
+//! leaf keeps its records in the same way.
 
 use std::ops::Range;
 
@@ -74,7 +74,7 @@ impl Messages {
         self.places.push(Place::new(version, start..middle, middle..self.bytes.len() as u32));
     }
 
-    /// Whether a reader as of `at` sees all of a range as they are: values, each of a key of its own.
+    /// Whether a reader as of `at` sees all messages of a range unchanged: they are values of different keys.
     pub fn are_seen(&self, range: Range<usize>, at: Timestamp) -> bool {
         let Range { start, end } = range;
         (start..end).all(|number| {

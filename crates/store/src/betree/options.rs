@@ -21,7 +21,7 @@ const FANOUT_MAX: u32 = 1024;
 const MEMTABLE_DIVISOR_MIN: u64 = 4;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
 
-/// How a Bε-tree is kept, as far as one wants to say. Fixed when the tree is created.
+/// Options of a Bε-tree; all have defaults. Fixed when the tree is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BeTreeOptions {
     node_bytes: Option<u64>,
@@ -74,11 +74,11 @@ mod bit {
 pub(crate) struct Decided {
     pub(super) node_bytes: u64,
     pub(super) fanout: u32,
-    /// 0: as each opening has room for.
+    /// 0: chosen at each opening.
     memtable_bytes: u64,
     given_bits: u64,
-    /// Size class of its parts, on which the longest key depends; `None` in trees of format versions
-    /// before 12.
+    /// Size class of its parts, which determines the longest key; `None` in trees of format versions before
+    /// 12.
     pub(super) part_class: Option<usize>,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The pages of a new tree without records; the root's.
+    /// Makes the pages of a new tree without records. Returns the root's.
     ///
     /// # Errors
     /// The pool's.
@@ -157,7 +157,7 @@ impl Pages {
         Ok(())
     }
 
-    /// A page has this content from now on.
+    /// Writes a content into a page.
     pub fn rewrite(&self, id: PageId, content: &Fitting<'_>) -> Result<(), Error> {
         loop {
             match self.write_one(&self.fresh(&[id])?[0], content) {
@@ -173,7 +173,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Messages move from a part to the one of its child, as one change for a checkpoint.
+    /// Moves messages from a part to the one of its child, in one section.
     pub fn change_both(
         &self,
         (upper, gone): (&OptimisticGuard<'_>, &Changes),
@@ -256,11 +256,10 @@ impl Pages {
         }
     }
 
-    /// A content as a part has it.
+    /// A content that fits into a part.
     ///
     /// # Errors
-    /// [`Error::TreeFailed`]: it has more than a part has room for, which only pages of earlier versions lead
-    /// to.
+    /// [`Error::TreeFailed`]: a part has no room for it, which only happens with pages of earlier versions.
     pub fn fit<'c>(&self, content: &'c Content) -> Result<Fitting<'c>, Error> {
         content.fit(self.shape.part_bytes()).ok_or_else(|| self.no_room("a node", content.page_bytes()))
     }
@@ -284,7 +283,7 @@ impl Pages {
         self.shape.must_split(level, summary, self.longest_key_bytes())
     }
 
-    /// Reads how long keys are in the tree. The caller has the turn.
+    /// Reads the length of the tree's longest key. The caller has the turn.
     ///
     /// # Errors
     /// The pool's.
@@ -295,13 +294,13 @@ impl Pages {
         Ok(())
     }
 
-    /// Bounds of removals of ranges are about to enter the root's page, as with [`Pages::note_key`].
+    /// As [`Pages::note_key`], for the bounds of removals of ranges.
     pub fn note_bounds(&self, ranges: &RangeTombstones) -> Result<(), Error> {
         let mut bounds = ranges.fragments().iter().flat_map(|range| [&range.lower, &range.upper]);
         bounds.try_for_each(|bound| self.note_key(bound))
     }
 
-    /// A key is about to enter the root's page. The caller has the turn.
+    /// Notes the length of a key that is about to enter the root's page. The caller has the turn.
     ///
     /// # Errors
     /// The pool's.

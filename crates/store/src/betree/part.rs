@@ -170,7 +170,7 @@ impl<'a> Part<'a> {
         );
     }
 
-    /// The first message from one on whose key is not before this one; near ones are found soonest.
+    /// The first message, from `start` on, whose key is not before this one; near ones are found fastest.
     pub fn first_from(self, start: u32, key: &[u8]) -> u32 {
         let end = self.messages().end;
         let is_before = |number: u32| self.compare(number, key) == Ordering::Less;
@@ -264,7 +264,7 @@ impl<'a> Part<'a> {
         start
     }
 
-    /// The pivot to which a key belongs; the last one before it, or the first one.
+    /// The pivot that a key belongs to: the last one not after it, or else the first one.
     pub fn pivot_of(self, key: &[u8]) -> u32 {
         self.partition_point(0..self.pivots(), |number| self.compare(number, key) != Ordering::Greater)
             .saturating_sub(1)

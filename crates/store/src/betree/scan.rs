@@ -39,9 +39,9 @@ pub(super) struct BeTreeScan {
     basement: Option<PageId>,
     passed: u32,
     step_records: usize,
-    /// Whether operands are shown as they are.
+    /// Whether operands are yielded without merging.
     is_unmerged: bool,
-    /// Keys without records that it has come to since the last record.
+    /// Keys without records since the last record.
     dead_keys: usize,
 }
 
@@ -413,7 +413,7 @@ impl BeTreeScan {
         }
     }
 
-    /// Passes the stretch without records that it is in, as far as the tree knows one.
+    /// Passes the stretch without records that it is in, if the tree remembers one.
     fn pass_dead(&mut self) {
         let Some(to) = self.tree.dead.passed(self.place(), self.direction, self.at) else { return };
         match (self.direction, to) {
@@ -550,7 +550,7 @@ fn push(piece: &mut Piece, key: &[u8], version: Version, value: &[u8]) {
     piece.push_by(|bytes| bytes.extend_from_slice(key), put_version);
 }
 
-/// Keys without records that a scan goes over.
+/// Consecutive keys without records in a scan.
 struct DeadRun<'t> {
     watch: Option<Watch<'t>>,
     /// Snapshots from this one on see nothing of them.

@@ -26,16 +26,16 @@ struct Path {
 
 /// The result of a descent.
 enum Way {
-    /// Something on it has changed: once more.
+    /// A page on the way has changed: the descent starts again.
     Changed,
     /// A page has to be read first, and the caller does not wait.
     Absent,
-    /// All that is to be found.
+    /// The complete result.
     Ended,
 }
 
 impl Path {
-    /// Takes the next older version of a source in. Whether older ones are needed.
+    /// Takes in the next older version of a source. Returns whether older ones are needed.
     fn take(&mut self, version: Version, value: Vec<u8>) -> bool {
         // Versions above it that are not newer have come down meanwhile, and are in it. Versions come the
         // newest first, so those are the last ones.
@@ -91,8 +91,8 @@ impl BeTree {
                     into.extend_from_slice(&value.unwrap_or_default());
                     return Ok(Poll::Ready(found));
                 }
-                // An overflow value that operands are over may have gone when a flush put their result into
-                // its place.
+                // An overflow value below operands may have been freed when a flush replaced it by their
+                // result.
                 Err(error) if before.as_ref() == Some(&chain) => return Err(error),
                 Err(_) => before = Some(chain),
             }
@@ -108,7 +108,7 @@ impl BeTree {
         }))
     }
 
-    /// All that a reader as of `at` needs to know of a key.
+    /// All versions of a key that a reader as of `at` needs.
     fn path(&self, key: &[u8], at: Timestamp, may: May) -> Result<Poll<Path>, Error> {
         self.trouble.check_whole(self.pages.id)?;
         let active = Arc::clone(&self.memtables().active);
@@ -166,7 +166,7 @@ impl BeTree {
         }
     }
 
-    /// Looks into the memtables. Whether nothing older is needed.
+    /// Looks into the memtables. Returns whether nothing older is needed.
     fn in_memory(&self, key: &[u8], at: Timestamp, sums: bool, path: &mut Path) -> bool {
         let memtables = self.current_memtables();
         for memtable in memtables.iter() {
@@ -239,7 +239,8 @@ impl BeTree {
         Err(self.pages.damaged(id, LEVEL_MAX))
     }
 
-    /// Looks into a part. Whether nothing older is needed; `None` if it is damaged, or changes meanwhile.
+    /// Looks into a part. Returns whether nothing older is needed; `None` if it is damaged, or changes
+    /// meanwhile.
     fn in_part(&self, part: Part<'_>, key: &[u8], at: Timestamp, path: &mut Path) -> Option<bool> {
         if part.has_ranges() {
             path.remove(part.range_tombstones()?.newest(key, at));

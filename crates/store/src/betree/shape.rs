@@ -34,7 +34,7 @@ use crate::class::class_bytes;
 /// number of the longest ones.
 const SLACK_DIVISOR: u64 = 8;
 const SLACK_PIVOTS: u64 = 4;
-/// A key has at most this part of a part.
+/// A key has at most this share of a part.
 const PART_PER_KEY_MIN: u64 = 16;
 /// Bytes of a pivot or message without its key, at most, with those that cuts between keys add.
 const ENTRY_BYTES_MAX: u64 = 64;
@@ -46,9 +46,9 @@ pub(super) struct Shape {
     pub basement_class: usize,
     /// Size class of parts, which have B/F bytes.
     pub part_class: usize,
-    /// F: the children that a node has, more or less.
+    /// F: about the number of children of a node.
     pub fanout: u32,
-    /// Basement nodes that a leaf of B bytes has, more or less.
+    /// About the number of basement nodes of a leaf of B bytes.
     pub basements: u32,
     pub memtable_bytes: u64,
     /// The largest size class that is written.
@@ -133,8 +133,8 @@ impl Shape {
         f64::from(weight) > self.weight(level) * (1.0 + self.tolerance())
     }
 
-    /// Whether a node has to become several before anything is flushed out of it: it has more pivots than it
-    /// should, too heavy children, or perhaps no room for the pivots that a step brings.
+    /// Whether a node has to be split before anything is flushed out of it: it has too many pivots, too heavy
+    /// children, or perhaps no room for the pivots that a step brings.
     pub fn must_split(&self, level: u16, summary: &Summary, key_bytes: u64) -> bool {
         let pivots_of_step = if level <= LEVEL_MIN { SLACK_PIVOTS } else { 1 };
         let full_bytes = self.part_bytes() - pivots_of_step * (key_bytes + ENTRY_BYTES_MAX);

@@ -39,7 +39,7 @@ impl Counters {
         &self.levels[usize::from(level.min(LEVEL_MAX)).min(LEVELS - 1)]
     }
 
-    /// A look-up has come to a page.
+    /// Counts a look-up's visit to a page.
     pub fn visit(&self, level: u16) {
         self.of(level).visits.fetch_add(1, Ordering::Relaxed);
     }
@@ -52,7 +52,7 @@ impl Counters {
         of.rewritten_bytes.fetch_add(rewritten_bytes, Ordering::Relaxed);
     }
 
-    /// Nodes of this level were rebuilt.
+    /// Counts a rebuilding of nodes of this level.
     pub fn rebuilt(&self, level: u16) {
         self.of(level).rebuilds.fetch_add(1, Ordering::Relaxed);
     }

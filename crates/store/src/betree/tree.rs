@@ -218,7 +218,7 @@ impl BeTree {
         Some(FlushTurn { _own: own, _memory: memory })
     }
 
-    /// Bytes of the pages that a flush changes in a section, with new ones, more or less.
+    /// About the bytes of the pages that a flush changes in a section, with new ones.
     pub(super) fn flush_bytes(&self) -> u64 {
         // Room is made ahead in that number of children, too.
         let more_at_once = 2 * (self.children_at_once() as u64 - 1);

@@ -91,7 +91,7 @@ impl Pages {
         }
     }
 
-    /// Gives the root a level more or less, if it has to have one.
+    /// Makes the root a level higher or lower, if necessary.
     pub(super) fn balance_root(&self) -> Result<(), Error> {
         let level = self.root_level()?;
         let (guard, content) = self.load(self.root, level, Access::Normal)?;
@@ -180,8 +180,8 @@ impl Pages {
         Ok(is_better && has_room && self.put_in_place((id, content), window, nodes)?)
     }
 
-    /// Makes two nodes of a child with several children of its own. There is always room for that: the parent
-    /// has room for a pivot, or must be split first.
+    /// Splits a child with several children of its own into two nodes. There is always room for that: the
+    /// parent has room for a pivot, or must be split first.
     fn split(&self, id: PageId, level: u16, pivot: usize) -> Result<(), Error> {
         let (_, content) = self.load(id, level, Access::Normal)?;
         let Some(child) = content.pivots.get(pivot).map(|pivot| pivot.child) else { return Ok(()) };
@@ -216,8 +216,8 @@ impl Pages {
         all
     }
 
-    /// Other nodes take the place of some children of a node; `false` if there is no room for them, and
-    /// nothing has changed.
+    /// Replaces some children of a node by other nodes; `false` if there is no room for them, and nothing has
+    /// changed.
     fn put_in_place<'a>(
         &'a self,
         (id, mut content): (PageId, Content),
@@ -322,7 +322,7 @@ impl Pages {
             pivot.child = page.id();
         }
         pages.for_each(|page| section.free(page));
-        // Only the numbers of pages have changed since it was looked whether it has room.
+        // Only the numbers of pages have changed since the check for room.
         if let Some(content) = content.fit(self.shape.part_bytes()) {
             part::write(upper.page(), &content);
         }

@@ -36,7 +36,7 @@ impl BTree {
     /// one below, it is a node. The tree must not change meanwhile.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for the first node that is not so, or that cannot be read.
+    /// [`Error::Corrupt`] for the first node that violates this, or that cannot be read.
     pub fn walk(
         &self,
         node: &mut dyn FnMut(PageId),
@@ -64,7 +64,7 @@ impl BTree {
         let node = loop {
             let guard = self.pool.read(expected.id, Access::Scan)?;
             let looked = self.look_at(expected, guard.page());
-            // The page may have left memory meanwhile, and its frame have become another one's.
+            // The page may have left memory meanwhile, and its frame may have another page.
             if guard.is_valid() {
                 break looked?;
             }

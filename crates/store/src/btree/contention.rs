@@ -53,7 +53,7 @@ impl Races {
     }
 }
 
-/// The calling thread changes a record.
+/// Counts a change of a record by the calling thread.
 #[inline]
 pub(super) fn note_change() {
     RACES.with_borrow_mut(|races| races.changes += 1);

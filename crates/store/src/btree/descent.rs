@@ -181,7 +181,7 @@ impl BTree {
                 Some(child).filter(|_| guard.is_valid()).and_then(|child| self.pool.resident(child))?;
             Node::prefetch(next.page(), level == 1);
             let next_level = Node::new(next.page()).level();
-            // Only now it is certain that the child covers the key. A node that is being changed may lead in
+            // Only now is it certain that the child covers the key. A node that is being changed may lead in
             // circles.
             if !guard.is_valid() || next_level.checked_add(1) != Some(level) {
                 return None;

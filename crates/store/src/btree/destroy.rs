@@ -50,7 +50,7 @@ impl BTree {
         })
     }
 
-    /// Frees all pages. Once only: the root's number may be another page's soon.
+    /// Frees all pages. To be called only once: the root's number may soon belong to another page.
     ///
     /// # Errors
     /// The pool's; a part is left then.
@@ -66,7 +66,7 @@ impl BTree {
         }
     }
 
-    /// Frees some of the last pages. It says whether only the root is left.
+    /// Frees some of the last pages. Returns whether only the root is left.
     pub(super) fn free_some(&self) -> Result<bool, Denied> {
         let mut guard = self.pool.read(self.root, Access::Normal).map_err(Denied::Failed)?;
         loop {

@@ -23,7 +23,7 @@ impl BTree {
         self.split_on_the_way(key, cut_beside)
     }
 
-    /// `cut_leaf` says where to split the leaf, given the key's slot, if anywhere.
+    /// `cut_leaf` chooses the split of the leaf, if any, given the key's slot.
     fn split_on_the_way(
         &self,
         key: &[u8],

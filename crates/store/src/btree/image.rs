@@ -45,7 +45,7 @@ enum Stand<'a> {
     Image(ImagePlace),
 }
 
-/// The end of a way down through blocks.
+/// The end of a descent through blocks.
 pub(super) enum Above<'a> {
     /// The root, which is a leaf.
     Root(OptimisticGuard<'a>),
@@ -124,7 +124,7 @@ impl BTree {
         }
     }
 
-    /// A page in memory has to have the level; of an image the parts are looked at later.
+    /// A page in memory has to have the level; the parts of an image are checked later.
     fn check_level(&self, stand: &Stand<'_>, id: PageId, level: u8) -> Result<(), Error> {
         let Stand::Page(guard) = stand else { return Ok(()) };
         let got = Node::new(guard.page()).level();

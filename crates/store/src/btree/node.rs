@@ -29,7 +29,7 @@
 //! the previous key: a node where keys come in ascending order is split where they come.
 //!
 //! In an inner node the child of slot `i` covers the keys from the key of slot `i` up to that of the next.
-//! The first slot's key is the lower fence, whatever it has for a suffix (none).
+//! The first slot's key is the lower fence; its suffix is empty.
 //!
 //! A writer holds the node's latch; a reader may see the node change, and must validate afterwards (see
 //! [`crate::page`]).

@@ -144,8 +144,7 @@ impl BTree {
         }
     }
 
-    /// The record of a key has this value from now on, or is not there any more. The caller has the leaf's
-    /// latch.
+    /// Updates a key's record in the cache to this value, or removes it. The caller has the leaf's latch.
     #[inline]
     pub(super) fn amend(&self, key: &[u8], value: Option<&[u8]>) {
         if let Some(of) = self.record_key(key) {

@@ -251,7 +251,7 @@ impl BTree {
     }
 
     /// The records of a leaf that belong to the scan, and the fence at its far end: whether it has one.
-    /// `None` if it was not still all the time, even if it is again: then records are missing.
+    /// `None` if the leaf changed in between, even if it is unchanged again: then records are missing.
     fn copy_out(
         node: Node<'_>,
         scan: &Scan,

@@ -9,8 +9,7 @@ thread_local! {
     static BYTES: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Lends a page of that many bytes, whose content is whatever was there. `work` neither waits nor asks for
-/// another one.
+/// Lends a page of `length_bytes` with arbitrary content. `work` neither waits nor asks for another one.
 pub(super) fn with_page<T>(length_bytes: u32, work: impl FnOnce(&OwnPage) -> T) -> T {
     PAGE.with_borrow_mut(|kept| {
         if kept.as_ref().is_none_or(|page| page.page().len_bytes() != length_bytes) {

@@ -1,7 +1,7 @@
 //! Finding a key in a node.
 //!
-//! The words of a node may change while it is searched, so the compiler never keeps one: how the slots lie is
-//! read once and handed on.
+//! The words of a node may change while it is searched, so the compiler never keeps one: the layout of the
+//! slots is read once and passed on.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -57,7 +57,7 @@ impl Node<'_> {
 
     #[inline]
     fn search<const WORDS: usize>(self, plan: Plan, suffix: &[u8]) -> Result<u32, u32> {
-        // As many as the page has, whatever their number is said to be.
+        // At most as many slots as the page has, whatever its count is.
         let slots = self.page().words(plan.slots_start, plan.count * WORDS as u32 * 4).as_chunks::<WORDS>().0;
         let head = head_of(suffix);
         let part = self.hinted(plan, slots, head);

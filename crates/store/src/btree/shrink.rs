@@ -60,7 +60,7 @@ impl BTree {
         Ok(inner_merged)
     }
 
-    /// Merges a child with its right neighbour, or else with its left one. It says whether it did.
+    /// Merges a child with its right neighbour, or else with its left one. Returns whether it did.
     fn merge_one(&self, parent: &Step<'_>, child: &Step<'_>) -> Result<bool, Error> {
         let (upper, slot) = (parent.node(), parent.slot);
         let count = upper.count();

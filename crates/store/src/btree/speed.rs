@@ -1,4 +1,4 @@
-//! How fast trees are, printed. Run with
+//! Prints the speed of trees. Run with
 //! `cargo test --release -p flashgrain btree::speed -- --ignored --nocapture --test-threads 1`.
 
 use flashgrain_device::thread_cpu;
@@ -19,7 +19,7 @@ fn records() -> u64 {
     std::env::var("FLASHGRAIN_TREE_RECORDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12_000_000)
 }
 
-/// Runs `work` so often, and prints how much CPU time it took each time.
+/// Runs `work` `times` times, and prints its average CPU time.
 fn measure(what: &str, times: u64, mut work: impl FnMut(u64)) {
     let start = thread_cpu();
     (0..times).for_each(&mut work);

@@ -24,7 +24,7 @@ impl Chain {
         Self { at, ..Self::default() }
     }
 
-    /// Takes the newest version that is left in. Whether older ones are needed.
+    /// Takes in the newest version that is left. Returns whether older ones are needed.
     pub fn take(&mut self, version: Version, value: &[u8]) -> bool {
         self.take_sum(version, value, version.timestamp())
     }

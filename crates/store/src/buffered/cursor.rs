@@ -1,6 +1,6 @@
 //! Cursors: versions of one source in the order of a scan, and of several sources together.
 //!
-//! Forward that is by key, and of a key the newer versions first; backward the other way round.
+//! The forward order is by key, and the newer versions of a key first; the backward order is the reverse.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -195,8 +195,8 @@ impl Merged {
         self.sources.iter_mut().for_each(|source| source.let_go());
     }
 
-    /// Whether the version of one source comes before that of another. Of equal ones that of the older source
-    /// does: a merge may have put more into it.
+    /// Whether the version of one source comes before that of another. Among equal ones, that of the older
+    /// source does: a merge may have put more into it.
     fn is_before(&self, one: usize, other: usize) -> bool {
         let place = |number: usize| {
             let (key, version, _) = self.sources[number].get()?;

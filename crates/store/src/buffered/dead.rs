@@ -5,7 +5,7 @@
 //! a stretch of keys if a scan has found no record in it, and the first commit that this holds for; later
 //! scans pass it in one step. A write into a stretch ends it there.
 //!
-//! A scan that comes to many keys without records goes like this:
+//! The steps of a scan that comes to many keys without records:
 //!
 //! 1. It *watches* the keys that lie before it: from then on every write among them is noted.
 //! 2. It reads the present memtables and tables, from there on. They have all earlier writes, even those
@@ -87,7 +87,7 @@ struct Watched {
     direction: Direction,
     /// The nearest key that was written since.
     written: Option<Vec<u8>>,
-    /// It is of no use any more.
+    /// Whether the watch is of no use any more.
     is_void: bool,
 }
 
@@ -106,7 +106,7 @@ impl Dead {
         self.count.store(state.stretches.len() + state.watches.len(), Ordering::SeqCst);
     }
 
-    /// A key was written. To be called between the write and its commit's becoming visible.
+    /// Notes that a key was written. To be called after the write and before its commit becomes visible.
     #[inline]
     pub fn written(&self, key: &[u8]) {
         fence(Ordering::SeqCst);
@@ -125,7 +125,7 @@ impl Dead {
         self.note(&state);
     }
 
-    /// Any keys were written. As [`Dead::written`].
+    /// As [`Dead::written`], for any keys.
     pub fn all_written(&self) {
         fence(Ordering::SeqCst);
         let mut state = self.state();
@@ -165,7 +165,7 @@ impl Dead {
         }
     }
 
-    /// A scan watches the keys that lie before it, as [`Dead::passed`] has it.
+    /// Watches the keys that lie before a scan. `from` and `direction` are as with [`Dead::passed`].
     pub fn watch(&self, from: Option<&[u8]>, direction: Direction) -> Watch<'_> {
         let mut state = self.state();
         let number = state.next_watch;
@@ -226,8 +226,8 @@ impl Watched {
 
 impl Watch<'_> {
     /// The scan has seen nothing up to, and without, a key in its direction, or to the end of its range: for
-    /// the smallest key of a scan backward that is an included bound. So it is for all snapshots from `as_of`
-    /// on.
+    /// the smallest key of a scan backward that is an included bound. That holds for all snapshots from
+    /// `as_of` on.
     pub fn end(self, until: Bound<&[u8]>, as_of: Timestamp, snapshots: &ActiveSnapshots) {
         let mut state = self.dead.state();
         let own = state.watches.iter().position(|watch| watch.number == self.number);

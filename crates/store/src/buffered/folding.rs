@@ -5,7 +5,7 @@
 //! 1. Operands that no snapshot sees apart are gathered.
 //! 2. Over a known value, or over nothing, they become the value that the merge operator makes of both, as
 //!    one version, of the newest one's commit.
-//! 3. Otherwise they join: they become one list, with fewer operands where the operator has one for several.
+//! 3. Otherwise they join: they become one list, with fewer operands if the operator has one for several.
 //!
 //! Operands that the operator cannot merge, or whose result would be too long for a table's record, stay as
 //! they are.
@@ -91,7 +91,7 @@ impl Folding<'_> {
         folded.versions.push((version, value.to_vec()));
     }
 
-    /// No more operands come to those that are gathered.
+    /// Ends a sequence of gathered operands.
     fn end(&self, folded: &mut Folded<'_>) {
         let gathered = std::mem::take(&mut folded.gathered);
         let Some((newest, _)) = gathered.last().copied() else { return };
@@ -125,7 +125,7 @@ impl Folding<'_> {
         }
     }
 
-    /// Makes as few lists of those that are gathered as may be.
+    /// Joins the gathered operands into as few lists as possible.
     fn join(&self, folded: &mut Folded<'_>, gathered: &[(Timestamp, &[u8])]) {
         let (mut list, mut newest) = (Vec::new(), Timestamp(0));
         for (timestamp, next) in gathered {
@@ -142,7 +142,7 @@ impl Folding<'_> {
         folded.versions.push((Version::operands(newest), list));
     }
 
-    /// Makes one operand of those of a list, if the operator can.
+    /// Merges the operands of a list into one, if the operator can.
     fn shorten(&self, key: &[u8], list: &mut Vec<u8>) {
         let all = operands::all(list).filter(|all| all.len() > 1);
         let Some((operator, all)) = self.operator.zip(all) else { return };

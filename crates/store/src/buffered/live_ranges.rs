@@ -1,8 +1,8 @@
 //! Range tombstones of a memtable, which come one by one.
 //!
 //! They are kept as [fragments](super::ranges) in a map, so that one more costs no more than those that it
-//! meets. A removal that no reader can tell from a newer one of the same keys goes when that comes, and
-//! neighbours with the same removals become one: a range that is removed again and again is one fragment.
+//! meets. A removal is dropped when a newer one of the same keys comes that no reader can tell it from, and
+//! neighbours with the same removals are joined: a range that is removed again and again is one fragment.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -107,7 +107,7 @@ impl LiveRanges {
         }
     }
 
-    /// Adds a fragment, as one with the one before it if they have the same removals.
+    /// Adds a fragment, joined with the one before it if they have the same removals.
     fn append(&mut self, fragment: Fragment) {
         let before = self.before(&fragment.lower).filter(|(_, (upper, removed_at))| {
             *upper == fragment.lower && *removed_at == fragment.removed_at

@@ -9,9 +9,9 @@
 //! | key bytes, u16; levels, u16 | value bytes, u32 | version, u64 | a link for each level, u32 | key | value |
 //! ```
 //!
-//! A *sum* follows on the value of some operands: one list that does the same as these and the operands
-//! before them, down to those of the oldest commit that it has. So a chain of operands that are written one
-//! by one is read in few steps, and every snapshot still sees its own.
+//! A *sum* follows the value of some operands: one list with the same effect as these and the operands before
+//! them, down to those of the oldest commit that it has. So a chain of operands that are written one by one
+//! is read in few steps, and every snapshot still sees its own.
 //!
 //! ```text
 //! | oldest commit, u64 | bytes, u32 | list of operands |
@@ -163,7 +163,7 @@ impl<'a> Node<'a> {
         self.page.words(self.offset + LINKS + level as u32 * WORD_BYTES, WORD_BYTES).first()
     }
 
-    /// How it is ordered to a place.
+    /// The order of the node relative to a place.
     fn compare(self, key: &[u8], at: Timestamp) -> Compared {
         let (length, levels, _) = self.lengths();
         let keys = self.page.compare(self.key_offset(levels), length, key);
@@ -186,7 +186,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Levels that a node has links of, by a number that says nothing of it.
+/// Number of a node's levels, from a random number.
 fn levels_of(random: u64) -> usize {
     let more =
         (random | 1 << (NODES_PER_LEVEL_BITS * (LEVELS as u32 - 1))).trailing_zeros() / NODES_PER_LEVEL_BITS;
@@ -194,7 +194,7 @@ fn levels_of(random: u64) -> usize {
 }
 
 impl Memtable {
-    /// One without memory: it is full.
+    /// A memtable without memory: it is full.
     pub fn none() -> Self {
         Self {
             frames: Vec::new(),
@@ -435,7 +435,7 @@ impl Memtable {
         Ok(compared)
     }
 
-    /// All its versions, which no reader has seen, become those of a commit.
+    /// Assigns all its versions, which no reader has seen, to a commit.
     pub fn stamp(&self, record: LogRecord) {
         let mut link = self.heads[0].load(Ordering::Relaxed);
         while let Some(node) = self.node(link) {
@@ -556,7 +556,7 @@ impl Memtable {
         true
     }
 
-    /// Has a chain take in the versions of a key, down to one that is not made of operands. Whether older
+    /// Adds the versions of a key to a chain, down to one that is not made of operands. Returns whether older
     /// ones are needed, which are not here.
     pub fn take_chain(&self, key: &[u8], chain: &mut Chain) -> bool {
         let removed_at = self.removed_at(key, chain.at);
@@ -609,7 +609,7 @@ impl Memtable {
         self.seek(Some((key, Timestamp(0))), Direction::Forward)
     }
 
-    /// Bytes that are backed of the memory that the pool has not lent.
+    /// Bytes in use of the memory that the pool has not lent.
     #[cfg(test)]
     fn backed_bytes(&self) -> u64 {
         let first = self.frames.iter().find_map(|frame| match frame {

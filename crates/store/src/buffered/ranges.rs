@@ -229,8 +229,8 @@ impl RangeTombstones {
         }
     }
 
-    /// Keeps of each fragment the removals that `needed` leaves, which gets the fragment. Neighbours that
-    /// have the same ones become one.
+    /// Keeps the removals of each fragment that `needed` returns for it. Neighbours with the same removals
+    /// are joined.
     pub fn retain(&mut self, needed: impl Fn(&Fragment) -> Vec<Timestamp>) {
         self.0.retain_mut(|fragment| {
             fragment.removed_at = needed(fragment);

@@ -20,7 +20,7 @@ pub(crate) struct Shared {
     /// Bytes of the cache for pages that flushes change: with less, flushes would evict each other's pages
     /// for ever.
     pub(crate) flush_memory: Turns,
-    /// Room for the pages that one flush changes at a time, which waits for room before.
+    /// Room for the pages that one flush changes at a time. A flush waits for it before it begins.
     pub(crate) flush_room: FlushRoom,
     /// Set once transactions exist.
     horizon: OnceLock<Weak<dyn Horizon>>,

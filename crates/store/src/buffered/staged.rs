@@ -51,7 +51,7 @@ impl StagedMemtables {
         Some(Self(all))
     }
 
-    /// They become those of a commit.
+    /// Assigns the versions to a commit.
     pub fn stamp(&self, record: LogRecord) {
         self.0.iter().for_each(|table| table.stamp(record));
     }

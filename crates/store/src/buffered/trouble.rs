@@ -26,8 +26,8 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// Whether a commit of the log is in the tree already, as was found out by `look`. If that could not be
-    /// read, the tree is set aside, and so are all later commits.
+    /// Whether a commit of the log is in the tree already; `look` finds that out. If it cannot read the tree,
+    /// the tree is set aside, also for all later commits.
     ///
     /// # Errors
     /// Errors that are not of the tree's pages.
@@ -81,7 +81,7 @@ impl Trouble {
         *last = failed;
     }
 
-    /// Whether background work has failed, and was not done since.
+    /// Whether background work has failed, and has not succeeded since, or the tree was set aside.
     pub fn is_there(&self) -> bool {
         self.has_failed.load(Ordering::Acquire) || self.set_aside.get().is_some()
     }

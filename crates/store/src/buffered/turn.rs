@@ -19,7 +19,7 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Default for Turns {
-    /// One task at a time has it.
+    /// A single permit: one task at a time has it.
     fn default() -> Self {
         Self::of(1)
     }

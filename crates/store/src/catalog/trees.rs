@@ -37,7 +37,7 @@ pub(crate) struct NamedTree {
     pub entry: Entry,
     pub tree: Tree,
     pub operator: Option<Arc<TreeOperator>>,
-    /// Whether it is to be written to no more.
+    /// Whether it must not be written to any more.
     pub dropped: AtomicBool,
     /// The number of commits that are writing to it, under any name. Its pages are not freed before that is
     /// zero.
@@ -168,7 +168,7 @@ impl Trees {
     /// As [`Index::clear`](crate::index::Index::clear).
     pub fn free(&self, tree: &Tree, clearing: &Clearing<'_>) -> Result<(), Error> {
         tree.index.clear(clearing)?;
-        // Before the last of its pages are free, whose numbers may be other pages' then.
+        // Before the last of its pages are free: then their numbers may belong to other pages.
         self.forget(tree.id)?;
         tree.index.destroy()
     }
@@ -181,8 +181,8 @@ impl Trees {
         self.catalog.walk(page, &mut |_, _| ()).map(drop)
     }
 
-    /// Adds a tree to the catalog, as the log says. Nothing happens if it was there before, or a later one of
-    /// its name is. One caller at a time.
+    /// Adds a tree to the catalog for a record of the log. Does nothing if the catalog had it before, or has
+    /// a later one of its name. One caller at a time.
     ///
     /// # Errors
     /// The pool's.
@@ -217,7 +217,7 @@ impl Trees {
         self.names().changed
     }
 
-    /// All that this commit, and those before, change of the catalog is done. One caller at a time.
+    /// Notes that all changes of the catalog up to this commit are done. One caller at a time.
     ///
     /// # Errors
     /// The pool's.
@@ -227,8 +227,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Takes a tree out of the catalog, as the log says; its pages are left. Nothing happens if it is not
-    /// there. One caller at a time.
+    /// Removes a tree from the catalog for a record of the log; its pages are left. Does nothing if the
+    /// catalog does not have it. One caller at a time.
     ///
     /// # Errors
     /// The pool's.
@@ -289,7 +289,7 @@ impl Trees {
         Ok(())
     }
 
-    /// A new tree is not made after all.
+    /// Gives up the pages of a new tree that is not made after all.
     pub fn give_up(&self, entry: &Entry) {
         // An error here only leaks the pages: the pool keeps them allocated, and nothing refers to them.
         let tree = open(&self.factory, entry);

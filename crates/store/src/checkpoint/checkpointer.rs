@@ -91,7 +91,7 @@ impl Checkpointer {
         }
     }
 
-    /// A failure that matters poisons; after any other one the next request tries again.
+    /// A fatal failure poisons; after any other one the next request tries again.
     fn make_wanted(&self) {
         let turn = self.take_turn();
         self.shared.wanted.store(false, Ordering::Release);
@@ -129,8 +129,8 @@ impl Checkpointer {
         self.take_turn().make(true)
     }
 
-    /// From now on no checkpoint is made, as the trees are about to go: one without them would not know which
-    /// of their changes are in the log alone. It waits for one that is under way.
+    /// From now on no checkpoint is made, as the trees are about to be closed: a checkpoint without them
+    /// would lack the changes that are in the log alone. It waits for one that is under way.
     pub fn end(&self) {
         let _turn = self.take_turn();
         self.shared.turns().is_ended = true;

@@ -1,4 +1,4 @@
-//! How room is given back: the log moves out of the way, and the device's free end is cut off.
+//! Shrinking the device: the log moves out of the way, and the device's free end is cut off.
 //!
 //! 1. The free segments at the end are given up: no image is put there any more.
 //! 2. The growth of the device is made durable, as part of it may stay. A superblock with the device's new
@@ -15,8 +15,7 @@ use crate::io_context::{Role, flush};
 use crate::segment::Leave;
 
 impl Run {
-    /// Moves the log to where it was at first, if all that is needed of it fits there. Nothing is left of its
-    /// segments but free room.
+    /// Moves the log to its first place, if its needed part fits there. Its segments become free.
     ///
     /// # Errors
     /// As [`Run::checkpoint`].

@@ -92,7 +92,7 @@ impl Label {
     }
 }
 
-/// How the device for `role` is made up.
+/// The members of the device for `role`, and their striping.
 pub(crate) fn shape(devices: &Devices, role: Role) -> Shape {
     let geometry = devices.device(role).geometry();
     Shape { members: geometry.members, stripe_unit_bytes: geometry.stripe_unit_bytes.unwrap_or(0) }

@@ -16,7 +16,7 @@ use crate::task::{Executor, JoinHandle};
 /// Map pages that are read at a time.
 const READS: usize = 32;
 
-/// No device has had more segments than this.
+/// An upper bound for the segments that a device has had.
 const SEGMENTS_MAX: u64 = DEVICE_BYTES_MAX / 4096;
 
 /// Restores the superblock's checkpoint into the pool and the segments, which are new, and returns the base

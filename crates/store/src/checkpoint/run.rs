@@ -172,7 +172,8 @@ impl Run {
                 Error::Full { .. } | Error::Poisoned { .. } => error,
                 other => self.parts.poison.by(other),
             }),
-            // Nothing has begun: it is a lack of room, or the trouble of one tree, which is not the store's.
+            // Nothing has begun: the cause is a lack of room, or a failure of one tree, which does not affect
+            // the store.
             Err(error) => Err(error),
         };
         self.note_end(&result);

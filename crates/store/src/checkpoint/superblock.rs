@@ -124,7 +124,7 @@ impl Superblock {
         Self { generation, closed, state, ..self.clone() }
     }
 
-    /// As it is on the device.
+    /// The bytes of a copy on the device.
     pub fn encode(&self) -> [u8; SECTOR_BYTES] {
         let mut fields = Fields::new(MAGIC);
         fields.put(self.store.0);
@@ -261,8 +261,8 @@ impl Superblock {
         PageId((bytes / BYTES_PER_PAGE_MIN).saturating_add(SPARE_PAGES))
     }
 
-    /// Whether a store could have come to this: so that going on from here runs over nothing, and asks for no
-    /// more memory than a store of its size needs.
+    /// Whether a store can have this state, so that going on from it overwrites nothing, and needs no more
+    /// memory than a store of its size.
     fn is_possible(&self) -> bool {
         let state = &self.state;
         let counters = [
@@ -286,13 +286,13 @@ impl Superblock {
     }
 }
 
-/// Nothing that is counted ever comes this far.
+/// No counter ever reaches this.
 const COUNTER_MAX: u64 = 1 << 62;
 
 /// No epoch that is read from a device is later.
 pub(crate) const EPOCH_MAX: Epoch = Epoch(u32::MAX / 2);
 
-/// Fewer bytes of device and log no page ever took.
+/// Every page takes at least this number of bytes of device and log.
 const BYTES_PER_PAGE_MIN: u64 = 16;
 
 /// Pages besides, in small stores.
@@ -318,7 +318,7 @@ fn is_sound(layout: &Layout, own_log: bool) -> bool {
         && (unit..=layout.segment_bytes).contains(&layout.first_segment_bytes)
         && layout.first_segment_bytes.is_multiple_of(unit)
         && layout.segments_start_bytes <= DEVICE_BYTES_MAX
-        // Only so has every unit a place for each image that is not longer.
+        // Only then does every unit have a place for each image that is not longer.
         && layout.segments_start_bytes.is_multiple_of(unit)
         && (layout.sector_bytes..=layout.unit_bytes).contains(&layout.pack_bytes)
         && layout.pack_bytes.is_power_of_two()

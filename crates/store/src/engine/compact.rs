@@ -1,4 +1,4 @@
-//! Making a store as small as its records allow.
+//! Compaction: makes a store as small as its records allow.
 
 use flashgrain_device::Nanos;
 
@@ -8,7 +8,7 @@ use crate::io_context::{Role, now};
 use crate::segment::Compaction;
 use crate::task::yield_now;
 
-/// Rounds after which a compaction ends that has come no further.
+/// A compaction ends after this number of rounds without progress.
 const FUTILE_ROUNDS: u32 = 3;
 
 /// A compaction waits at most this time for values that are being freed: other commits may go on removing

@@ -55,7 +55,7 @@ impl Freeing {
         self.0.pending.load(Ordering::SeqCst) > 0
     }
 
-    /// Has `free` run in the background. It returns at once. `free` must not own the owner of this queue, as
+    /// Runs `free` in the background. It returns at once. `free` must not own the owner of this queue, as
     /// neither would ever be dropped.
     pub fn free(&self, pending: Pending, free: impl FnOnce() + Send + 'static) {
         let job = Box::new(move || {

@@ -1,4 +1,5 @@
-//! The store's core, assembled: devices, workers, segments, pool, log, transactions, trees and checkpoints.
+//! The engine assembles the store's core: devices, workers, segments, pool, log, transactions, trees and
+//! checkpoints.
 //!
 //! It starts no thread: the executor that it is given does its background work, be it worker threads or a
 //! harness that steps them over simulated drives. Dropping it without [`Engine::close`] loses nothing that
@@ -41,7 +42,7 @@ use upkeep::Pages;
 /// Attempts at the last checkpoint on a device that is nearly full.
 const CLOSING_TRIES: u32 = 20;
 
-/// Attempts at writing overflow values that were let in.
+/// Attempts at writing overflow values that were admitted.
 const OVERFLOW_TRIES: u32 = 3;
 
 /// A tree that is to be made.

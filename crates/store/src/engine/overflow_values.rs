@@ -1,4 +1,4 @@
-//! Overflow values: written before their commit is logged, and freed when no reader sees them any more.
+//! Overflow values are written before their commit is logged, and freed when no reader sees them any more.
 //!
 //! 1. *Parked*: [`OverflowValues::begin`], [`OverflowValues::append`] and [`OverflowValues::seal`] write a
 //!    value. Checkpoints leave its pages out, and dropping it frees them.

@@ -88,7 +88,7 @@ impl Replay {
         Self { trees, overflow_values, cut, catalog_until, replayer }
     }
 
-    /// A commit, in the order of the log.
+    /// Replays a commit. Commits come in the order of the log.
     pub fn record(&mut self, logged: LogRecord, record: &[u8]) -> Result<(), Error> {
         let most = if planted!(BatchReplayedInPart) { OPERATIONS_OF_A_BLOCK } else { usize::MAX };
         let mut changes_catalog = false;

@@ -64,7 +64,7 @@ pub(super) fn connect(
     pages
 }
 
-/// How far a share has come from `from`, which is 0, to 1.
+/// A share, scaled so that `from` becomes 0, and 1 stays 1.
 fn over(share: f64, from: f64) -> f64 {
     (share - from) / (1.0 - from)
 }
@@ -130,7 +130,7 @@ impl PageLocator for Pages {
 
 impl Upkeep for Pages {
     fn step(&self) {
-        // Counting is cheaper than looking; that workers miscount together does not matter.
+        // Counting is cheaper than looking; a count that concurrent workers get wrong does no harm.
         let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
         self.steps.store(steps, Ordering::Relaxed);
         let is_much = || {

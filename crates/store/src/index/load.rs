@@ -41,15 +41,15 @@ pub(crate) trait Load {
     /// As [`Load::push`].
     fn prepare(&mut self) -> Result<LoadId, Error>;
 
-    /// Puts into pages whatever the index keeps elsewhere. It is called with all other commits locked out,
-    /// and before that, so that there is less to do then.
+    /// Writes all changes that the index keeps elsewhere into pages. It is called with all other commits
+    /// locked out, and once before, so that less is left to do then.
     ///
     /// # Errors
     /// As [`Load::push`]; the index is as before.
     fn make_way(&self) -> Result<(), Error>;
 
-    /// The prepared records become those of a commit that is logged. All other commits are locked out, and
-    /// the index has [made way](Load::make_way) since.
+    /// Assigns the prepared records to a commit that is logged. All other commits are locked out, and the
+    /// index has [made way](Load::make_way) since.
     ///
     /// # Errors
     /// [`Error::Full`]; the pool's.

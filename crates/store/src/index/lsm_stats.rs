@@ -16,7 +16,7 @@ pub struct LsmLevelStats {
     pub records: u64,
     /// Removals among these.
     pub tombstones: u64,
-    /// Removals of ranges of keys. One counts in each table that it is in.
+    /// Removals of ranges of keys. A removal counts in each of its tables.
     pub range_tombstones: u64,
     /// Bytes of the tables that flushes, loads or merges into this level have written since the store was
     /// opened.
@@ -47,7 +47,7 @@ pub struct LsmStats {
     pub loaded_bytes: u64,
     /// Tables that changed their level without being merged.
     pub moved_tables: u64,
-    /// Tables that went without being read, as a removal of a range has all their keys.
+    /// Tables that were dropped without being read, as a removal of a range has all their keys.
     pub dropped_tables: u64,
     /// Keys whose operands flushes and merges have left as they are, as the merge operator failed.
     pub operator_failures: u64,

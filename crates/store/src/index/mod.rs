@@ -16,7 +16,7 @@
 //! 4. [`Index::apply`] makes the new version. If two commits write a key, the older one is applied first.
 //! 5. After a crash, [`Index::reapply`] makes it again, from [`Index::replay_from`] on.
 //!
-//! All words of the boundary are in this folder, so that no implementation lends its own.
+//! All types of the boundary are in this folder, so that none comes from an implementation.
 //!
 //! Only the commit that holds a key's lock changes the key's versions, with [`Index::apply`]; during
 //! recovery, only the replay. Only [`Snapshots`] changes the list of snapshots, when they are taken and
@@ -98,7 +98,7 @@ pub(crate) enum Newest {
 }
 
 impl Newest {
-    /// Of a key that was committed last by `newest`, as far as that is known, and a snapshot of `since`.
+    /// The answer for a key whose last known commit is `newest`, and a snapshot of `since`.
     pub fn of(newest: Option<Timestamp>, since: Timestamp) -> Self {
         if newest.is_some_and(|newest| newest > since) { Self::Newer } else { Self::Older }
     }
@@ -113,7 +113,7 @@ pub(crate) struct Reapplied {
     pub replaced: Option<Vec<u8>>,
 }
 
-/// Is shown a version of a record: its key, the version, its value.
+/// Called with a version of a record: its key, the version, its value.
 pub(crate) type SeeVersion<'a> = &'a mut dyn FnMut(&[u8], Version, &[u8]);
 
 /// A commit that is being applied.
@@ -181,7 +181,7 @@ pub(crate) trait Index: Send + Sync {
         Ok(Poll::Ready(()))
     }
 
-    /// Refuses writes if background work has failed that they need, and has it tried again.
+    /// Refuses writes if background work that they need has failed, and starts it again.
     ///
     /// # Errors
     /// [`Error::TreeFailed`].
@@ -261,8 +261,8 @@ pub(crate) trait Index: Send + Sync {
     }
 
     /// Called before a checkpoint's cut. An index that keeps changes outside of pages writes them into pages
-    /// here, so that the checkpoint contains them. If it may not wait for others that do so already, it
-    /// leaves that to them; it may when the store is closed, and then all has to be in pages.
+    /// here, so that the checkpoint contains them. If it may not wait, it leaves this to tasks that do so
+    /// already; it may wait when the store is closed, and then all changes have to be in pages.
     ///
     /// # Errors
     /// As [`Index::read`], and [`Error::Full`]; the checkpoint is made nevertheless.
@@ -344,11 +344,11 @@ pub(crate) trait Index: Send + Sync {
         None
     }
 
-    /// Looks at every part of it: shows the number of each page to `page`, and every version of a record to
-    /// `record`.
+    /// Walks all of it: calls `page` with the number of each page, and `record` with every version of a
+    /// record.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for the first part that is not as it should be; as [`Index::read`].
+    /// [`Error::Corrupt`] for the first invalid part; as [`Index::read`].
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error>;
 
     /// Removes all records and frees all pages but those that identify the index, a few at a time, while
@@ -370,8 +370,9 @@ pub(crate) trait Index: Send + Sync {
 pub(crate) struct Clearing<'a> {
     /// Frees the pages of an overflow value.
     pub free_overflow: &'a dyn Fn(&[u8]) -> Result<(), Error>,
-    /// Fails once the store is being closed. An index asks where all that has left it is free, and stops: the
-    /// last checkpoint would fall between the two else, and nothing would refer to the rest.
+    /// Fails once the store is being closed. An index calls it when all that it has given up is free, and
+    /// stops if it fails: otherwise the last checkpoint would fall in between, and nothing would refer to the
+    /// rest.
     pub go_on: &'a dyn Fn() -> Result<(), Error>,
 }
 
@@ -392,7 +393,7 @@ impl Clearing<'_> {
 
 /// Versions that are prepared and have no commit yet. If this is dropped, they are discarded.
 pub(crate) trait Staged {
-    /// They become those of a logged commit that holds their keys' locks.
+    /// Assigns the versions to a logged commit that holds their keys' locks.
     fn apply(self: Box<Self>, record: LogRecord);
 }
 

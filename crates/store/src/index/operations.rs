@@ -70,7 +70,7 @@ fn add(counter: &AtomicU64, count: u64) {
 }
 
 impl OperationCounts {
-    /// Goes on from those of earlier openings.
+    /// Continues the counts of earlier openings.
     pub fn from(before: TreeOperations) -> Self {
         Self { before, ..Self::default() }
     }

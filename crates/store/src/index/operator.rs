@@ -11,7 +11,7 @@ use crate::sync::{Arc, Mutex, PoisonError};
 /// Most bytes of an operator's name.
 pub(crate) const OPERATOR_NAME_BYTES_MAX: usize = 64;
 
-/// Why an operator failed, in its own words.
+/// The reason for an operator's failure, in its own words.
 pub type OperatorError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Makes a value of the one that a key has and of the *operands* that were written to it since, by
@@ -94,7 +94,7 @@ pub trait MergeOperator: Send + Sync + 'static {
 pub(crate) struct Operators(BTreeMap<String, Arc<dyn MergeOperator>>);
 
 impl Operators {
-    /// Adds one, in the place of one of the same name.
+    /// Adds an operator, or replaces the one of the same name.
     pub fn add(&mut self, operator: Arc<dyn MergeOperator>) {
         self.0.insert(operator.name().to_owned(), operator);
     }
@@ -132,7 +132,7 @@ pub(crate) struct TreeOperator {
 }
 
 impl TreeOperator {
-    /// The tree has this name from now on.
+    /// Sets the tree's name.
     pub fn set_tree(&self, name: &str) {
         name.clone_into(&mut self.tree.lock().unwrap_or_else(PoisonError::into_inner));
     }

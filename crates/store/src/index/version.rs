@@ -96,7 +96,7 @@ impl Version {
         self.0 & (OPERANDS | TOMBSTONE) == OPERANDS
     }
 
-    /// Whether it is a removal by a merge operator, which the log does not have as one.
+    /// Whether it is a removal by a merge operator. The log has operands instead.
     pub fn is_merged_away(self) -> bool {
         self.0 & (OPERANDS | TOMBSTONE) == OPERANDS | TOMBSTONE
     }

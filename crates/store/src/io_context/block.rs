@@ -40,7 +40,7 @@ impl Block {
         self.read_some(devices, role, offset_bytes, self.length_bytes as u32)
     }
 
-    /// Fills its first `length_bytes`, or all of it, from `offset_bytes` on.
+    /// Reads its first `length_bytes`, or all of it, from `offset_bytes` on.
     pub fn read_some(
         &mut self,
         devices: &Devices,

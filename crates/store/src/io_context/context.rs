@@ -135,12 +135,12 @@ impl IoContext {
         self.queues.iter_mut().filter_map(|queue| queue.channel.waker()).collect()
     }
 
-    /// Has a task woken at `at`, or soon after.
+    /// Wakes a task at `at`, or soon after.
     pub fn wake_at(&mut self, at: Nanos, task: TaskId) {
         self.timers.push(Reverse((at, task)));
     }
 
-    /// When the next task is to be woken.
+    /// The time when the next task has to be woken.
     pub fn next_timer(&self) -> Option<Nanos> {
         self.timers.peek().map(|Reverse((at, _))| *at)
     }

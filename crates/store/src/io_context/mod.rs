@@ -1,5 +1,5 @@
-//! How engine code reaches its devices: an I/O context per thread, with a channel to every device of the
-//! store (LeanStore's NVMe paper §3.4, all-to-all).
+//! The engine's access to its devices: an I/O context per thread, with a channel to every device of the store
+//! (LeanStore's NVMe paper §3.4, all-to-all).
 //!
 //! [`read`], [`write`] and [`flush`] look blocking. In a task they submit, park the task and let the worker
 //! go on with others; on an ordinary thread they wait. No request allocates.

@@ -112,7 +112,7 @@ struct Draft<'a> {
 /// Decides the layout of a new store.
 ///
 /// # Errors
-/// [`Error::Options`] if an override, or the device, cannot be.
+/// [`Error::Options`] if an override is invalid, or the device is unsuitable.
 pub(crate) fn decide(ground: &Ground<'_>, wanted: &Overrides) -> Result<(Layout, Vec<Decision>), Error> {
     if let Some(layout) = &wanted.small {
         return Ok((layout.clone(), Vec::new()));
@@ -346,8 +346,8 @@ impl Draft<'_> {
                 )?;
                 (bytes, SET.to_owned())
             }
-            // Images are in one unit each anyway, so that this is no further rule. One for a flash page that
-            // is only supposed would cost room for nothing.
+            // Each image is in one unit anyway, so this adds no rule. A rule for a flash page of an assumed
+            // size would waste room.
             None => self.learned_power(drive::Setting::log_block, unit::border_bytes(unit_bytes), unit_bytes),
         };
         self.note(Setting::ImageBorder(Bytes(bytes.into())), because);
@@ -435,7 +435,7 @@ impl Draft<'_> {
         let decided = self.decided(drive::Setting::sync_method);
         let (method, because) = match (wanted, decided) {
             (Some(method), _) => (method, SET.to_owned()),
-            // A profile's default is a method that its drive has been seen to take.
+            // A profile's default is a method that its drive has been seen to accept.
             (None, Some((method, decision))) => (method, decision.because.clone()),
             (None, None) => (SyncMethod::Fdatasync, "default: works everywhere".to_owned()),
         };

@@ -9,8 +9,9 @@ use crate::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NodeBlocks {
-    /// As many as the drive serves in the time of one, which its profile has found: P of the PDAM (Bender et
-    /// al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design", §8).
+    /// The number of blocks that the drive serves in the time of one, according to its profile: P of the PDAM
+    /// (Bender et al., "Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design",
+    /// §8).
     OfDrive,
     /// This number: a power of two from 2 on, up to nodes of 64 KiB.
     Of(u32),
@@ -20,7 +21,7 @@ pub enum NodeBlocks {
 /// number of them.
 const STREAM_BYTES: u32 = 64 << 10;
 
-/// Fewer are no node of several blocks.
+/// Fewest blocks of a node.
 const BLOCKS_MIN: u32 = 2;
 
 /// Most blocks of `block_bytes` in a node.

@@ -27,7 +27,7 @@ pub(crate) struct Sizes {
 impl Sizes {
     pub fn of(layout: &Layout) -> Self {
         let segment_bytes = layout.segment_bytes;
-        // A layout that does not say is one of segments that are all alike.
+        // A layout without this number has segments of equal size.
         let first_bytes =
             if layout.first_segment_bytes == 0 { segment_bytes } else { layout.first_segment_bytes };
         let small_sizes =

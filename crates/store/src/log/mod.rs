@@ -16,12 +16,12 @@
 //!
 //! 1. It replays the records of block after block, as long as each block is whole, at its position and
 //!    chained to the one before.
-//! 2. The first other block is the end. If a later block, the checkpoint or the durable mark says that this
-//!    position was durable, the log is corrupt, which is an error. Otherwise it is a torn tail.
+//! 2. The first other block is the end. If a later block, the checkpoint or the durable mark records that
+//!    this position was durable, the log is corrupt, which is an error. Otherwise it is a torn tail.
 //! 3. Valid blocks that a crash left after the end are erased before anything is appended, so that no later
 //!    recovery takes them for newer blocks.
 //!
-//! Only the last group before an idle period has no later block that says that it was durable. Therefore
+//! Only the last group before an idle period has no later block that records that it was durable. Therefore
 //! [`Log::settle`] writes the [durable mark](durable_mark) when nothing was appended for a moment. Before
 //! that, damage to the last group cannot be told from a torn tail.
 //!
@@ -113,13 +113,13 @@ impl Logged {
     }
 }
 
-/// Called with each record at opening: its position, its timestamp, its bytes.
+/// Called with each record at opening: position, timestamp and bytes.
 pub(crate) type Replay<'a> = &'a mut dyn FnMut(Lsn, Timestamp, &[u8]) -> Result<(), Error>;
 
 /// The log as of the newest checkpoint, or of the store's creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogCheckpoint {
-    /// The store's identity: the same number always, another one for every store.
+    /// The store's identity: constant, and different for each store.
     pub store: u64,
     /// The replay start: nothing before it is needed.
     pub tail: Lsn,
@@ -359,7 +359,7 @@ impl Log {
     }
 
     /// Appends a record with the next timestamp. It parks while the ring is full. `note` is called before
-    /// anybody else can append, or see that the record is counted.
+    /// another caller can append, or see that the record is counted.
     ///
     /// # Errors
     /// [`Error::BatchLength`] if it is too long; [`Error::Full`] if the ring is full and stays so;
@@ -400,7 +400,7 @@ impl Log {
             if is_ring_short || end > shared.room_until(&state) {
                 if state.room_refused > ROOM_REFUSED_MAX {
                     drop(state);
-                    // There may be room the next time.
+                    // The ring may have room the next time.
                     shared.tell_long();
                     let why = "the log, and there is no room for the checkpoint that would empty it".into();
                     return Err(Error::Full { why });

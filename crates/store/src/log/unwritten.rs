@@ -51,7 +51,7 @@ impl Log {
         Ok(logged)
     }
 
-    /// Nothing was appended for a moment.
+    /// Notes that nothing was appended for a moment.
     pub(super) fn note_idle(&self) {
         let mut state = self.shared.state();
         let end = state.open.start();
@@ -60,7 +60,7 @@ impl Log {
         }
     }
 
-    /// The next record of a log that is not written begins in a new block. Returns where.
+    /// Has the next record of a log that is not written begin in a new block. Returns its position.
     pub fn end_block(&self) -> Lsn {
         let mut state = self.shared.state();
         let end = state.ring.next_block(state.open.end());
@@ -93,8 +93,8 @@ impl Log {
         Ok(())
     }
 
-    /// A checkpoint of a store without a log failed, and can be tried again. Returns how many have failed one
-    /// after the other, with no commit in between.
+    /// Notes that a checkpoint of a store without a log failed, and can be tried again. Returns how many have
+    /// failed one after the other, with no commit in between.
     pub fn checkpoint_failed(&self, error: &Error) -> u32 {
         let times = {
             let mut state = self.shared.state();
@@ -122,7 +122,7 @@ impl Log {
         }
     }
 
-    /// A checkpoint has everything before `end`.
+    /// Notes a checkpoint that has everything before `end`.
     pub(super) fn checkpointed(&self, end: Lsn) {
         self.shared.written.fetch_max(end.0, Ordering::AcqRel);
         self.shared.durable.fetch_max(end.0, Ordering::AcqRel);

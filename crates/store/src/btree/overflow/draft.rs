@@ -105,14 +105,15 @@ impl Overflow {
     /// # Errors
     /// [`Error::Corrupt`] if a page of it is gone.
     pub fn complete(&self, draft: &Draft, reference: &[u8]) -> Result<Vec<u8>, Error> {
-        // In a statement of its own, so that the section ends.
+        // A statement of its own, so that the section ends.
         let completed = self.pool.section_of(Lifetime::Fixed).release(draft.set);
         let begun = draft.owner.map_or(0, |owner| owner.epoch);
         let mut logged = reference.to_vec();
         logged.extend_from_slice(&super::logged_epochs(begun, completed).to_le_bytes());
         logged.extend_from_slice(&(draft.pages.len() as u32).to_le_bytes());
         for page in &draft.pages {
-            // Only now: where a page was before may be another one's after a checkpoint that has left it out.
+            // Only now: the earlier place of a page may have been reassigned after a checkpoint that has left
+            // the page out.
             let location = self.pool.pages.location(*page, true);
             let gone = || damaged("the pages that were written", format!("no page {}", page.0));
             logged.extend_from_slice(&page.0.to_le_bytes());

@@ -353,7 +353,7 @@ impl Overflow {
             }
         }
         for (page, location) in pages {
-            // In a statement of its own, so that the section ends.
+            // A statement of its own, so that the section ends.
             let is_new = self.pool.section_of(Lifetime::Fixed).adopt(page, location);
             if is_new {
                 live(page, location)?;

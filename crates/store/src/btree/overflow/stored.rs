@@ -32,7 +32,7 @@ impl Stored {
 }
 
 impl Overflow {
-    /// To read a value. It must not be freed meanwhile.
+    /// Begins to read a value. It must not be freed meanwhile.
     ///
     /// # Errors
     /// As [`Overflow::read`].

@@ -54,7 +54,7 @@ pub(crate) enum Change {
     Segment(u64, UnitSequence),
 }
 
-/// Puts changes onto pages. Pages' first, then segments'.
+/// Writes changes to map pages: those of pages first, then those of segments.
 pub(crate) struct Writer {
     page: OwnPage,
     page_bytes: u32,
@@ -83,7 +83,7 @@ impl Writer {
         }
     }
 
-    /// Adds a change. `write` is called with each page that is full; it says where it went.
+    /// Adds a change. `write` is called with each full page, and returns its location.
     pub fn push(
         &mut self,
         change: Change,
