@@ -11,7 +11,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::betree::{self, BeTree, BeTreeOptions};
 use crate::btree::{BTree, NodeForm};
-use crate::buffered::Shared;
+use crate::buffered::TreeResources;
 use crate::class::class_bytes;
 use crate::header::PageId;
 use crate::index::{Horizon, Index, IndexKind, Indexes, Operators, Parameters, Tree, TreeId, TreeOperator};
@@ -28,13 +28,13 @@ pub(crate) struct Factory {
     all: Arc<AllIndexes>,
     /// The largest class of nodes so far.
     class_max: Arc<AtomicUsize>,
-    shared: Arc<Shared>,
+    shared: Arc<TreeResources>,
     operators: Operators,
 }
 
 /// A tree that is to be made.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct TreePlan {
     pub kind: IndexKind,
     /// Size class of the nodes, or of their blocks; of the blocks of an LSM-tree.
     pub class: u16,
@@ -46,7 +46,7 @@ pub(crate) struct Plan {
     pub be_tree: BeTreeOptions,
 }
 
-impl Plan {
+impl TreePlan {
     /// The nodes of a B+-tree.
     fn form(&self) -> NodeForm {
         NodeForm {
@@ -119,7 +119,7 @@ impl Factory {
     /// pages.
     pub fn new(
         pool: &Arc<Pool>,
-        shared: Arc<Shared>,
+        shared: Arc<TreeResources>,
         poison: &Poison,
         (old_versions_bytes, operators): (u64, Operators),
     ) -> Arc<Self> {
@@ -170,8 +170,8 @@ impl Factory {
     ///
     /// # Errors
     /// The pool's; [`Error::Options`] for numbers that no LSM-tree has.
-    pub fn create(&self, plan: Plan) -> Result<Parameters, Error> {
-        let Plan { kind, class, lsm, be_tree, .. } = plan;
+    pub fn create(&self, plan: TreePlan) -> Result<Parameters, Error> {
+        let TreePlan { kind, class, lsm, be_tree, .. } = plan;
         let plain = NodeForm::from(usize::from(class));
         match kind {
             IndexKind::BTree => {
@@ -200,7 +200,7 @@ impl Factory {
     ///
     /// # Errors
     /// [`Error::Options`] for numbers that no LSM-tree has.
-    pub fn decisions(&self, plan: Plan) -> Result<Vec<Decision>, Error> {
+    pub fn decisions(&self, plan: TreePlan) -> Result<Vec<Decision>, Error> {
         match plan.kind {
             IndexKind::Lsm => self.shared.lsm_decisions(plan.lsm, class_bytes(plan.class.into()) as usize),
             IndexKind::BeTree => {
@@ -223,7 +223,7 @@ impl Factory {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for parameters that no index has.
-    pub fn plan(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<Plan, Error> {
+    pub fn plan(&self, id: TreeId, kind: IndexKind, parameters: &[u8]) -> Result<TreePlan, Error> {
         let form = Nodes::decode(id, parameters)?.form;
         let lsm = match kind {
             IndexKind::Lsm => decided(id, parameters)?.given(),
@@ -234,7 +234,7 @@ impl Factory {
             _ => BeTreeOptions::default(),
         };
         let (class, blocks_log2) = (form.class_of_blocks() as u16, form.blocks_log2);
-        Ok(Plan { kind, class, blocks_log2, lsm, be_tree })
+        Ok(TreePlan { kind, class, blocks_log2, lsm, be_tree })
     }
 
     /// Opens the index with this entry in the catalog.

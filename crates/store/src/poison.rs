@@ -6,10 +6,10 @@ use crate::Error;
 
 /// Shared by everything that writes.
 #[derive(Clone, Default)]
-pub(crate) struct Poison(Arc<Shared>);
+pub(crate) struct Poison(Arc<PoisonState>);
 
 #[derive(Default)]
-struct Shared {
+struct PoisonState {
     first: OnceLock<String>,
     listeners: Mutex<Vec<Box<dyn Fn() + Send + Sync>>>,
 }

@@ -13,7 +13,7 @@ use super::part::{self, Part, kind_of};
 use super::shape::Shape;
 use super::stats::Counters;
 use crate::Error;
-use crate::buffered::{RangeTombstones, Shared};
+use crate::buffered::{RangeTombstones, TreeResources};
 use crate::header::{Header, PageId, PageKind};
 use crate::index::TreeId;
 use crate::pool::{Access, Denied, OptimisticGuard, Pool};
@@ -30,7 +30,7 @@ pub(super) struct Pages {
     /// The tree's number.
     pub id: TreeId,
     /// State that trees share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<TreeResources>,
     /// The part for the root. It stays on its page.
     pub root: PageId,
     /// The sizes of nodes.
@@ -65,7 +65,7 @@ impl Pages {
     }
 
     /// The pages of the tree with this number, and this root.
-    pub fn open(id: TreeId, shared: &Arc<Shared>, root: PageId, shape: Shape) -> Self {
+    pub fn open(id: TreeId, shared: &Arc<TreeResources>, root: PageId, shape: Shape) -> Self {
         Self {
             id,
             shared: Arc::clone(shared),

@@ -23,7 +23,9 @@ use super::options::Decided;
 use super::pages::Pages;
 use super::progress::Progress;
 use crate::Error;
-use crate::buffered::{Cuts, Dead, Full, Join, Memtable, Memtables, Room, Shared, Trouble, Turn, Turns};
+use crate::buffered::{
+    Cuts, Dead, Full, Join, Memtable, Memtables, Room, TreeResources, Trouble, Turn, Turns,
+};
 use crate::header::PageId;
 use crate::index::{TreeId, TreeOperator, Write};
 use crate::log::LogRecord;
@@ -41,7 +43,7 @@ pub(super) struct FlushTurn<'a> {
 /// See the module.
 pub(crate) struct BeTree {
     pub(super) this: Weak<Self>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<TreeResources>,
     pub(super) pages: Pages,
     pub(super) decided: Decided,
     pub(super) operator: Option<Arc<TreeOperator>>,
@@ -77,7 +79,7 @@ impl BeTree {
     /// As [`Shape::with_parts`].
     pub fn open(
         id: TreeId,
-        shared: &Arc<Shared>,
+        shared: &Arc<TreeResources>,
         root: PageId,
         (decided, basement_class): (Decided, usize),
         operator: Option<Arc<TreeOperator>>,
@@ -233,7 +235,7 @@ impl BeTree {
     /// Room for the pages that one flush changes at a time. While the device may grow, it is limited by the
     /// pages that exist and those that one part becomes: a store of few records does not grow for a flush.
     pub(super) fn flush_room_bytes(&self) -> u64 {
-        let Shared { pool, segments, .. } = &*self.shared;
+        let TreeResources { pool, segments, .. } = &*self.shared;
         if !segments.owned.may_grow() {
             return self.flush_bytes();
         }

@@ -36,7 +36,7 @@ struct PartPlan {
 }
 
 /// How the slots of a node are divided.
-struct Plan {
+struct SlotDivision {
     parts: Vec<PartPlan>,
     directory_bytes: u32,
 }
@@ -47,7 +47,7 @@ fn overhead_bytes(is_leaf: bool, page_bytes: u32) -> u32 {
     NODE_HEADER_END + if has_hints { 4 * HINTS } else { 0 }
 }
 
-impl Plan {
+impl SlotDivision {
     /// For blocks of `block_bytes`.
     fn of(node: Node<'_>, block_bytes: u32) -> Option<Self> {
         let mut directory_bytes = 0;
@@ -169,7 +169,7 @@ pub(super) fn place_in(brief: &[u8], key: &[u8], block_bytes: u32) -> Option<(u3
 impl Division for NodeDivision {
     fn divide(&self, page: Page<'_>, block_bytes: u32, image: Page<'_>) -> Option<Divided> {
         let node = Node::new(page);
-        let Plan { parts, directory_bytes } = Plan::of(node, block_bytes)?;
+        let SlotDivision { parts, directory_bytes } = SlotDivision::of(node, block_bytes)?;
         let first_part = PAGE_HEADER_BYTES + directory_bytes;
         let last = parts.len() - 1;
         let last_start = start_of(last, block_bytes, first_part);

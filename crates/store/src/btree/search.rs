@@ -19,7 +19,7 @@ const SEARCHED_BYTES: u32 = 448;
 
 /// How a node is searched.
 #[derive(Clone, Copy)]
-struct Plan {
+struct SearchShape {
     slots_start: u32,
     count: u32,
     has_hints: bool,
@@ -47,7 +47,7 @@ impl Node<'_> {
         let level = self.level();
         let has_hints = level > 0 || self.page().len_bytes() > LEAF_WITHOUT_HINTS_BYTES;
         let slots_start = NODE_HEADER_END + if has_hints { 4 * HINTS } else { 0 };
-        let plan = Plan { slots_start, count: count.into(), has_hints, is_cold: level < 2 };
+        let plan = SearchShape { slots_start, count: count.into(), has_hints, is_cold: level < 2 };
         if level == 0 {
             self.search::<LEAF_SLOT_WORDS>(plan, suffix)
         } else {
@@ -56,7 +56,7 @@ impl Node<'_> {
     }
 
     #[inline]
-    fn search<const WORDS: usize>(self, plan: Plan, suffix: &[u8]) -> Result<u32, u32> {
+    fn search<const WORDS: usize>(self, plan: SearchShape, suffix: &[u8]) -> Result<u32, u32> {
         // At most as many slots as the page has, whatever its count is.
         let slots = self.page().words(plan.slots_start, plan.count * WORDS as u32 * 4).as_chunks::<WORDS>().0;
         let head = head_of(suffix);
@@ -104,7 +104,12 @@ impl Node<'_> {
 
     /// The range of slots that has, or ends at, the first one with a head not below `head`.
     #[inline]
-    fn hinted<const WORDS: usize>(self, plan: Plan, slots: &[[AtomicU32; WORDS]], head: u32) -> Range<usize> {
+    fn hinted<const WORDS: usize>(
+        self,
+        plan: SearchShape,
+        slots: &[[AtomicU32; WORDS]],
+        head: u32,
+    ) -> Range<usize> {
         let (count, hint_count) = (slots.len(), HINTS as usize);
         if !plan.has_hints || count < 2 * hint_count {
             return 0..count;

@@ -4,11 +4,11 @@
 //! memtable   versions in memory                       cursor     versions of several sources in order
 //! ranges     removals of ranges of keys               interval   keys from one on to another
 //! live_ranges  those of a memtable                     hidden     removals of all sources of a scan
-//! dead       where a scan has found nothing             staged     those of a commit with many writes
+//! dead       ranges without records for a scan         staged     those of a commit with many writes
 //! retention  which versions stay when they are merged folding    operands become values in merges
-//! chain      operands down to what they are over      versions   those of one key
-//! turn       tasks wait for what they need alone         shared  what they know of the store around them
-//! room       what bounds the numbers of a tree         memtables  the active one, and frozen ones
+//! chain      operands down to their base              versions   those of one key
+//! turn       counting semaphores for tasks             shared     parts of the store that trees share
+//! room       limits for a tree's options               memtables  the active one, and frozen ones
 //! replay     versions that the log has, and the tree    cuts       which of them a checkpoint has flushed
 //! trouble    failures of background work are the tree's
 //! ```
@@ -49,7 +49,7 @@ pub(crate) use ranges::{Fragment, RangeTombstones, Removals, Removed, hidden_by}
 pub(crate) use replay::made_before;
 pub(crate) use retention::Retention;
 pub(crate) use room::Room;
-pub(crate) use shared::Shared;
+pub(crate) use shared::TreeResources;
 pub(crate) use staged::StagedMemtables;
 pub(crate) use trouble::Trouble;
 pub(crate) use turn::{Turn, Turns};

@@ -12,7 +12,7 @@ use crate::task::Executor;
 const FLUSH_MEMORY_DIVISOR: u64 = 2;
 
 /// The parts that trees that merge versions in the background share with the rest of the store.
-pub(crate) struct Shared {
+pub(crate) struct TreeResources {
     pub(crate) pool: Arc<Pool>,
     pub(crate) segments: Arc<Segments>,
     pub(crate) executor: Executor,
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     replay: Arc<ReplayHorizon>,
 }
 
-impl Shared {
+impl TreeResources {
     pub fn new(pool: &Arc<Pool>, segments: &Arc<Segments>, executor: &Executor, room: Room) -> Arc<Self> {
         let (pool, segments, executor) = (Arc::clone(pool), Arc::clone(segments), executor.clone());
         let flush_memory = Turns::of(pool.pages.budget_bytes() / FLUSH_MEMORY_DIVISOR);

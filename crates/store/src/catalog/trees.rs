@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::Entry;
 use crate::Error;
 use crate::btree::{BTree, Change, Scan};
-use crate::factory::{Factory, Plan};
+use crate::factory::{Factory, TreePlan};
 use crate::header::PageId;
 use crate::index::{Clearing, Direction, Horizon, Operators, Parameters, Piece, Tree, TreeId, TreeOperator};
 use crate::log::Timestamp;
@@ -300,7 +300,7 @@ impl Trees {
     ///
     /// # Errors
     /// The pool's.
-    pub fn make(&self, plan: Plan) -> Result<Parameters, Error> {
+    pub fn make(&self, plan: TreePlan) -> Result<Parameters, Error> {
         self.factory.create(plan)
     }
 
@@ -308,7 +308,7 @@ impl Trees {
     ///
     /// # Errors
     /// As [`Factory::decisions`].
-    pub fn decisions(&self, plan: Plan) -> Result<Vec<Decision>, Error> {
+    pub fn decisions(&self, plan: TreePlan) -> Result<Vec<Decision>, Error> {
         self.factory.decisions(plan)
     }
 
@@ -316,7 +316,7 @@ impl Trees {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for parameters that no tree has.
-    pub fn plan(&self, entry: &Entry) -> Result<Plan, Error> {
+    pub fn plan(&self, entry: &Entry) -> Result<TreePlan, Error> {
         self.factory.plan(entry.id, entry.kind, &entry.parameters)
     }
 

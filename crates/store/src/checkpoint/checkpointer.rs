@@ -19,10 +19,10 @@ const AFTER_FULL: Nanos = Nanos(20_000_000);
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Checkpointer {
-    shared: Arc<Shared>,
+    shared: Arc<CheckpointerState>,
 }
 
-struct Shared {
+struct CheckpointerState {
     executor: Executor,
     devices: Devices,
     turns: Mutex<Turns>,
@@ -56,7 +56,16 @@ impl Checkpointer {
         let turns =
             Turns { run: Some(run), begun: 0, ended: 0, failed: None, is_ended: false, waiting: Vec::new() };
         let (wanted, busy) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { shared: Arc::new(Shared { executor, devices, turns: Mutex::new(turns), wanted, busy, stats }) }
+        Self {
+            shared: Arc::new(CheckpointerState {
+                executor,
+                devices,
+                turns: Mutex::new(turns),
+                wanted,
+                busy,
+                stats,
+            }),
+        }
     }
 
     /// Statistics of all checkpoints so far.
@@ -175,7 +184,7 @@ impl Checkpointer {
 /// The right to make a checkpoint. Its drop gives it back on every path, panics included, as others wait for
 /// it.
 struct Turn<'a> {
-    shared: &'a Shared,
+    shared: &'a CheckpointerState,
     /// There until the end.
     run: Option<Box<Run>>,
     /// The number of the checkpoint that is made, and its result.
@@ -240,7 +249,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Shared {
+impl CheckpointerState {
     fn turns(&self) -> MutexGuard<'_, Turns> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -29,13 +29,13 @@ pub struct Backup {
 
 /// The store that a backup makes. Dropped before it is complete, it is removed, or stays as something that
 /// cannot be opened.
-struct Target {
+struct BackupStore {
     /// There until the end.
     db: Option<Db>,
     made: Option<Made>,
 }
 
-impl Target {
+impl BackupStore {
     /// On the source's workers if these have no threads of their own: stepping them passes the time of all
     /// devices.
     fn create(builder: Builder, source: &Core) -> Result<Self, Error> {
@@ -66,7 +66,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for BackupStore {
     fn drop(&mut self) {
         let Some(db) = self.db.take() else { return };
         if !db.core.abandon() {
@@ -96,7 +96,7 @@ impl Core {
             }
             trees.retain(|tree| only.iter().any(|own| is_same(tree, own)));
         }
-        let target = Target::create(target.node_bytes_if_none(self.layout().node_bytes), self)?;
+        let target = BackupStore::create(target.node_bytes_if_none(self.layout().node_bytes), self)?;
         let mut sum = Backup::default();
         if let Some(db) = &target.db {
             for tree in &trees {

@@ -17,7 +17,7 @@ use crate::btree::overflow::{VALUE_BYTES_MAX, kept};
 use crate::catalog::{NAME_BYTES_MAX, NamedTree};
 use crate::class::class_bytes;
 use crate::engine::{Engine, NewTree, OverflowValue};
-use crate::factory::Plan;
+use crate::factory::TreePlan;
 use crate::index::{IndexKind, Prior, Version, Write, Written, each_brought, waiting};
 use crate::io_context;
 use crate::layout::{Layout, NodeBlocks};
@@ -356,14 +356,14 @@ impl Core {
     }
 
     /// How a new tree with these options is kept.
-    fn plan(&self, options: &TreeOptions) -> Result<Plan, Error> {
+    fn plan(&self, options: &TreeOptions) -> Result<TreePlan, Error> {
         let node_bytes = options.node_bytes.unwrap_or(self.layout.node_bytes);
         let blocks = match options.blocks.filter(|_| options.kind == IndexKind::BTree) {
             None => 1,
             Some(blocks) => blocks.count(node_bytes, &self.layout)?,
         };
         let (class, blocks_log2) = (class_of(node_bytes), blocks.ilog2() as u8);
-        Ok(Plan { kind: options.kind, class, blocks_log2, lsm: options.lsm, be_tree: options.be_tree })
+        Ok(TreePlan { kind: options.kind, class, blocks_log2, lsm: options.lsm, be_tree: options.be_tree })
     }
 
     pub fn existing_tree(&self, name: &str) -> Option<Arc<NamedTree>> {

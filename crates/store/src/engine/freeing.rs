@@ -14,9 +14,9 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Freeing(Arc<Shared>);
+pub(super) struct Freeing(Arc<FreeingQueue>);
 
-struct Shared {
+struct FreeingQueue {
     executor: Executor,
     jobs: Mutex<VecDeque<Job>>,
     tasks: AtomicUsize,
@@ -36,7 +36,7 @@ impl Drop for Pending {
 
 impl Freeing {
     pub fn new(executor: &Executor) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(FreeingQueue {
             executor: executor.clone(),
             jobs: Mutex::default(),
             tasks: AtomicUsize::new(0),
@@ -63,11 +63,11 @@ impl Freeing {
             free();
         });
         self.0.jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job);
-        Shared::begin_turn(&self.0);
+        FreeingQueue::begin_turn(&self.0);
     }
 }
 
-impl Shared {
+impl FreeingQueue {
     fn begin_turn(this: &Arc<Self>) {
         let more = |tasks| (tasks < TASKS_MAX).then_some(tasks + 1);
         if this.tasks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok() {
@@ -83,7 +83,7 @@ impl Shared {
 
 /// A task that frees.
 struct Turn {
-    shared: Arc<Shared>,
+    shared: Arc<FreeingQueue>,
     /// An executor that ends drops tasks that have not begun.
     has_begun: bool,
 }
@@ -104,7 +104,7 @@ impl Drop for Turn {
         self.shared.tasks.fetch_sub(1, Ordering::SeqCst);
         // Jobs that came after the last look rely on this task, as do those that a panic leaves.
         if self.has_begun && !self.shared.is_idle() {
-            Shared::begin_turn(&self.shared);
+            FreeingQueue::begin_turn(&self.shared);
         }
     }
 }

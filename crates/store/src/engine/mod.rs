@@ -29,7 +29,7 @@ use crate::Error;
 use crate::buffered::{Turn, Turns};
 use crate::catalog::{Entry, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
-use crate::factory::Plan;
+use crate::factory::TreePlan;
 use crate::index::{Clearing, Operators, Tree, TreeId, Written};
 use crate::segment::Wanted;
 use crate::task::{Executor, yield_now};
@@ -48,7 +48,7 @@ const OVERFLOW_TRIES: u32 = 3;
 /// A tree that is to be made.
 pub(crate) struct NewTree<'a> {
     pub name: &'a str,
-    pub plan: Plan,
+    pub plan: TreePlan,
     /// The name of its merge operator.
     pub operator: Option<&'a str>,
 }

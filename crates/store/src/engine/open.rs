@@ -9,7 +9,7 @@ use super::upkeep::connect;
 use super::{Engine, OverflowValues};
 use crate::Error;
 use crate::btree::NodeDivision;
-use crate::buffered::{Room, Shared, Turns};
+use crate::buffered::{Room, TreeResources, Turns};
 use crate::catalog::{CATALOG_CLASS, Trees};
 use crate::checkpoint::{Base, CheckpointState, Checkpointer, Parts, Shape, Superblock, label, load, slots};
 use crate::epoch::Epoch;
@@ -111,7 +111,7 @@ impl Given {
         }
         let factory = Factory::new(
             &pool,
-            Shared::new(&pool, &segments, &self.executor, room),
+            TreeResources::new(&pool, &segments, &self.executor, room),
             &poison,
             (self.options.cache_bytes / OLD_VERSIONS_DIVISOR, self.options.operators.clone()),
         );

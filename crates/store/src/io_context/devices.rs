@@ -20,13 +20,13 @@ pub(crate) enum Role {
 /// The devices of a store. Both roles may be on the same device. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Devices {
-    shared: Arc<Shared>,
+    shared: Arc<OpenDevices>,
 }
 
 /// Identity of a store's devices, for holders that do not keep them open.
-pub(super) type Owner = Weak<Shared>;
+pub(super) type Owner = Weak<OpenDevices>;
 
-pub(super) struct Shared {
+pub(super) struct OpenDevices {
     all: Vec<Arc<dyn Device>>,
     log_index: usize,
     /// The flushes of each device.
@@ -40,7 +40,7 @@ impl Devices {
         let all: Vec<_> = std::iter::once(data).chain(log).collect();
         let log_index = all.len() - 1;
         let flushes = all.iter().map(|_| Flushes::default()).collect();
-        Self { shared: Arc::new(Shared { all, log_index, flushes, meter: Meter::default() }) }
+        Self { shared: Arc::new(OpenDevices { all, log_index, flushes, meter: Meter::default() }) }
     }
 
     /// Counters of one more I/O context to them.

@@ -6,7 +6,7 @@ use flashgrain_device::{Nanos, Op};
 
 use super::group::Group;
 use super::ring::Ring;
-use super::{Durability, Log, LogState, Lsn, Shared, WRITE_BEHIND_BYTES, Waiting, durable_mark};
+use super::{Durability, Log, LogCore, LogState, Lsn, WRITE_BEHIND_BYTES, Waiting, durable_mark};
 use crate::Error;
 use crate::io_context::{Block, Role, flush, now, sleep_until, write};
 use crate::layout::SyncMethod;
@@ -205,7 +205,7 @@ impl Log {
     }
 }
 
-impl Shared {
+impl LogCore {
     fn is_poisoned(&self) -> bool {
         self.poison.check().is_err()
     }

@@ -157,10 +157,10 @@ const GROUP_BYTES_MAX: usize = 4 << 20;
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Log {
-    shared: Arc<Shared>,
+    shared: Arc<LogCore>,
 }
 
-struct Shared {
+struct LogCore {
     devices: Devices,
     poison: Poison,
     executor: Executor,
@@ -284,7 +284,7 @@ impl Log {
             growth_refused: 0,
         };
         let log = Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(LogCore {
                 devices,
                 poison,
                 executor,
@@ -521,7 +521,7 @@ impl Log {
     }
 }
 
-impl Shared {
+impl LogCore {
     fn wake_for_room(&self, refused: impl FnOnce(u32) -> u32) {
         let waiting = {
             let mut state = self.state();

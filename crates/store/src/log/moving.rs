@@ -21,7 +21,7 @@ use crate::sync::atomic::Ordering;
 use super::lead::Leader;
 use super::recover::erase_behind;
 use super::ring::Ring;
-use super::{Log, Lsn, Shared, block, durable_mark};
+use super::{Log, LogCore, Lsn, block, durable_mark};
 use crate::Error;
 use crate::io_context::{Block, Role, flush};
 use crate::layout::LogExtent;
@@ -128,7 +128,7 @@ impl Log {
     }
 }
 
-impl Shared {
+impl LogCore {
     fn lead_to_move(&self) -> Result<Leader, Error> {
         loop {
             {

@@ -35,7 +35,7 @@ use super::walk::Compared;
 use crate::Error;
 use crate::buffered::{
     Cursor, Cuts, Dead, Full, Hidden, Join, Memtable, MemtableCursor, Memtables, Merged, Removals,
-    SeenCursor, Shared, Trouble, Turns, hidden_by,
+    SeenCursor, TreeResources, Trouble, Turns, hidden_by,
 };
 use crate::header::PageId;
 use crate::index::{Direction, LoadId, May, TreeId, TreeOperator, Version, Write};
@@ -45,7 +45,7 @@ use crate::segment::Claim;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-impl Shared {
+impl TreeResources {
     /// The numbers of a new LSM-tree.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Shared {
 pub(crate) struct Lsm {
     pub(super) this: Weak<Self>,
     pub(super) id: TreeId,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<TreeResources>,
     pub(super) manifest: Manifest,
     decided: Decided,
     pub(super) options: Options,
@@ -201,7 +201,7 @@ impl Lsm {
     /// [`Error::Io`]; [`Error::Corrupt`] if the manifest is damaged.
     pub fn open(
         id: TreeId,
-        shared: &Arc<Shared>,
+        shared: &Arc<TreeResources>,
         root: PageId,
         (decided, block_bytes): (Decided, usize),
         operator: Option<Arc<TreeOperator>>,

@@ -27,7 +27,7 @@ pub(super) struct Surveyed {
 
 /// The segments to be cleaned, the one with the largest benefit first.
 pub(super) struct Survey {
-    plan: Mutex<Plan>,
+    plan: Mutex<SurveyQueue>,
     poison: Poison,
     space: Arc<Space>,
     buffers: Arc<Buffers>,
@@ -35,7 +35,7 @@ pub(super) struct Survey {
 }
 
 #[derive(Default)]
-struct Plan {
+struct SurveyQueue {
     next: VecDeque<Surveyed>,
     /// A new survey is being made.
     is_being_made: bool,
@@ -61,7 +61,7 @@ impl Survey {
         Self { plan: Mutex::default(), poison, space, buffers, changes }
     }
 
-    fn plan(&self) -> MutexGuard<'_, Plan> {
+    fn plan(&self) -> MutexGuard<'_, SurveyQueue> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

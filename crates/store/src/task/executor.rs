@@ -17,9 +17,9 @@ pub(crate) trait Upkeep: Send + Sync {
 
 /// The workers' mailboxes. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Executor(Arc<Shared>);
+pub(crate) struct Executor(Arc<Mailboxes>);
 
-struct Shared {
+struct Mailboxes {
     mailboxes: Vec<Arc<Mailbox>>,
     next: AtomicUsize,
     upkeep: Mutex<Vec<Weak<dyn Upkeep>>>,
@@ -38,7 +38,7 @@ impl Executor {
     /// These workers, at least one.
     pub fn new(mailboxes: Vec<Arc<Mailbox>>) -> Self {
         assert!(!mailboxes.is_empty(), "an executor has workers");
-        Self(Arc::new(Shared {
+        Self(Arc::new(Mailboxes {
             mailboxes,
             next: AtomicUsize::new(0),
             upkeep: Mutex::default(),

@@ -12,11 +12,11 @@ use super::park::{Waker, park, stand_aside, waker};
 /// so does `.await` in any async runtime. A task whose handle is dropped goes on.
 #[must_use = "a task goes on without its handle, but then nobody learns of its result or panic"]
 pub struct JoinHandle<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<JoinState<T>>,
 }
 
 /// State shared by a task and its handle.
-struct Shared<T>(Mutex<Stage<T>>);
+struct JoinState<T>(Mutex<Stage<T>>);
 
 enum Stage<T> {
     Running(Option<Joiner>),
@@ -32,7 +32,7 @@ enum Joiner {
 
 /// The task's half. If it is dropped before there is a result, the task has been given up.
 struct Promise<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<JoinState<T>>,
 }
 
 /// The job that does `work`, and the handle to its result.
@@ -41,7 +41,7 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let shared = Arc::new(Shared(Mutex::new(Stage::Running(None))));
+    let shared = Arc::new(JoinState(Mutex::new(Stage::Running(None))));
     let promise = Promise { shared: Arc::clone(&shared) };
     let job = move || {
         let result = catch(work);
@@ -59,7 +59,7 @@ impl<T: Send + 'static> JoinHandle<T> {
     }
 }
 
-impl<T> Shared<T> {
+impl<T> JoinState<T> {
     fn lock(&self) -> MutexGuard<'_, Stage<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

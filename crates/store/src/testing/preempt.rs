@@ -20,11 +20,11 @@ const LONG_ONE_IN: u64 = 8;
 const LONG_NS_MAX: u64 = (1 << 22) - 1;
 
 thread_local! {
-    static PLAN: Cell<Option<Plan>> = const { Cell::new(None) };
+    static PLAN: Cell<Option<Schedule>> = const { Cell::new(None) };
 }
 
 #[derive(Clone, Copy)]
-struct Plan {
+struct Schedule {
     /// Xorshift; never zero.
     random: u64,
     one_in: u32,
@@ -33,7 +33,7 @@ struct Plan {
 /// From now on, until the result is dropped, tasks of the calling thread lose their processor at one in
 /// `one_in` points, drawn from `seed`.
 pub fn preempt(seed: u64, one_in: u32) -> Preempted {
-    PLAN.set(Some(Plan { random: seed | 1, one_in: one_in.max(1) }));
+    PLAN.set(Some(Schedule { random: seed | 1, one_in: one_in.max(1) }));
     Preempted { _of_this_thread: PhantomData }
 }
 

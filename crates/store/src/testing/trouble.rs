@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 pub type Listener = Box<dyn FnMut()>;
 
 thread_local! {
-    static NOW: Cell<Option<Plan>> = const { Cell::new(None) };
+    static NOW: Cell<Option<Injection>> = const { Cell::new(None) };
     static LISTENER: RefCell<Option<Listener>> = const { RefCell::new(None) };
 }
 
@@ -36,7 +36,7 @@ pub enum Trouble {
 }
 
 #[derive(Clone, Copy)]
-struct Plan {
+struct Injection {
     trouble: Trouble,
     /// Counted from 1.
     nth: u64,
@@ -50,7 +50,7 @@ impl Trouble {
     /// From now on, until the result is dropped, the `nth` occasion for it on the calling thread is taken,
     /// counted from 1.
     pub fn at(self, nth: u64) -> Troubled {
-        NOW.set(Some(Plan { trouble: self, nth, asked: 0 }));
+        NOW.set(Some(Injection { trouble: self, nth, asked: 0 }));
         Troubled { _of_this_thread: PhantomData }
     }
 
@@ -76,7 +76,7 @@ impl Trouble {
     pub(crate) fn strikes(self) -> bool {
         let Some(plan) = NOW.get().filter(|plan| plan.trouble.asked_as() == self) else { return false };
         let asked = plan.asked + 1;
-        NOW.set(Some(Plan { asked, ..plan }));
+        NOW.set(Some(Injection { asked, ..plan }));
         LISTENER.with_borrow_mut(|listener| listener.iter_mut().for_each(|hear| hear()));
         asked == plan.nth || asked > plan.nth && plan.trouble == Self::Pages
     }

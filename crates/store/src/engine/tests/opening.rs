@@ -10,7 +10,7 @@ use crate::Error;
 use crate::checkpoint::{Superblock, slots};
 use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::error::ErrorKind;
-use crate::factory::Plan;
+use crate::factory::TreePlan;
 use crate::layout::{Layout, Placement, SyncMethod};
 use crate::task::yield_now;
 
@@ -148,20 +148,20 @@ fn trees_come_and_go_and_their_names_are_used_again() {
         worked
             .create_trees(&[NewTree {
                 name: "apples",
-                plan: Plan { class: 0, ..Plan::default() },
+                plan: TreePlan { class: 0, ..TreePlan::default() },
                 operator: None,
             }])
             .unwrap();
         let again = worked.create_trees(&[NewTree {
             name: "apples",
-            plan: Plan { class: 0, ..Plan::default() },
+            plan: TreePlan { class: 0, ..TreePlan::default() },
             operator: None,
         }]);
         assert!(matches!(again, Err(Error::Exists { .. })));
         worked
             .create_trees(&[NewTree {
                 name: "plums",
-                plan: Plan { class: 2, ..Plan::default() },
+                plan: TreePlan { class: 2, ..TreePlan::default() },
                 operator: None,
             }])
             .unwrap();

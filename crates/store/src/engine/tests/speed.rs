@@ -9,7 +9,7 @@ use flashgrain_device::MemoryDevice;
 use super::world::layout;
 use crate::Durability;
 use crate::engine::{Engine, Given, NewTree};
-use crate::factory::Plan;
+use crate::factory::TreePlan;
 use crate::index::{Write, Written};
 use crate::io_context::Devices;
 use crate::layout::{Layout, LogExtent, SyncMethod};
@@ -64,7 +64,11 @@ fn opening_and_recovery() {
     let (workers, given) = start();
     let engine = Engine::create(given, large, StoreId([1; 16])).unwrap();
     engine
-        .create_trees(&[NewTree { name: "t", plan: Plan { class: 0, ..Plan::default() }, operator: None }])
+        .create_trees(&[NewTree {
+            name: "t",
+            plan: TreePlan { class: 0, ..TreePlan::default() },
+            operator: None,
+        }])
         .unwrap();
     (0..records).for_each(|number| put(&engine, number, Durability::None));
     engine.close().unwrap();

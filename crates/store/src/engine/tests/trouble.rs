@@ -10,7 +10,7 @@ use crate::Error;
 use crate::btree::overflow::kept;
 use crate::engine::{Engine, NewTree, OverflowValue};
 use crate::error::ErrorKind;
-use crate::factory::Plan;
+use crate::factory::TreePlan;
 use crate::index::{Write, Written};
 use crate::layout::{Layout, SyncMethod};
 use crate::log::Durability;
@@ -91,7 +91,7 @@ fn a_dropped_tree_that_could_not_be_freed_is_freed_later() {
             let content = values(&own);
             own.create_trees(&[NewTree {
                 name: "plums",
-                plan: Plan { class: 0, ..Plan::default() },
+                plan: TreePlan { class: 0, ..TreePlan::default() },
                 operator: None,
             }])
             .unwrap();
@@ -141,7 +141,7 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         put_written(&own, "apples", b"written", &written[0])?;
         own.create_trees(&[NewTree {
             name: "plums",
-            plan: Plan { class: 0, ..Plan::default() },
+            plan: TreePlan { class: 0, ..TreePlan::default() },
             operator: None,
         }])?;
         put(&own, "plums", b"a", b"small")?;
@@ -154,7 +154,7 @@ fn to_be_recovered(device: &Arc<SimDevice>) -> Content {
         put(&own, "apples", &17_u32.to_be_bytes(), b"once more")?;
         own.create_trees(&[NewTree {
             name: "cherries",
-            plan: Plan { class: 0, ..Plan::default() },
+            plan: TreePlan { class: 0, ..TreePlan::default() },
             operator: None,
         }])?;
         put(&own, "cherries", b"last", b"small")?;
@@ -212,7 +212,7 @@ fn checkpoint(others: u32, nth: u64) -> (u64, u64) {
     let (content, asked, ended) = harness.run(move || {
         own.create_trees(&[NewTree {
             name: "apples",
-            plan: Plan { class: 0, ..Plan::default() },
+            plan: TreePlan { class: 0, ..TreePlan::default() },
             operator: None,
         }])
         .unwrap();

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::btree::overflow::kept;
 use crate::catalog::NamedTree;
 use crate::engine::{Engine, Given, NewTree, OverflowValue};
-use crate::factory::Plan;
+use crate::factory::TreePlan;
 use crate::index::{Write, Written};
 use crate::io_context::Devices;
 use crate::layout::{Layout, LogExtent, Placement, SyncMethod};
@@ -95,7 +95,7 @@ pub fn make_trees(engine: &Engine) -> Result<(), Error> {
         if engine.trees().named(name).is_none() {
             engine.create_trees(&[NewTree {
                 name,
-                plan: Plan { class, ..Plan::default() },
+                plan: TreePlan { class, ..TreePlan::default() },
                 operator: None,
             }])?;
         }
