@@ -16,7 +16,7 @@ pub struct Advice {
     pub workload: Workload,
     /// The drive, and when it was profiled.
     pub drive: String,
-    /// What the profile left undetermined, and what stands in: it widens the intervals.
+    /// Values that the profile left undetermined, and their replacements, which widen the intervals.
     pub notes: Vec<String>,
     /// Designs, best first.
     pub ranking: Ranking,

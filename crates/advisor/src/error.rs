@@ -1,4 +1,4 @@
-//! What can be wrong with a workload or an observation.
+//! Errors of workloads and observations.
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error, PartialEq)]

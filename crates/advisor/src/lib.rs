@@ -1,9 +1,9 @@
 //! A workload and a drive's profile in; ranked storage-engine designs and ready-to-use settings out.
 //!
-//! 1. A [`Workload`] comes from a file, from a preset, or from what an engine has counted ([`observe`]).
-//! 2. A [`Drive`] is what a profile says of its drive: costs with intervals. What the profile left
-//!    undetermined widens the intervals and is noted; it is no error.
-//! 3. [`rank`](rank::rank) puts designs beside each other, as `flashgrain_cost::ranking` prices them.
+//! 1. A [`Workload`] comes from a file, from a preset, or from an engine's counters ([`observe`]).
+//! 2. 2. A [`Drive`] has the costs of a profile's drive, with intervals. Undetermined values widen the
+//!    intervals and are noted; they are no error.
+//! 3. [`rank`](rank::rank) compares designs by the prices of `flashgrain_cost::ranking`.
 //! 4. [`engine::advise`] writes the settings of an engine that people run, each with its reason.
 //!
 //! This crate does no I/O: texts come in and go out.

@@ -1,5 +1,5 @@
-//! The ranking of designs, and what would change it: the nearest value of each lever for which another family
-//! is first.
+//! The ranking of designs and its sensitivity: the nearest value of each lever that puts another family
+//! first.
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::ranking::{Designs, DriveCosts, Standing};
@@ -18,7 +18,7 @@ pub struct Ranking {
     pub left_out: Vec<Family>,
     /// Rate of the first over that of the second, at the same ends; `None` with one family.
     pub lead: Option<Interval>,
-    /// The nearest workloads for which another family is first.
+    /// The nearest workloads that another family is best for.
     pub changes: Vec<Change>,
 }
 
@@ -49,7 +49,7 @@ impl Lever {
 /// From here on another family is first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// What is varied.
+    /// The quantity that is varied.
     pub lever: Lever,
     /// Its value now: a share, bytes, or a count.
     pub now: f64,
@@ -88,7 +88,7 @@ fn value(workload: &Workload, lever: Lever) -> f64 {
     }
 }
 
-/// The value so many steps away; `None` beyond the range.
+/// The value `step` steps away; `None` beyond the range.
 fn value_at(workload: &Workload, lever: Lever, step: i32, down: bool) -> Option<f64> {
     let now = value(workload, lever);
     let way = f64::from(step) / f64::from(STEPS);

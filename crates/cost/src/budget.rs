@@ -145,7 +145,7 @@ impl DriveRates {
 }
 
 impl Budget {
-    /// What these prices buy, with drives of these rates.
+    /// The memory and drives that these prices buy, for drives of these rates.
     pub fn new(prices: Prices, drive: DriveRates) -> Self {
         let rest = prices.budget - prices.server;
         let with_memory = Server {

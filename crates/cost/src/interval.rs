@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A value with its interval: of a number that was learned, its 95 % interval; of one that follows from
-/// such numbers, what follows from their ends.
+/// A value with its interval: the 95 % interval of a learned number, or the range that follows from the ends
+/// of such intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
@@ -25,7 +25,7 @@ impl Interval {
         Self { low: value / factor, value, high: value * factor }
     }
 
-    /// From the results of the same calculation at all ends of what it depends on.
+    /// From the results of the same calculation at all ends of its inputs.
     pub fn spanning(value: f64, others: impl IntoIterator<Item = f64>) -> Self {
         others.into_iter().fold(Self::exact(value), |found, other| Self {
             low: found.low.min(other),

@@ -2,7 +2,7 @@
 
 use crate::Workload;
 
-/// What I/O costs on a drive.
+/// The cost of I/O on a drive.
 pub trait IoModel {
     /// Device time per byte of the workload, in seconds: the inverse of its throughput. `None` if the model
     /// has no data of that kind.
@@ -13,7 +13,8 @@ pub trait IoModel {
         self.seconds_per_byte(workload).map(|seconds| seconds * workload.request_bytes)
     }
 
-    /// Device time of reads and writes that run together, each of which would take so long alone.
+    /// Device time of reads and writes that run together, from the times that the reads and the writes would
+    /// take alone.
     fn seconds_together(&self, read_seconds: f64, write_seconds: f64) -> f64 {
         read_seconds + write_seconds
     }

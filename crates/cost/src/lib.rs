@@ -1,10 +1,10 @@
-//! What data structures ask of a drive, and what a drive asks for it.
+//! The I/O that data structures make, and its cost on a drive.
 //!
 //! Pure arithmetic: no files, no clock, no random numbers, no linear algebra. A [`Workload`] describes I/O,
 //! an [`IoModel`] says how much device time it takes. [`dictionary`] says which I/O the operations of B-trees
 //! and Bε-trees make, [`lsm`] says the same of LSM-trees, and [`dictionary::price`] puts it on a drive.
-//! [`ranking`] puts all of them beside each other for a program's workload. [`budget`] compares the memory
-//! and the drives that the same money buys.
+//! [`ranking`] compares all of them for a program's workload. [`budget`] compares the memory and the drives
+//! that the same money buys.
 //!
 //! ```
 //! use flashgrain_cost::AffineCosts;

@@ -10,7 +10,8 @@ pub(crate) fn generator(seed: u64) -> Pcg64 {
     Pcg64::seed_from_u64(seed)
 }
 
-/// A drive that serves up to P blocks in a step, whoever wants them (dictionaries paper, Definition 1).
+/// A drive that serves up to P blocks in a step, whichever clients ask for them (dictionaries paper,
+/// Definition 1).
 pub(crate) struct ParallelDrive {
     pub block_bytes: f64,
     pub parallelism: f64,

@@ -31,7 +31,7 @@ pub enum Error {
         format: Format,
         /// The number of the line, from 1 on.
         line: u64,
-        /// What a line must have.
+        /// The expected form of a line.
         expected: &'static str,
         /// The begin of the line, with its control characters escaped.
         got: String,
@@ -43,7 +43,7 @@ pub enum Error {
         format: Format,
         /// The number of its last line.
         line: u64,
-        /// What must follow.
+        /// The expected continuation.
         expected: &'static str,
     },
     /// A binary record that is none; requests before it have been yielded.
@@ -53,7 +53,7 @@ pub enum Error {
         format: Format,
         /// Where the record begins.
         offset_bytes: u64,
-        /// What must be there.
+        /// The expected record.
         expected: &'static str,
     },
 }

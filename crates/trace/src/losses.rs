@@ -1,8 +1,8 @@
-//! What a trace does not tell, counted by kind.
+//! Information that a trace lacks, counted by kind.
 
 use std::collections::BTreeMap;
 
-/// Why a request is missing from what a reader yields, or stands at no known place.
+/// The reason why a request is missing from a reader's output or has no known place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Loss {
@@ -63,12 +63,12 @@ impl Loss {
         }
     }
 
-    /// The kind behind a word.
+    /// The kind that a word names.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|loss| loss.word() == word)
     }
 
-    /// What it means, after a count.
+    /// Its meaning, in words that follow a count.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::UnknownEnd => "appends to files whose end is unknown are left out",

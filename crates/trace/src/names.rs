@@ -21,7 +21,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The name behind `id`; empty if it is from another trace.
+    /// The name with number `id`; empty if it is from another trace.
     pub fn text(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", String::as_str)
     }

@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Read};
 use crate::format::{Line, LineReader, blktrace, own, vscsi};
 use crate::{Error, Format, Loss, Losses, Names, Request};
 
-/// The bytes from which the format is recognised.
+/// Bytes at the beginning that the format is recognised by.
 const HEAD_BYTES: usize = 4096;
 
-/// The longest line that is read as one, in bytes; what is longer is no request of any format.
+/// The longest line that is read as one, in bytes; longer lines are no request of any format.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The part of a wrong line that an error shows, in characters.
@@ -54,7 +54,7 @@ impl<R: Read> Reader<BufReader<std::io::Chain<std::io::Cursor<Vec<u8>>, R>>> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A reader of what `strace` prints, which may be a pipe that is still empty.
+    /// A reader of the output of `strace`, which may be a pipe that is still empty.
     pub fn of_strace(source: R) -> Self {
         let reader = Box::new(LineReader::Strace(Box::default()));
         let state = State::Text { reader, line: Vec::new(), lines: 0 };
@@ -62,7 +62,7 @@ impl<R: BufRead> Reader<R> {
         Self { source, format: Format::Strace, names, state, is_over: false, wrong_lines: None }
     }
 
-    /// From now on counts wrong lines as [`Loss::Line`], and goes on behind them.
+    /// From now on counts wrong lines as [`Loss::Line`], and continues with the next line.
     pub fn count_wrong_lines(&mut self) {
         self.wrong_lines.get_or_insert(0);
     }
@@ -79,7 +79,7 @@ impl<R> Reader<R> {
         &self.names
     }
 
-    /// What the trace does not tell, so far; of all of it once there are no more requests.
+    /// Losses of the trace so far; complete once there are no more requests.
     pub fn losses(&self) -> Losses {
         let mut losses = match &self.state {
             State::Text { reader, .. } => reader.losses(),
@@ -89,7 +89,7 @@ impl<R> Reader<R> {
         losses
     }
 
-    /// What the trace says to people, so far.
+    /// Notes for people in the trace, so far.
     pub fn notes(&self) -> &[String] {
         match &self.state {
             State::Text { reader, .. } => reader.notes(),
@@ -161,7 +161,7 @@ fn unknown(head: &[u8]) -> Error {
     }
 }
 
-/// Text with control characters written as `\xHH`, for whoever reads errors on a terminal.
+/// Text with control characters written as `\xHH`, for errors on a terminal.
 fn printable(text: impl Iterator<Item = char>) -> String {
     text.fold(String::new(), |text, character| match character {
         control if control.is_control() => text + &format!("\\x{:02x}", u32::from(control)),

@@ -1,8 +1,7 @@
-//! What a trace asks for, as requests to one device: for a replay.
+//! Requests of a trace to one device, for a replay.
 //!
 //! Each file and each drive of the trace gets a region of its own, which begins at a multiple of
-//! [`REGION_ALIGN_BYTES`], so that offsets within stripes stay what they were. Regions that do not fit wrap
-//! around.
+//! [`REGION_ALIGN_BYTES`], so that offsets within stripes stay the same. Regions that do not fit wrap around.
 
 use std::collections::HashMap;
 
@@ -54,7 +53,7 @@ impl RecordedLatency {
 pub struct Planned {
     /// In the order of their times, which begin at zero.
     pub requests: Vec<Recorded>,
-    /// Requests whose offset or length was moved to what the device can do: their ends were moved outwards.
+    /// Requests whose offset or length was rounded for the device: their ends were moved outwards.
     pub rounded: u64,
     /// Requests that were cut at the end of the device, or because they are too long.
     pub cut: u64,
@@ -68,7 +67,7 @@ impl Gathered {
         self.requests.push(*request);
     }
 
-    /// The layer to replay unless somebody says otherwise: block requests where there are such.
+    /// The layer to replay by default: block requests if the trace has any.
     pub fn layer(&self) -> Layer {
         let has_blocks = self.requests.iter().any(|request| request.layer == Layer::Drive);
         if has_blocks { Layer::Drive } else { Layer::File }

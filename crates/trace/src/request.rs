@@ -2,14 +2,14 @@
 
 use crate::NameId;
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Bytes are read.
     Read,
     /// Bytes are written.
     Write,
-    /// What was written becomes durable.
+    /// Earlier writes become durable.
     Flush,
     /// Bytes are given up.
     Discard,
@@ -43,7 +43,7 @@ pub struct Request {
     pub time_ns: u64,
     /// Where it was seen.
     pub layer: Layer,
-    /// What it does.
+    /// Its kind.
     pub operation: Operation,
     /// Its address on a device, if that is known.
     pub on_device: Option<Address>,

@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 
 use crate::Operation;
 
-/// The parameters of a drive, in bytes; `None` is what nobody knows.
+/// The parameters of a drive, in bytes; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grain {
     /// Smallest desirable write.
@@ -48,7 +48,7 @@ impl Rule {
         Self::FewFlashPages,
     ];
 
-    /// What it asks for, in a few words.
+    /// Its demand, in a few words.
     pub fn title(self) -> &'static str {
         match self {
             Self::DesirableWrites => "writes are multiples of the smallest desirable write",
@@ -88,7 +88,7 @@ impl Grain {
         }
     }
 
-    /// Whether an address is a hot location; `None` if nobody knows where these are.
+    /// Whether an address is a hot location; `None` if the hot locations are unknown.
     pub fn is_hot(&self, offset: u64) -> Option<bool> {
         let (chunk, hot) = (self.chunk_bytes?, self.hot_offset_bytes?);
         Some(offset % chunk == hot % chunk)

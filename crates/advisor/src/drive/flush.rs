@@ -7,9 +7,9 @@ use flashgrain_settings::SyncMethod;
 /// Without measurements: from drives that keep their cache through a power cut (20 µs) to disks (20 ms).
 const ANY_FLUSH: Interval = Interval { low: 2e-5, value: 1e-3, high: 2e-2 };
 
-/// Durable writes that one to a file costs which has grown since the last one, where that was not measured.
+/// Durable writes per durable write to a file that has grown since the last one, where the profile lacks it.
 /// The file system writes its own records as well: with ext4 the data, the journal and its commit record, one
-/// after the other, or more beside other work.
+/// after the other, or more with concurrent work.
 const GROWTH: Interval = Interval { low: 1.0, value: 3.0, high: 10.0 };
 
 /// A mean of one run lies within this factor of the mean of others.

@@ -1,4 +1,4 @@
-//! What a profile says of its drive, as the costs that predictions use.
+//! The costs of a profile's drive, for predictions.
 //!
 //! 1. [`costs`] takes setup and transfer costs over concurrency from the profile's models, the finest that
 //!    were fitted, each with its interval. A cost that no model has is bracketed, and a note says so.
@@ -96,7 +96,7 @@ impl Drive {
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
     }
 
-    /// What was undetermined, and what stands in.
+    /// Undetermined values and their replacements.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -1,8 +1,8 @@
 //! MariaDB 10.11 with InnoDB: a fragment of `my.cnf`.
 //!
 //! The model: a B-tree with pages in place, whose pages go to the doublewrite buffer before, a redo log whose
-//! size bounds what is changed between checkpoints. InnoDB bypasses the page cache by default, so that its
-//! buffer pool is all the memory that caches data.
+//! size bounds the changes between checkpoints. InnoDB bypasses the page cache by default, so that its buffer
+//! pool is all the memory that caches data.
 
 use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, Transfer, WriteBack};
 use flashgrain_cost::ranking::{Asked, Engine, ProcessorTimes, Requests, asked};
@@ -47,16 +47,16 @@ const DEFAULT: InnoDb = InnoDb {
 /// Rest of the memory: buffers of connections, the adaptive hash index's and the pool's own bookkeeping.
 const POOL_FRACTION: f64 = 0.75;
 const POOL_BYTES_MIN: f64 = (5u64 << 20) as f64;
-/// Checkpoints may trail by so much of the log.
+/// Share of the log that checkpoints may trail by.
 const LOG_USED_FRACTION: f64 = 0.8;
 const LOG_BYTES_MIN: f64 = (96u64 << 20) as f64;
 /// A log is read on recovery, at some hundreds of megabytes a second: within a minute or two.
 const LOG_BYTES_MAX: f64 = (16u64 << 30) as f64;
-/// InnoDB's write requests in flight: threads times 256, of which it uses what its flushing submits.
+/// InnoDB's write requests in flight are bounded by threads times 256; its flushing submits fewer.
 const THREADS_MAX: f64 = 64.0;
 /// Flushing once a second is InnoDB's other mode; it fits windows from here on.
 const LAZY_WINDOW_US: u64 = 1_000_000;
-/// Neighbours are worth their writes where a random page costs at least so many times a sequential one.
+/// Neighbours are worth their writes where a random page costs at least this multiple of a sequential one.
 const NEIGHBOUR_RATIO: f64 = 10.0;
 /// None above the default: with 64 KiB, ranges of 50 records of 1 KiB ran half as fast where the model
 /// expects a gain of a quarter (docs/advise.md).

@@ -8,8 +8,8 @@
 //! 3. A setting that the profile does not support, or that gains nothing, stays at the default and says why:
 //!    [`Setting::value`] is `None`, and the file does not have it.
 //!
-//! Durability follows from the workload alone. No file weakens what
-//! [`Durability`](crate::workload::Durability) promises, whatever it would gain.
+//! Durability follows from the workload alone. No file weakens the promise of
+//! [`Durability`](crate::workload::Durability) to gain speed.
 
 mod flashgrain;
 mod mariadb;
@@ -61,15 +61,15 @@ pub struct EngineAdvice {
     pub default_rate_per_second: Interval,
     /// Predicted rate with all advised settings.
     pub advised_rate_per_second: Interval,
-    /// What limits the rate with the defaults.
+    /// The bottleneck with the defaults.
     pub default_bound: Bound,
-    /// What limits the rate with all advised settings.
+    /// The bottleneck with all advised settings.
     pub advised_bound: Bound,
     /// The one over the other, at the same ends of the drive's intervals.
     pub gain: Interval,
     /// All settings that were looked at, those that stay at the default included.
     pub settings: Vec<Setting>,
-    /// What no setting can say.
+    /// Advice that no setting expresses.
     pub notes: Vec<String>,
     /// The trees that the store of this project may have, the advised one among them; none of other engines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -89,11 +89,11 @@ pub struct Setting {
     pub default: &'static str,
     /// Why.
     pub reason: String,
-    /// The learned number behind it, or that there is none.
+    /// The learned number that it is derived from, or that there is none.
     pub number: String,
     /// Predicted rate with it over the rate without it; `None` where the model does not know the setting.
     pub gain: Option<Interval>,
-    /// What it costs: memory, durability, space.
+    /// Its costs in memory, durability and space.
     pub cost: String,
 }
 
@@ -202,7 +202,7 @@ fn half_bandwidth_text(drive: &Drive) -> String {
     })
 }
 
-/// What a durable write costs, or that this was assumed.
+/// The cost of a durable write, or that it was assumed.
 fn flush_text(drive: &Drive, place: &str, seconds: Interval) -> String {
     let text = format!("a durable write {place}takes {:.0} µs", seconds.value * 1e6);
     match drive.knows_flushes() {
@@ -211,7 +211,7 @@ fn flush_text(drive: &Drive, place: &str, seconds: Interval) -> String {
     }
 }
 
-/// What accesses of a kind cost, or that this was assumed.
+/// The cost of accesses of a kind, or that it was assumed.
 fn measured_text(drive: &Drive, access: Access, text: String) -> String {
     let kind = if access == Access::Read { "reads" } else { "writes" };
     match drive.is_measured(access) {

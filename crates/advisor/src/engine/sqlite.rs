@@ -1,9 +1,9 @@
 //! SQLite 3: PRAGMAs.
 //!
-//! The model: a B-tree with pages in place behind the kernel's page cache, one writer at a time, and one
+//! The model: a B-tree with pages in place, cached by the kernel's page cache, one writer at a time, and one
 //! flush after the other. With a rollback journal (the default) a commit flushes the journal, its directory,
 //! its header and the database, and writes each page twice; with a write-ahead log it flushes the log once,
-//! and pages go to the database at checkpoints. A commit with a journal locks the database, and nobody reads
+//! and pages go to the database at checkpoints. A commit with a journal locks the database, and readers wait
 //! while it flushes; how long clients sleep for locks is not known.
 
 use flashgrain_cost::Interval;
@@ -48,7 +48,7 @@ const LOG_BYTES_MAX: f64 = (64u64 << 20) as f64;
 const FRAME_BYTES: f64 = 24.0;
 const PAGE_BYTES: [f64; 5] = [4096.0, 8192.0, 16384.0, 32768.0, 65536.0];
 const DEFAULT_CACHE_BYTES: f64 = 2_048_000.0;
-/// Room beside the inner pages, for the pages of a transaction.
+/// Room in addition to the inner pages, for the pages of a transaction.
 const CACHE_ROOM: f64 = 1.5;
 
 /// The tree with its journal or log.
@@ -98,7 +98,7 @@ impl Configuration for Sqlite {
         Engine {
             flushes_per_commit: if self.syncs { self.flushes() } else { 0.0 },
             group_commit: false,
-            // From before the journal's first flush until the journal is gone; a log has readers beside it.
+            // From before the journal's first flush until the journal is gone; with a log, readers continue.
             commits_exclude_readers: !self.write_ahead,
             // One page of the log for each change of a record.
             checkpoint_log_bytes: Some(self.checkpoint_pages * record),
@@ -109,7 +109,7 @@ impl Configuration for Sqlite {
 
     fn asked(&self, workload: &Workload) -> Asked {
         let tree = BTree {
-            // The kernel writes what was written, one file at a time; a checkpoint is a commit's own work.
+            // The kernel writes dirty pages, one file at a time; a checkpoint is a commit's own work.
             write_back: WriteBack::Background { concurrency: 1.0 },
             ..BTree::new(self.page_bytes)
         };

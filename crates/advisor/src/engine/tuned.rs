@@ -1,4 +1,4 @@
-//! An engine's default and advised configuration, and what the model says of both.
+//! An engine's default and advised configuration, and the model's predictions for both.
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::ranking::{Asked, Bound, DriveCosts, Ends, Engine, Priced, price};
@@ -6,7 +6,7 @@ use flashgrain_cost::ranking::{Asked, Bound, DriveCosts, Ends, Engine, Priced, p
 use crate::drive::Drive;
 use crate::workload::Workload;
 
-/// A configuration gains something from here on; less is within what the model cannot know.
+/// A configuration gains something from here on; less is within the error of the model.
 const GAIN_MIN: f64 = 1.02;
 
 /// A setting must not lose more than this at any end of the drive's intervals.
@@ -14,7 +14,7 @@ const LOSS_MAX: f64 = 1.01;
 
 /// The configuration of an engine as a model of its I/O.
 pub(super) trait Configuration: Clone {
-    /// What surrounds its data structure.
+    /// The engine around its data structure.
     fn engine(&self, workload: &Workload) -> Engine;
 
     /// Seconds until a write of its log is durable: to a file that does not grow, by `fdatasync`.
@@ -59,7 +59,7 @@ impl<C: Configuration> Tuned<'_, C> {
         price(&asked, self.workload, &engine, &self.costs(configuration), Ends::VALUE)
     }
 
-    /// What limits the rate of a configuration at the values.
+    /// The bottleneck of a configuration at the values.
     pub fn bound(&self, configuration: &C) -> Bound {
         self.priced(configuration).bound
     }

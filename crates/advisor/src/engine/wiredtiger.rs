@@ -1,9 +1,9 @@
 //! WiredTiger 3.2: `WiredTiger.config` for the connection, and the string for making tables.
 //!
 //! The model: a B-tree whose pages are read through the kernel's page cache, which shares the memory with
-//! WiredTiger's own, and whose changes are gathered in a part of WiredTiger's own alone: what it may have
-//! dirty. The engine has no log by default; for comparing, the default has the log that the workload's
-//! durability needs.
+//! WiredTiger's own, and whose changes are gathered in the part of WiredTiger's own cache that may be dirty.
+//! The engine has no log by default; for comparing, the default has the log that the workload's durability
+//! needs.
 
 use flashgrain_cost::Interval;
 use flashgrain_cost::dictionary::{BTree, Demand, Design, Operation, Situation, WriteBack};
@@ -30,7 +30,7 @@ struct WiredTiger {
 
 const DEFAULT: WiredTiger = WiredTiger { cache_bytes: 100.0 * MEBI, leaf_bytes: 32_768.0 };
 
-/// The page cache has the other half, from which pages come without the drive.
+/// The page cache has the other half; its pages need no request to the drive.
 const CACHE_FRACTION: f64 = 0.5;
 const CACHE_BYTES_MIN: f64 = MEBI;
 /// Memory that the default's cache may take of a workload that has too little for half of it to be as much.

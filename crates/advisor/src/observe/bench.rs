@@ -1,5 +1,5 @@
-//! Results of `flashgrain bench ... --json` (one object) and of `flashgrain-bench` (a line of JSON per run,
-//! of which the last counts).
+//! Results of `flashgrain bench ... --json` (one object) and of `flashgrain-bench` (a line of JSON per run;
+//! the last one counts).
 
 use serde_json::Value;
 

@@ -4,7 +4,7 @@
 
 use super::Seen;
 
-/// A benchmark's line: name, operations, and what stands in brackets.
+/// A benchmark's line: name, operations, and the text in brackets.
 struct Line<'a> {
     name: &'a str,
     operations: f64,
@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
     Ok(seen)
 }
 
-/// The number behind a word of the head.
+/// The number after a word of the head.
 fn head(text: &str, word: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with(word))?;
     line.trim_start_matches(word).split_whitespace().next()?.parse().ok()
@@ -72,7 +72,7 @@ fn count(line: &Line<'_>, seen: &mut Seen) -> Result<(), String> {
         name if name.starts_with("overwrite") || name.starts_with("update") => seen.updates += all,
         name if name.starts_with("delete") => seen.deletes += all,
         "readrandomwriterandom" | "readwhilewriting" | "readwhilemerging" => {
-            // The brackets have what a thread of reads did; nothing has what the writers did.
+            // The brackets have the operations of one reading thread; the writers' are reported nowhere.
             let name = line.name;
             seen.notes.push(format!("{name} does not tell its writes apart: one in ten was assumed"));
             reads(all * 0.9, seen);

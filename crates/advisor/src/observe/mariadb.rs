@@ -99,7 +99,7 @@ fn durability(values: &BTreeMap<&str, f64>, commits: f64, notes: &mut Vec<String
     None
 }
 
-/// What changed rows.
+/// Counts of rows and statements that changed data.
 struct Statements {
     /// Rows that were inserted.
     inserts: f64,

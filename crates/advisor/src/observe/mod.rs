@@ -1,8 +1,8 @@
-//! Workloads from what engines have counted.
+//! Workloads from the counters of engines.
 //!
 //! 1. [`Kind::of`] recognises the text, unless the user names its kind.
-//! 2. A parser for each kind takes what the text has: `bench`, `db_bench`, `rocksdb_log`, `mariadb`.
-//! 3. What a text does not have is assumed, and each assumption is a sentence in
+//! 2. A parser for each kind collects the values in the text: `bench`, `db_bench`, `rocksdb_log`, `mariadb`.
+//! 3. Values that are missing in the text are assumed, and each assumption is a sentence in
 //!    [`Workload::assumptions`].
 //!
 //! An observed workload never promises less than its engine kept: where a text does not tell whether commits
@@ -60,8 +60,8 @@ impl Kind {
 /// The workload of a text.
 ///
 /// # Errors
-/// [`Error::Observation`] if the text lacks what no assumption can replace, such as counts of operations, or
-/// if its kind is not recognised.
+/// [`Error::Observation`] if the text lacks a value that no assumption can replace, such as counts of
+/// operations, or if its kind is not recognised.
 pub fn observe(text: &str, kind: Option<Kind>) -> Result<Workload, Error> {
     let Some(kind) = kind.or_else(|| Kind::of(text)) else {
         let problem = "neither a result of flashgrain bench, nor a LOG of RocksDB, nor the output of db_bench, nor MariaDB's SHOW GLOBAL STATUS: name its kind with --observe-kind";
@@ -76,7 +76,7 @@ pub fn observe(text: &str, kind: Option<Kind>) -> Result<Workload, Error> {
     seen.map_err(|problem| Error::Observation { kind: kind.describe(), problem })?.complete(kind)
 }
 
-/// What a text has.
+/// The values found in a text.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     /// Counts of operations.
@@ -94,11 +94,11 @@ struct Seen {
     skew: Option<f64>,
     clients: Option<f64>,
     durability: Option<Durability>,
-    /// Sentences about what was read in an unusual way.
+    /// Sentences about values that were read in an unusual way.
     notes: Vec<String>,
 }
 
-/// These stand in for what a text does not have.
+/// Defaults for values that are missing in a text.
 const KEY_BYTES: f64 = 16.0;
 const VALUE_BYTES: f64 = 100.0;
 const RANGE_RECORDS: f64 = 50.0;
@@ -109,7 +109,7 @@ const MEMORY_BYTES_MIN: f64 = (64u64 << 20) as f64;
 const RECORDS_MIN: f64 = 1e6;
 /// Operations per record where the number of records is not known.
 const OPERATIONS_PER_RECORD: f64 = 4.0;
-/// Memory has room for at least so many records.
+/// Records that memory has room for, at least.
 const RECORDS_IN_MEMORY_MIN: f64 = 4.0;
 
 impl Seen {
@@ -176,7 +176,7 @@ impl Seen {
     }
 }
 
-/// Sentences about what was not known.
+/// Sentences about assumed values.
 struct Assumed(Vec<String>);
 
 impl Assumed {

@@ -100,7 +100,7 @@ fn last_counts(text: &str) -> BTreeMap<&str, f64> {
         .collect()
 }
 
-/// The number behind a name in the options at the LOG's beginning.
+/// The number after a name in the options at the LOG's beginning.
 fn option(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.contains(name))?;
     line.split_once(name)?.1.split_whitespace().next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! The ranges of a workload's fields, and what contradicts what.
+//! The ranges of a workload's fields, and contradictions between fields.
 
 use flashgrain_settings::Bytes;
 

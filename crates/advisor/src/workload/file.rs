@@ -1,4 +1,4 @@
-//! The workload file: TOML, in which every field is known and units are in the names.
+//! The workload file: TOML whose fields are all known and units are in the names.
 
 use flashgrain_settings::parse_bytes;
 use serde::{Deserialize, Deserializer, Serialize};

@@ -1,7 +1,7 @@
 //! The operations that a user's program has the store do, its records and its limits.
 //!
 //! 1. [`parse`] reads a TOML file (`file`), [`preset`] takes one of YCSB's (`presets`), and `observe` makes
-//!    one of what an engine has counted.
+//!    one from an engine's counters.
 //! 2. [`checked`] refuses whatever cannot be, with the field and its range. Nothing else in this crate makes
 //!    sure again.
 

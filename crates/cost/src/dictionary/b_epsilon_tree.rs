@@ -20,7 +20,7 @@ pub struct BEpsilonTree {
     pub node_bytes: f64,
     /// F: children of an inner node, at least 2.
     pub fanout: f64,
-    /// What a query reads of a node.
+    /// The parts of a node that a query reads.
     pub layout: NodeLayout,
     /// Share of a leaf that is in use; ln 2 after random inserts.
     pub fill: f64,
@@ -38,7 +38,7 @@ pub enum NodeLayout {
     /// A node has its pivots and one buffer, and is read as a whole (Lemma 8). A full buffer is flushed to
     /// the child with the most messages.
     Whole,
-    /// A node has a buffer of B/F bytes for each child, with that child's pivots beside it, so that a query
+    /// A node has a buffer of B/F bytes for each child, with that child's pivots next to it, so that a query
     /// reads one such part and knows before which one (Theorem 9). A child's buffer is flushed when it is
     /// full. A leaf has F parts as well, told apart by pivots in the leaf's parent. The weights of nodes are
     /// balanced, so that all of them have about F children.
@@ -69,7 +69,7 @@ impl BEpsilonTree {
         (node_bytes / record_bytes).sqrt().max(2.0)
     }
 
-    /// A message has at most a quarter of what is read of a leaf.
+    /// A message has at most a quarter of the bytes that are read of a leaf.
     fn stored<'a>(&self, operation: Operation, situation: &'a Situation) -> Stored<'a> {
         Stored::of(operation, situation, self.leaf_read_bytes(), BLOCK_BYTES)
     }
@@ -148,7 +148,7 @@ impl BEpsilonTree {
         demand.add(self.reads(levels.leaves().miss_share, self.leaf_read_bytes(), situation));
     }
 
-    /// What a range query reads beyond its path: whole leaves, and of the nodes above them the messages.
+    /// Reads of a range query beyond its path: whole leaves, and the messages of the nodes above them.
     fn add_range(&self, demand: &mut Demand, bytes: f64, levels: &Levels, situation: &Situation) {
         let useful = self.records_per_leaf(situation) * situation.records.record_bytes();
         let mut nodes = bytes / useful;

@@ -5,9 +5,9 @@ use super::overflow::Stored;
 use super::{Demand, Design, Level, Levels, Operation, Shape, Situation, Transfer, log_write};
 use crate::Access;
 
-/// Bytes of a child's number and of what else an inner node keeps beside each key.
+/// Bytes of a child's number and other data that an inner node keeps for each key.
 pub(super) const POINTER_BYTES: f64 = 8.0;
-/// Bytes that a leaf keeps beside each record: an offset and lengths.
+/// Bytes that a leaf keeps in addition to each record: an offset and lengths.
 pub(super) const SLOT_BYTES: f64 = 8.0;
 /// How full nodes are after many random inserts and splits into halves: ln 2.
 pub(super) const RANDOM_FILL: f64 = std::f64::consts::LN_2;
@@ -33,7 +33,7 @@ pub struct BTree {
 pub enum WriteBack {
     /// A client that needs room in memory writes the node that leaves it, and waits for that.
     ByClients,
-    /// Others write, and keep so many requests outstanding.
+    /// Other threads write, with this number of requests outstanding.
     Background {
         /// Effective concurrency of these writes.
         concurrency: f64,
@@ -61,7 +61,8 @@ impl WriteBack {
 }
 
 impl BTree {
-    /// A tree that has grown by random inserts, without read-ahead, whose clients write what they evict.
+    /// A tree that has grown by random inserts, without read-ahead, whose clients write the dirty nodes that
+    /// they evict.
     pub fn new(node_bytes: f64) -> Self {
         Self {
             node_bytes,

@@ -1,7 +1,7 @@
-//! What a cleaner moves, in a store that writes out of place.
+//! Data moved by the cleaner of a store that writes out of place.
 //!
-//! Pages are written to new places and leave garbage behind; the cleaner copies what is still live out of a
-//! segment to make it free again. How much that is depends on the share of the space that live data take.
+//! Pages are written to new places and leave garbage at the old ones; the cleaner copies the live pages out
+//! of a segment to make it free again. Their share depends on the share of the space that live data take.
 
 use super::Skew;
 
@@ -29,9 +29,9 @@ pub fn victim_live_share(utilisation: f64) -> f64 {
 ///
 /// With skewed changes, pages that change often are kept apart from the others, each kind in segments of its
 /// own. If a store knew at once which page is of which kind, and divided the free space so that the least is
-/// moved, it would write what `kinds_apart` says. A store learns that from the past only: it is taken to
-/// reach the geometric mean of that and of one kind, which this project's store does within 15 % (decision
-/// note 12).
+/// moved, its amplification would be that of `kinds_apart`. A store learns that from the past only: it is
+/// taken to reach the geometric mean of that and of one kind, which this project's store does within 15 %
+/// (decision note 12).
 pub fn cleaning_amplification(
     utilisation: f64,
     skew: &Skew,

@@ -19,7 +19,7 @@ pub struct Transfer {
     pub random_share: f64,
     /// Requests of this kind that the design has outstanding while it makes them, all clients together: its
     /// *effective* concurrency. A client that goes down a tree has one, since each node names the next, so k
-    /// clients have k; one background writer has what it submits at once, whatever k is.
+    /// clients have k; one background writer has the requests that it submits at once, whatever k is.
     pub concurrency: f64,
     /// Whether the operation waits for these requests; the others run in the background.
     pub awaited: bool,
@@ -51,7 +51,7 @@ impl Transfer {
     }
 }
 
-/// What an operation, or a mix of operations, asks of the drive.
+/// The demand of an operation, or of a mix of operations, on the drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Demand {
     /// Requests, those that the operation waits for in the order in which it makes them. A transfer without

@@ -1,8 +1,7 @@
-//! Images of pages that are written out of place: what writing and reading them asks of a drive.
+//! Images of pages that are written out of place: the demand of writing and reading them on a drive.
 //!
-//! A page's image has the bytes in use only. Images are gathered in write units, each of which is one
-//! request.
-//! A cleaner copies live images out of segments that are mostly garbage.
+//! A page's image has the bytes in use only. Images are gathered in write units; each unit is one request. A
+//! cleaner copies live images out of segments that are mostly garbage.
 
 use super::overflow::Stored;
 use super::{Demand, Situation, Transfer, cleaning_amplification, victim_live_share};
@@ -21,7 +20,7 @@ const CLEANER_READ_BYTES: f64 = 65_536.0;
 /// if the garbage between them is not longer than this.
 const CLEANER_GAP_BYTES: f64 = 8192.0;
 
-/// Bytes of the image of a page that has so many in use.
+/// Bytes of the image of a page that has `used_bytes` in use.
 pub(super) fn image_bytes(used_bytes: f64) -> f64 {
     used_bytes + GRAIN_BYTES
 }
@@ -31,9 +30,9 @@ pub(super) fn image_read_bytes(image_bytes: f64, page_bytes: f64) -> f64 {
     (image_bytes + SECTOR_BYTES).min(page_bytes.max(SECTOR_BYTES))
 }
 
-/// Pages that a range query reads which comes to so many behind its first, and how many of them at the same
-/// time. As nobody knows how far it goes, it asks for as many ahead as it has passed: from the third on for
-/// half as many again, on average, in vain.
+/// Pages that a range query with `further` pages after its first reads, and the number that it reads at the
+/// same time. Its length is not known in advance, so it asks for as many pages ahead as it has passed: from
+/// the third page on, half as many again are read in vain, on average.
 pub(super) fn further_reads(further: f64, read_ahead: f64) -> (f64, f64) {
     let vain = (0.5 * (further - 1.0)).clamp(0.0, 0.5 * read_ahead);
     (further + vain, (0.5 * further).clamp(1.0, read_ahead.max(1.0)))
@@ -85,7 +84,7 @@ impl Writes {
         cleaning_amplification(self.utilisation, skew, records.count, self.records_per_page)
     }
 
-    /// The units that new images and what the cleaner moves fill, and what the cleaner reads.
+    /// Adds the units that new images and the cleaner's copies fill, and the cleaner's reads.
     pub fn add(&self, demand: &mut Demand, images: f64, situation: &Situation) {
         let amplification = self.amplification(situation);
         let packed_bytes = packed_bytes(self.image_bytes, self.border_bytes);
@@ -111,7 +110,7 @@ impl Writes {
     }
 }
 
-/// Live images that one read of the cleaner gets, and its bytes, in a segment of which so much is live at
+/// Live images that one read of the cleaner gets, and its bytes, in a segment whose share `live` is live at
 /// random.
 ///
 /// Between two live images lie g dead ones with a probability of live · (1 - live)^g. Both are read together

@@ -3,7 +3,7 @@
 use super::uses::{Kind, time_to_fill};
 use super::{Situation, Uses};
 
-/// What decides how many levels a search tree has, and how large they are.
+/// Parameters that decide the number and the sizes of a search tree's levels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     /// Records in a leaf.
@@ -41,7 +41,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// A level of which nothing is in memory.
+    /// A level with nothing in memory.
     pub(super) fn unread(nodes: f64, node_bytes: f64, visits: f64) -> Self {
         Self {
             nodes,
@@ -75,7 +75,7 @@ impl Level {
 pub struct Levels(Vec<Level>);
 
 impl Levels {
-    /// The levels of a tree of this shape, in a cache that holds what was used last.
+    /// The levels of a tree of this shape, in a cache of the most recently used nodes.
     ///
     /// A node of a level with few is used more often than one of a level with many, so that the upper levels
     /// are in memory (dictionaries paper, Lemma 2), but for the time that a large leaf pushes them out.
@@ -85,7 +85,7 @@ impl Levels {
         Self::in_memory(situation, cache_bytes, Self::of_shape(situation, shape), shape.parts)
     }
 
-    /// These levels, leaves first, of whose misses nothing is known yet, as the memory holds them.
+    /// These levels, leaves first, with unknown misses, as the memory holds them.
     pub(super) fn in_memory(
         situation: &Situation,
         cache_bytes: f64,
@@ -99,7 +99,7 @@ impl Levels {
         Self(levels).used(situation, cache_bytes, &visits)
     }
 
-    /// The same levels in a cache where an operation uses so many nodes of each, leaves first.
+    /// The same levels in a cache where an operation uses `nodes_used` nodes of each, leaves first.
     pub(super) fn used(mut self, situation: &Situation, cache_bytes: f64, nodes_used: &[f64]) -> Self {
         let kinds = self.0.iter().zip(nodes_used).flat_map(|(level, used)| {
             let place_bytes = level.nodes * level.node_bytes / level.places;
@@ -124,7 +124,7 @@ impl Levels {
         self
     }
 
-    /// Levels of which nothing is in memory.
+    /// Levels with nothing in memory.
     fn of_shape(situation: &Situation, shape: &Shape) -> Vec<Level> {
         let mut fanout = shape.lowest_fanout.max(2.0);
         let mut nodes = (situation.records.count / shape.records_per_leaf.max(1.0)).max(1.0);

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::{Operation, Situation, Transfer};
 use crate::Access;
 
-/// What happens before a change counts as done.
+/// The moment at which a change counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// There is no log.
     NoLog,
-    /// Changes are logged, but nobody waits for the log.
+    /// Changes are logged, but no client waits for the log.
     Buffered,
     /// Every change waits until the log is on the drive; changes that wait at the same time share a write.
     Synced {
@@ -21,11 +21,11 @@ pub enum Durability {
     },
 }
 
-/// Bytes that a log record has beside key and value: length, checksum, timestamp, tree.
+/// Bytes that a log record has in addition to key and value: length, checksum, timestamp, tree.
 const RECORD_OVERHEAD_BYTES: f64 = 24.0;
 /// The log is written in whole blocks of this size.
 const BLOCK_BYTES: f64 = 4096.0;
-/// Size of the log's writes while nobody waits for it.
+/// Size of the log's writes while no client waits for it.
 const BUFFERED_WRITE_BYTES: f64 = 65_536.0;
 
 /// The write of the log that an operation has a part in; `None` for queries and without a log.

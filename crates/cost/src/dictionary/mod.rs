@@ -1,4 +1,5 @@
-//! What external-memory dictionaries cost: which requests an operation makes, and what a drive asks for them.
+//! The costs of external-memory dictionaries: the requests that an operation makes, and their prices on a
+//! drive.
 //!
 //! The question is split in two, and either half can be replaced:
 //!
@@ -20,7 +21,7 @@
 //! | Lemma 13: B-trees with nodes of P blocks | [`PdamBTree`] |
 //! | – (this project's store) | [`OutOfPlaceBTree`], [`OutOfPlaceBTreeOfBlocks`] |
 //! | – (its Bε-tree) | [`OutOfPlaceBEpsilonTree`] |
-//! | – (what its cleaner moves) | [`cleaning_amplification`] |
+//! | – (moved by its cleaner) | [`cleaning_amplification`] |
 
 mod b_epsilon_tree;
 mod b_tree;

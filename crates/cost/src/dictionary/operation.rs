@@ -1,4 +1,4 @@
-//! What a client asks of a dictionary.
+//! The operations of a dictionary's clients.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Bytes of the dictionary that the operation changes: what write amplification is relative to
+    /// Bytes of the dictionary that the operation changes: the denominator of write amplification
     /// (dictionaries paper, Definition 3). Zero for queries.
     pub fn changed_bytes(&self, records: &Records) -> f64 {
         match self {
@@ -36,7 +36,7 @@ impl Operation {
         }
     }
 
-    /// Bytes that the client receives: what read amplification is relative to. Zero for changes and misses.
+    /// Bytes that the client receives: the denominator of read amplification. Zero for changes and misses.
     pub fn returned_bytes(&self, records: &Records) -> f64 {
         match self {
             Self::PointHit => records.record_bytes(),

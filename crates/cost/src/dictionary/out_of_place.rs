@@ -90,7 +90,7 @@ impl OutOfPlaceBTree {
         (nodes + stored.values()) * PAGE_TABLE_BYTES
     }
 
-    /// The levels, of which nothing is in memory.
+    /// The levels, with nothing in memory.
     pub(super) fn levels_without_memory(&self, situation: &Situation) -> Levels {
         Levels::new(situation, 0.0, &self.shape(situation))
     }

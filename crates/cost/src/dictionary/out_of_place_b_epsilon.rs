@@ -1,10 +1,10 @@
 //! The Bε-tree of this project's store: parts and basement nodes are pages, written out of place.
 //!
 //! A *part* of B/F bytes has the pivots of one child and the messages on the way to it, of all of that
-//! child's children together. So each part is a buffer of its own, which is flushed to the child for which
-//! most has gathered (Lemma 8, with B/F for B). Leaves of B bytes are *basement nodes*, pages that are read
-//! one by one; a flush rewrites those for which most has gathered. Parts that are in memory are written at
-//! checkpoints only.
+//! child's children together. So each part is a buffer of its own, which is flushed to the child with the
+//! most messages (Lemma 8, with B/F for B). Leaves of B bytes are *basement nodes*, pages that are read one
+//! by one; a flush rewrites those with the most messages. Parts that are in memory are written at checkpoints
+//! only.
 
 use super::images::{GRAIN_BYTES, PAGE_TABLE_BYTES, Writes, further_reads, image_bytes, image_read_bytes};
 use super::overflow::Stored;
@@ -39,25 +39,25 @@ pub struct OutOfPlaceBEpsilonTree {
     pub read_ahead: f64,
 }
 
-/// A part has at least so many times the bytes of a basement node; in the smallest caches half as many.
+/// Bytes of a part over those of a basement node, at least; half of it in the smallest caches.
 const PART_PER_BASEMENT_MIN: u64 = 4;
 /// A new tree's part takes at most this part of the memory: a flush needs several at a time, and memtables.
 const PART_MEMORY_DIVISOR: u64 = 16;
 /// In the smallest memories a part may take this part, and those of any tree that is opened do.
 pub const PART_MEMORY_DIVISOR_MIN: u64 = 8;
-/// One in so many bytes of a part is left for pivots to come.
+/// One byte in this number of a part's bytes is left for future pivots.
 const SLACK_DIVISOR: f64 = 8.0;
-/// Bytes of a pivot beside its key, at most.
+/// Bytes of a pivot without its key, at most.
 const PIVOT_BYTES_MAX: f64 = 64.0;
-/// A part has at least room for so many of the longest.
+/// A part has room for at least this number of the longest pivots.
 const LONG_PIVOTS: f64 = 4.0;
 /// Pivots take at most this part of a part before its node is divided: three quarters of a half.
 const PIVOTS_FRACTION_MAX: f64 = 0.375;
-/// Bytes of a message, record or pivot beside its key and value.
+/// Bytes of a message, record or pivot without its key and value.
 const ENTRY_BYTES: f64 = 20.0;
-/// Keys and values are filled up to whole words: on average, half of what that can add.
+/// Keys and values are filled up to whole words: on average, half of the longest padding.
 const PADDING_BYTES: f64 = 2.0;
-/// Pages begin with so many bytes that are no entries.
+/// Bytes at the beginning of a page that are no entries.
 const PAGE_HEADER_BYTES: f64 = 48.0;
 /// Basement nodes that a flush reads side by side at most.
 const BASEMENTS_AT_ONCE: f64 = 32.0;
@@ -68,7 +68,7 @@ const PARTS_AT_ONCE: f64 = 16.0;
 /// Bytes that a range query asks for ahead at most.
 const READ_AHEAD_BYTES: f64 = 524_288.0;
 
-/// What flushes do with a message on its way down, on one level.
+/// The effect of flushes on a message on its way down, on one level.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     /// Messages that a part of the level holds when it is full.
@@ -130,7 +130,7 @@ impl OutOfPlaceBEpsilonTree {
         (self.basement_bytes * self.fill / Self::record_bytes(situation)).max(1.0)
     }
 
-    /// Bytes of messages, with so many pivots beside them, up to which a part is filled.
+    /// Bytes of messages up to which a part with `pivots` pivots is filled.
     fn buffer_bytes(&self, pivots: f64, situation: &Situation) -> f64 {
         let part = self.part_bytes(situation);
         let longest = situation.records.key_bytes + PIVOT_BYTES_MAX;
@@ -162,11 +162,12 @@ impl OutOfPlaceBEpsilonTree {
         Levels::new(&stored.inline, self.cache_bytes(stored), &self.shape(&stored.inline))
     }
 
-    /// What messages of these bytes do on the levels of parts, from the lowest up.
+    /// The flows of messages of these bytes on the levels of parts, from the lowest up.
     ///
     /// The messages for n children grow alike, and the child with most of them gets its messages: in the
     /// steady state they have from none to m, as children come up to that at random, so that together they
-    /// have (m - 1)·n/2. While a part makes room for what comes, it has half of that less on average.
+    /// have (m - 1)·n/2. While a part makes room for incoming messages, it has half of their bytes less on
+    /// average.
     fn flows(&self, message_bytes: f64, levels: &Levels, situation: &Situation) -> Vec<Flow> {
         let parts: Vec<&Level> = levels.inner().collect();
         let children = |height: usize| match height {
@@ -217,7 +218,7 @@ impl OutOfPlaceBEpsilonTree {
         image_read_bytes(self.basement_image_bytes(), self.basement_bytes)
     }
 
-    /// How images of so many bytes are written.
+    /// The way in which images of `image_bytes` are written.
     fn writes(&self, image_bytes: f64, situation: &Situation) -> Writes {
         Writes {
             image_bytes,
@@ -253,7 +254,7 @@ impl OutOfPlaceBEpsilonTree {
         reads(coming * levels.leaves().miss_share, self.basement_read_bytes());
     }
 
-    /// What a range query reads beyond its path: further basement nodes, and the parts that lead to them.
+    /// Reads of a range query beyond its path: further basement nodes, and the parts that lead to them.
     fn add_range(&self, demand: &mut Demand, bytes: f64, levels: &Levels, situation: &Situation) {
         let useful = self.records_per_basement(situation) * situation.records.record_bytes();
         let (further, at_once) = further_reads(bytes / useful, self.read_ahead);
@@ -295,7 +296,7 @@ impl OutOfPlaceBEpsilonTree {
             awaited: false,
         };
         for (height, (level, flow)) in levels.inner().zip(&flows).enumerate() {
-            // What comes into a part, and what goes on, changes it.
+            // Both the messages that enter a part and those that leave it change it.
             let visits = level.visits * messages / flow.coming;
             let used = self.part_used_bytes(height, flow, message_bytes, situation);
             let image = image_bytes(used);

@@ -2,9 +2,9 @@
 //!
 //! A node is one page, and its image on the drive is divided: the first block has a directory, which says in
 //! which of the other blocks a key is. A look-up that meets a node which is not in memory reads the first
-//! block, by a request that is as wide as the other clients leave of the P blocks that the drive serves at a
-//! time, and then the block with the key unless it has come along. Directories are kept apart, so that with
-//! enough memory for them the one block is read alone. Changes and range queries read and write whole nodes.
+//! block, by a request of P blocks divided by the number of clients (the drive serves P blocks at a time),
+//! and then the block with the key unless it has come along. Directories are kept apart, so that with enough
+//! memory for them the one block is read alone. Changes and range queries read and write whole nodes.
 
 use super::b_tree::POINTER_BYTES;
 use super::overflow::Stored;
@@ -23,14 +23,14 @@ pub struct OutOfPlaceBTreeOfBlocks {
 
 /// Images in blocks begin at multiples of this, or of a block if that is less.
 const ALIGN_BYTES: f64 = 4096.0;
-/// Bytes of a directory in memory beside its separators.
+/// Bytes of a directory in memory without its separators.
 const DIRECTORY_BYTES: f64 = 112.0;
 /// Directories take at most this part of the memory.
 const DIRECTORIES_DIVISOR: f64 = 2.0;
 
-/// What of a node's visits by look-ups is read.
+/// The reads of a node's visits by look-ups.
 struct Reads {
-    /// Requests for the first block, with so many blocks each.
+    /// Requests for the first block, with `width` blocks each.
     first: f64,
     width: f64,
     /// Requests for a single block.
@@ -62,7 +62,8 @@ impl OutOfPlaceBTreeOfBlocks {
         (self.blocks / situation.clients.max(1.0)).floor().clamp(1.0, self.blocks)
     }
 
-    /// Requests of visits that have nothing of their node in memory, of which a share knows the directory.
+    /// Requests of visits that find nothing of their node in memory; a share `known` of them knows the
+    /// directory.
     fn reads(&self, visits: f64, known: f64, situation: &Situation) -> Reads {
         let width = self.width(situation);
         let elsewhere = 1.0 - (width / self.used_blocks()).min(1.0);

@@ -11,12 +11,12 @@ const RECORDS_PER_LEAF_MIN: f64 = 4.0;
 /// Bytes that a leaf keeps of a value that is elsewhere: its length and its place.
 const REFERENCE_BYTES: f64 = 16.0;
 
-/// Whether a leaf of so many bytes has a reference only of the value of such a record.
+/// Whether a leaf of `leaf_bytes` has only a reference to the value of a record of `record_bytes`.
 pub fn is_outside(record_bytes: f64, leaf_bytes: f64) -> bool {
     record_bytes > leaf_bytes / RECORDS_PER_LEAF_MIN
 }
 
-/// What an operation meets: the tree with the records as its leaves have them, and the values outside.
+/// A tree as an operation finds it: the records as its leaves have them, and the values outside.
 pub(crate) struct Stored<'a> {
     /// The surroundings as they are.
     pub whole: &'a Situation,

@@ -70,8 +70,9 @@ impl PdamBTree {
         Levels::new(situation, situation.cache_bytes, &shape)
     }
 
-    /// Runs that a path reads: log_{PB/k} N of Lemma 13. Within a node they are as many as the logarithms of
-    /// what the node and of what a run tell apart. A leaf that is laid out anew is read as a whole.
+    /// Runs that a path reads: log_{PB/k} N of Lemma 13. Within a node their number is the quotient of the
+    /// logarithms of the node's and of a run's number of keys. A leaf that is laid out anew is read as a
+    /// whole.
     fn path(&self, operation: Operation, levels: &Levels, situation: &Situation) -> [Transfer; 2] {
         let run_bytes = self.run_bytes(situation);
         let runs = |node: f64, run: f64| (node.max(2.0).ln() / run.max(2.0).ln()).max(1.0);

@@ -1,11 +1,11 @@
-//! What a device model asks for a demand.
+//! The price of a demand on a device model.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, Situation, Transfer};
 use crate::{Access, IoModel};
 
-/// What an operation costs on a drive.
+/// The cost of an operation on a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Device time per operation, in seconds, while everything that it needs runs at once: the inverse of the
@@ -19,17 +19,17 @@ pub struct Cost {
     /// Average latency at that rate, in seconds: clients over operations per second, since each client has
     /// one operation at any time. Longer than [`Cost::path_seconds`] where clients are held back.
     pub latency_seconds: f64,
-    /// What limits the rate.
+    /// The bottleneck.
     pub binding: Binding,
 }
 
-/// What limits the rate of operations.
+/// The resource that limits the rate of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Binding {
     /// The clients wait for their own requests one after the other; more clients would do more.
     Clients,
-    /// Background work does not get done faster by those who do it; clients are held back for it.
+    /// Background work limits the rate, and clients are throttled to it.
     Background,
     /// The drive is busy.
     Device,
@@ -49,7 +49,8 @@ const SECONDS_MIN: f64 = 1e-9;
 /// Four limits hold at the same time, and the lowest is the rate:
 ///
 /// 1. clients: each waits for its own requests, at the concurrency that the design reaches with them;
-/// 2. background: what nobody waits for must be done as fast as it comes about, at its own concurrency;
+/// 2. 2. background: work that no client waits for must be done as fast as it comes about, at its own
+///    concurrency;
 /// 3. device: both together, at the sum of both concurrencies;
 /// 4. processor.
 ///

@@ -1,4 +1,4 @@
-//! What is stored.
+//! The stored records.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What surrounds an operation: data, memory, clients, durability.
+//! The conditions of an operation: data, memory, clients, durability.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,27 @@ use super::{Durability, Operation, Records, Skew, Uses};
 /// Everything about an operation's surroundings that is neither the design nor the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Situation {
-    /// What is stored.
+    /// The stored records.
     pub records: Records,
-    /// M: memory that holds parts of the dictionary, in bytes. What a design must always have in memory
+    /// M: memory that holds parts of the dictionary, in bytes. Memory that a design always needs
     /// ([`Design::memory_bytes`](super::Design::memory_bytes)) is taken out of it first.
     pub cache_bytes: f64,
     /// k: clients, each with one operation at a time, without pauses.
     pub clients: f64,
     /// Which records the operations ask for.
     pub skew: Skew,
-    /// What happens before a change counts as done.
+    /// The moment at which a change counts as done.
     pub durability: Durability,
     /// Share of the changes that replace or remove a record; the others add one. `None` if nothing changes.
     pub replaced_share: Option<f64>,
-    /// Changes between two checkpoints, at which designs that change nodes in memory write all changed ones;
-    /// `None` if nodes are written only when they leave the memory.
+    /// Changes between two checkpoints. Designs that change nodes in memory write all changed ones at a
+    /// checkpoint; `None` if nodes are written only when they leave the memory.
     pub changes_per_checkpoint: Option<f64>,
-    /// Operations since the memory was empty, over which the cost is the average; `None` for a steady state.
-    /// Queries have to read first what later ones find in memory; benchmarks that start anew after loading
-    /// show that.
+    /// Number of operations since the memory was empty; the cost is their average. `None` for a steady state.
+    /// Early queries read nodes that later ones find in memory; benchmarks that start anew after loading show
+    /// that.
     pub operations_since_empty: Option<f64>,
-    /// What an operation costs without I/O.
+    /// Processor time of an operation without I/O.
     pub processor: Processor,
 }
 

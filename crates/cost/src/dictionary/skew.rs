@@ -1,4 +1,4 @@
-//! Which records operations ask for, and what a cache makes of that.
+//! The distribution of operations over records, and its effect on a cache.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,8 @@ impl Skew {
     /// pages, each with `records_per_page` of the `record_count` records.
     ///
     /// Zipf: the hottest records are taken to lie on pages of their own, one each, as far as there are pages;
-    /// what the remaining records add to a page is alike for all pages. Hot set: the number of hot records on
-    /// a page is binomial.
+    /// the remaining records add the same to each page. Hot set: the number of hot records on a page is
+    /// binomial.
     pub fn hit_share(&self, record_count: f64, records_per_page: f64, cached_share: f64) -> f64 {
         self.hits(record_count, records_per_page)(cached_share)
     }
@@ -45,7 +45,7 @@ impl Skew {
             Self::Uniform | Self::HotSet { .. } => harmonic(0.0),
         };
         let sum = harmonic(records);
-        // Share of the accesses that go to so many of the most used records.
+        // Share of the accesses that go to the `count` most used records.
         let top = move |count: f64| match skew {
             Self::Zipf { .. } => (harmonic(count) / sum).clamp(count / records, 1.0),
             Self::Uniform | Self::HotSet { .. } => count / records,

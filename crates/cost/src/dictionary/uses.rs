@@ -1,5 +1,5 @@
-//! Places that are used unequally often: how many of them a number of uses reaches, and what a cache of the
-//! least recently used kind holds of them.
+//! Places that are used unequally often: how many of them a number of uses reaches, and the share of them
+//! that an LRU cache holds.
 //!
 //! A place stays in such a cache for about the same time after each use, T (Che, Tung, Wang: "Hierarchical
 //! Web Caching Systems", 2002): one that is used r times per unit of time is there with 1 - e^(-rT), and T is
@@ -25,7 +25,7 @@ const KIND_FACTOR: f64 = 4.0;
 const STEPS_MAX: usize = 40;
 /// Each step doubles the digits that are right: after one of these all are.
 const PRECISION: f64 = 1e-7;
-/// After so many uses of each byte, none is absent in the precision of numbers.
+/// Uses of each byte after which none is absent in the precision of numbers.
 const USES_MAX: f64 = 40.0;
 /// A cache that has this share of all places has the rest as well after enough uses.
 const REACHED_MAX: f64 = 1.0 - 1e-9;
@@ -59,7 +59,7 @@ impl Uses {
         !self.0.is_empty()
     }
 
-    /// Places that so many uses reach.
+    /// Places that `uses` uses reach.
     pub fn distinct(&self, uses: f64) -> f64 {
         if !self.repeat() {
             return uses;
@@ -72,7 +72,7 @@ impl Uses {
         if uses > 0.0 { (self.distinct(uses) / uses).clamp(0.0, 1.0) } else { 1.0 }
     }
 
-    /// Uses that reach so many places; very many for all.
+    /// Uses that reach `places` places; very many for all.
     pub fn reaching(&self, places: f64) -> f64 {
         if !self.repeat() {
             return places;
@@ -82,8 +82,8 @@ impl Uses {
         time_to_fill(kinds, places.min(REACHED_MAX * all))
     }
 
-    /// Share of so many uses from an empty cache on that miss. Until it is full after `time`, each first use
-    /// does.
+    /// Share of `uses` uses, starting with an empty cache, that miss. Until it is full after `time`, each
+    /// first use does.
     pub fn misses_from_empty(&self, uses: f64, time: f64) -> f64 {
         if uses <= time {
             return self.first_share(uses);
@@ -91,16 +91,16 @@ impl Uses {
         ((self.distinct(time) + (uses - time) * self.misses(time)) / uses).clamp(0.0, 1.0)
     }
 
-    /// Share of the uses that miss in a cache which each place leaves so many uses after its last.
+    /// Share of the uses that miss in a cache that evicts each place `time` uses after its last.
     pub fn misses(&self, time: f64) -> f64 {
         let used = self.0.iter().filter(|kind| kind.share > 0.0);
         used.map(|kind| kind.share * (-time * kind.share / kind.places).exp()).sum()
     }
 }
 
-/// The time within which what is used fills a cache, of kinds with their bytes and the rate at which each
-/// byte is used. If no byte were used twice before all of its kind are, it would be shorter: the search
-/// begins there, as no exponential is needed for it.
+/// The time in which the bytes used fill a cache, from kinds with their bytes and the rate at which each byte
+/// is used. If no byte were used twice before all of its kind are, it would be shorter: the search begins
+/// there, as no exponential is needed for it.
 pub(crate) fn time_to_fill(kinds: impl Iterator<Item = (f64, f64)> + Clone, cache_bytes: f64) -> f64 {
     let once = |uses: f64| if uses < 1.0 { (uses, 1.0) } else { (1.0, 0.0) };
     let drawn = |uses: f64| {
@@ -111,7 +111,7 @@ pub(crate) fn time_to_fill(kinds: impl Iterator<Item = (f64, f64)> + Clone, cach
 }
 
 /// Newton's method from below, where it never goes too far, as the bytes in use are concave in the time: the
-/// share of a kind in use after so many uses of each byte, and its slope, are given.
+/// share of a kind in use after a number of uses of each byte, and its slope, are given.
 fn filled_from(
     mut time: f64,
     used: impl Fn(f64) -> (f64, f64),
@@ -126,7 +126,7 @@ fn filled_from(
             slope += bytes * rate * more;
         }
         let step = (cache_bytes - held) / slope;
-        // Only what is never used is left out.
+        // Only kinds that are never used are left out.
         if !step.is_finite() || step <= 0.0 {
             break;
         }

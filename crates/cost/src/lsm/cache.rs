@@ -1,5 +1,5 @@
-//! What an LRU cache of blocks holds of the runs of a tree. Blocks of small runs, which are used most, do not
-//! all stay: those of the last run, each used once, push them out.
+//! The blocks of a tree's runs that an LRU cache holds. Blocks of small runs, which are used most, do not all
+//! stay: those of the last run, each used once, push them out.
 
 use crate::dictionary::{self, Skew, time_to_fill};
 
@@ -21,7 +21,7 @@ pub(super) struct Uses {
     pub block_bytes: f64,
 }
 
-/// Share of the uses of each run's blocks for which the block is not in a cache of `cache_bytes`.
+/// Miss rate of each run's blocks in a cache of `cache_bytes`.
 pub(super) fn miss_shares(runs: &[CachedRun], uses: &Uses, cache_bytes: f64) -> Vec<f64> {
     let total: f64 = runs.iter().map(|run| run.bytes).sum();
     if cache_bytes >= total {

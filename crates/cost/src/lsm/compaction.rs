@@ -1,4 +1,5 @@
-//! What compactions of a tree move and how many of them can run at once (MQSSD paper §5.2.1, Eq. 9 and 11).
+//! The data that compactions of a tree move, and how many of them can run at once (MQSSD paper §5.2.1, Eq. 9
+//! and 11).
 
 use super::runs::FANOUT_MIN;
 use super::{Layout, LsmTree, TouchedLine};
@@ -17,7 +18,7 @@ pub struct Step {
     pub excludes_above: bool,
 }
 
-/// What all compactions together move and use.
+/// The data that all compactions together move and use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompactionWork {
     /// Bytes that flushes write per byte that changes: of a record that changed again, one version.
@@ -77,10 +78,11 @@ impl LsmTree {
         std::iter::successors(Some(self.batch(situation)), move |changes| Some(changes * fanout))
     }
 
-    /// What compactions move for each byte that changes by such operations.
+    /// The data that compactions move for each byte that such operations change.
     ///
-    /// A memtable takes changes until they have the bytes of a file, and leaves the last of each record. What
-    /// comes into a level has gathered over a window of changes, and has as many records as these reach.
+    /// A memtable takes changes until they have the bytes of a file, and keeps the last one of each record.
+    /// The data that enter a level were gathered over a window of changes, and have as many records as these
+    /// reach.
     pub fn compaction_work(&self, operation: Operation, situation: &Situation) -> CompactionWork {
         let keys = situation.changed_keys(operation);
         let flow = Flow {
@@ -122,7 +124,7 @@ impl LsmTree {
         let level_one = levels.first().copied().unwrap_or(0.0);
         let level_one_files = level_one / self.file_bytes;
         let rewritten = level_one_files / self.level_zero_batch();
-        // What a full level has gathered; the last one has all records.
+        // The window of changes that a full level has gathered; the last level has all records.
         let window = |bytes: f64, is_last: bool| {
             if is_last { f64::INFINITY } else { flow.keys.reaching(bytes / flow.record_bytes) }
         };
@@ -137,7 +139,7 @@ impl LsmTree {
         for (position, pair) in levels.windows(2).enumerate() {
             let [upper, lower] = pair else { continue };
             // A batch makes level 1 larger than its capacity until as many files have left it. They leave one
-            // by one at the end, so that half of them is what moves at the same time on average.
+            // by one at the end, so that half of them move at the same time on average.
             let batch_bytes = if position == 0 { batch_bytes } else { 0.0 };
             let upper_bytes = upper + batch_bytes / 2.0;
             // A range of keys gathers until all of it moves on: it has half of that on average.
@@ -198,7 +200,7 @@ impl LsmTree {
 /// it has gathered twice the mean, and one more for its two ends.
 const REPLACED_LINE: TouchedLine = TouchedLine { intercept: 2.0, slope: 0.5 };
 
-/// What changes, on its way down a tree.
+/// Changes on their way down a tree.
 struct Flow {
     keys: Uses,
     record_bytes: f64,

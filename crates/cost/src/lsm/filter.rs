@@ -2,8 +2,8 @@
 
 use std::f64::consts::LN_2;
 
-/// False-positive rate of a Bloom filter with so many bits per key and the best number of hash functions:
-/// exp(−bits·ln²2). Without bits every key passes.
+/// False-positive rate of a Bloom filter with `bits_per_key` bits per key and the best number of hash
+/// functions: exp(−bits·ln²2). Without bits every key passes.
 pub fn false_positive_rate(bits_per_key: f64) -> f64 {
     (-bits_per_key.max(0.0) * LN_2 * LN_2).exp()
 }

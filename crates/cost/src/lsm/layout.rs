@@ -14,7 +14,7 @@ pub enum Layout {
     Tiered,
     /// Tiered, but the last level is one run (Dostoevsky).
     LazyLeveled,
-    /// One run has all, and what is new is merged into it: F = ∞ (MQSSD paper §5.2.2).
+    /// One run has all records, and new ones are merged into it: F = ∞ (MQSSD paper §5.2.2).
     SingleLevel,
 }
 

@@ -3,7 +3,7 @@
 use crate::IoModel;
 use crate::dictionary::{Design, Operation, Situation, price};
 
-/// Parts of a load, each of which is priced by the tree at its middle.
+/// Parts of a load; each is priced by the tree at its middle.
 const PARTS: u32 = 100;
 
 /// Seconds until all records of the situation are in a tree and its background work is done, as by

@@ -1,9 +1,9 @@
-//! What log-structured merge trees cost, and how they move their data.
+//! The costs of log-structured merge trees, and their movement of data.
 //!
 //! - [`LsmTree`] is a [`Design`](crate::dictionary::Design): leveled, tiered, lazy leveled or single-level
 //!   (MQSSD paper §5.2, Eq. 9 to 12), with constants where the paper has orders.
-//! - [`CompactionWork`] is what its compactions move, and how many of them can run at a time. It is held to
-//!   simulated compactions (`tests/all/lsm_simulation`).
+//! - [`CompactionWork`] is the data that its compactions move, and how many of them can run at a time. It is
+//!   held to simulated compactions (`tests/all/lsm_simulation`).
 //! - [`TableSize`] is the size of tables with which merges keep a drive busy.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The sorted runs of a tree, and what a query reads of each (MQSSD paper §5.2, Eq. 10 and 12).
+//! The sorted runs of a tree, and the reads of a query in each (MQSSD paper §5.2, Eq. 10 and 12).
 
 use super::{Layout, LsmTree};
 use crate::dictionary::Situation;
@@ -29,8 +29,8 @@ impl Runs {
 }
 
 impl LsmTree {
-    /// Bytes of all keys and values below level 0, per level, newest first: T·C·F^(i−1) for level i, and for
-    /// the last level what is left (MQSSD paper §5.2). Its length is the number of levels.
+    /// Bytes of all keys and values below level 0, per level, newest first: T·C·F^(i−1) for level i, and the
+    /// rest for the last level (MQSSD paper §5.2). Its length is the number of levels.
     ///
     /// Level i of a tiered tree has runs as large as a leveled tree's level i: between none and F − 1, as it
     /// has just been emptied or is about to be, and in the last level up to F.

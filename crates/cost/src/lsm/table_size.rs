@@ -29,7 +29,7 @@ pub struct TableSize {
     pub parts_max: f64,
 }
 
-/// Bytes of the reads by which the concurrency of a drive is known.
+/// Bytes of the reads that a drive's concurrency is measured with.
 pub const SMALL_BYTES: f64 = 4096.0;
 
 impl TableSize {
@@ -44,7 +44,7 @@ impl TableSize {
         (requests / self.requests_per_part).clamp(1.0, self.parts_max.max(1.0))
     }
 
-    /// The table size, in bytes, with which a merge of so many bytes takes the least time.
+    /// The table size, in bytes, with which a merge of `merged_bytes` takes the least time.
     pub fn best(&self, merged_bytes: f64) -> f64 {
         merged_bytes / (self.tables_per_part * self.parts())
     }

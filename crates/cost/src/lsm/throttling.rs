@@ -2,9 +2,9 @@
 
 /// Writers that are slowed down while merges of level 0 do not keep up.
 ///
-/// A controller that adapts the rate of writers to that of merges lets as much come in as is processed. A
-/// write that is delayed takes an interval and its own time, during which the store processes what it can in
-/// the write's own time alone: `λa · (interval + t) = λs · t` (Eq. 1).
+/// A controller that adapts the rate of writers to that of merges admits data at the rate at which they are
+/// processed. A write that is delayed takes an interval and its own time, in which the store processes as
+/// much as it can in the write's own time alone: `λa · (interval + t) = λs · t` (Eq. 1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowedWrites {
     /// The shortest delay of a write, in seconds: 1,024 µs in RocksDB.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Files touched per file moved into a full level: the line through what simulated compactions touch under
-/// RocksDB's policy and with uniform unique inserts (F = 2 to 32, C = 4). The MQSSD paper §5.2.1 has the same
-/// form and does not print its numbers.
+/// Files touched per file moved into a full level: the line fitted to the files that simulated compactions
+/// touch under RocksDB's policy and with uniform unique inserts (F = 2 to 32, C = 4). The MQSSD paper §5.2.1
+/// has the same form and does not print its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TouchedLine {
     /// Files touched at F = 0.

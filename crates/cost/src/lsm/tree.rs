@@ -9,7 +9,7 @@ use super::{Layout, TouchedLine, false_positive_rate};
 use crate::Access;
 use crate::dictionary::{Demand, Design, Operation, Situation, Transfer, log_write};
 
-/// Bytes that the index has per block beside a key: the block's place and length.
+/// Bytes that the index has per block in addition to a key: the block's place and length.
 const HANDLE_BYTES: f64 = 8.0;
 /// One memtable that takes changes, one that is flushed (RocksDB's `max_write_buffer_number` of 2).
 const MEMTABLES: f64 = 2.0;
@@ -17,7 +17,7 @@ const MEMTABLES: f64 = 2.0;
 /// Where filters and fence pointers are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Metadata {
-    /// All of them in memory, beside the cache (MQSSD paper §5.1.2).
+    /// All of them in memory, outside the cache (MQSSD paper §5.1.2).
     Pinned,
     /// In partitions as large as blocks, which compete with blocks for the cache. So do the *tops*, which
     /// lead to partitions as these lead to blocks.
@@ -47,8 +47,8 @@ pub struct LsmTree {
     pub fanout: f64,
     /// T: bytes of a file, and of a memtable.
     pub file_bytes: f64,
-    /// Memory that memtables have, in memtables: all that may be, or the mean of what is in them where memory
-    /// that they do not fill caches blocks.
+    /// Memory of memtables, in memtables: the maximum, or the mean fill where the rest of their memory caches
+    /// blocks.
     pub memtables: f64,
     /// C: files that level 1 may have, as many as level 0 has when it is compacted.
     pub level_one_files: f64,
@@ -114,8 +114,8 @@ impl LsmTree {
         visits(&self.runs(situation), false_positives, is_hit).iter().sum()
     }
 
-    /// Share of each run's reads that the cache does not answer, of an operation that uses so many bytes of
-    /// each run's blocks and of its partitions.
+    /// Share of each run's reads that the cache does not answer, for an operation that uses `used` of each
+    /// run's blocks and partitions.
     fn misses(&self, runs: &[Runs], used: &[Used], situation: &Situation) -> Vec<Misses> {
         let record_bytes = situation.records.record_bytes();
         let of_partitions = self.metadata_bytes_per_record(situation);
@@ -328,7 +328,7 @@ impl Design for LsmTree {
         1.0 + replaced * self.older_versions(situation) + self.metadata_bytes(situation) / total
     }
 
-    /// Memtables, and what is pinned.
+    /// Memtables and pinned data.
     fn memory_bytes(&self, situation: &Situation) -> f64 {
         let pinned = match self.metadata {
             Metadata::Pinned => self.metadata_bytes(situation),

@@ -79,9 +79,9 @@ const NODE_BYTES_MAX: f64 = 1_048_576.0;
 /// Blocks of a PDAM B-tree's nodes: their bytes, and how many of them, as many as the store makes.
 const BLOCK_BYTES_MAX: f64 = 16_384.0;
 const BLOCKS_MAX: f64 = 16.0;
-/// Range queries ask for so many bytes ahead at most.
+/// Bytes that range queries read ahead, at most.
 const READ_AHEAD_BYTES: f64 = 524_288.0;
-/// One request of a tree out of place writes so much.
+/// Bytes that one request of a tree out of place writes.
 const WRITE_UNIT_BYTES: f64 = 65_536.0;
 /// Node sizes of Bε-trees, whose nodes have room for buffers.
 const BUFFERED_BYTES_MIN: f64 = 65_536.0;
@@ -96,8 +96,8 @@ const MEBI: f64 = 1_048_576.0;
 
 type Demands = Vec<(Operation, Demand)>;
 
-/// A design, and what it asked for in the surroundings that it was in last: mixes of the same operations
-/// differ in shares only. Its clients do not depend on each other, but wait for as many requests each.
+/// A design, and its demand in the last situation: mixes of the same operations differ in shares only. Its
+/// clients do not depend on each other, but wait for as many requests each.
 struct Remembering {
     design: Box<dyn Design>,
     last: RefCell<Option<(Situation, Demands)>>,

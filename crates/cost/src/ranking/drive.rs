@@ -80,7 +80,7 @@ impl DriveCosts {
         }
     }
 
-    /// Device time of one request when so many are in flight: the inverse of their rate.
+    /// Device time of one request at its concurrency: the inverse of the rate.
     pub fn seconds(&self, requests: &Requests, end: End) -> f64 {
         let costs = self.of_kind(requests.access);
         let at_end = |costs| between(costs, requests.concurrency, |cost| cost.at(end));
@@ -98,7 +98,8 @@ impl DriveCosts {
         self.parallelism.map_or(WRITE_CONCURRENCY, |parallelism| parallelism.value.max(1.0).ceil())
     }
 
-    /// Random reads that the drive serves in the time of one: PDAM's P, or what its setup costs say.
+    /// Random reads that the drive serves in the time of one: PDAM's P, or the value that follows from its
+    /// setup costs.
     pub fn read_parallelism(&self) -> f64 {
         const DEEP: f64 = 64.0;
         let of_costs = || self.setup(Access::Read, 1.0).value / self.setup(Access::Read, DEEP).value;
@@ -139,7 +140,7 @@ fn interval_between(costs: &[(f64, Interval)], concurrency: f64) -> Interval {
 
 /// Costs between measured concurrencies follow a power of k; beyond them they stay.
 fn between(costs: &[(f64, Interval)], concurrency: f64, of: impl Fn(Interval) -> f64) -> f64 {
-    // What has no cost at any concurrency cannot be done.
+    // An access without a cost at any concurrency is impossible.
     let Some((low, high, place)) = neighbours(costs, concurrency) else { return f64::INFINITY };
     let (low, high) = (of(*low), of(*high));
     if place < 1.0 { low * (high / low).powf(place) } else { high }

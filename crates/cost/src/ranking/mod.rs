@@ -1,8 +1,8 @@
-//! The designs of storage engines beside each other for one workload on one drive.
+//! Compares the designs of storage engines for one workload on one drive.
 //!
-//! 1. A [`Workload`] and the [`DriveCosts`] are what is asked.
+//! 1. 1. A [`Workload`] and the [`DriveCosts`] are the input.
 //! 2. [`Designs`] are families of designs with the parameters that are tried.
-//! 3. [`price`] puts the requests of a design on the drive and says what limits its rate.
+//! 3. [`price`] puts the requests of a design on the drive and names its bottleneck.
 //! 4. The best of each family by predicted rate stands for it; it is priced at all ends of the drive's
 //!    intervals: the [`Standing`].
 //! 5. A [`Question`] is a workload on a drive that differs from the profiled one by [`Factors`].

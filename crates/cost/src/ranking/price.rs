@@ -1,11 +1,11 @@
-//! What a design's requests cost on a drive, and what limits its rate.
+//! The cost of a design's requests on a drive, and its bottleneck.
 //!
 //! 1. The design says which requests each operation makes ([`Demand`]), without a log; [`log_write`] adds the
 //!    log's.
-//! 2. Each request costs what the drive asks for at the concurrency that it is made at ([`DriveCosts`]).
-//! 3. The lowest of these limits is the rate: what the clients wait for one after the other, background work
-//!    at its own concurrency, the drive's time at the sum of concurrencies, the processor, the bytes that the
-//!    lifetime budget allows, and the rate that the workload asks for.
+//! 2. Each request has the drive's price at its concurrency ([`DriveCosts`]).
+//! 3. The lowest of these limits is the rate: the requests that the clients wait for one after the other,
+//!    background work at its own concurrency, the drive's time at the sum of concurrencies, the processor,
+//!    the bytes that the lifetime budget allows, and the rate that the workload asks for.
 //!
 //! Commits wait for the flush that is under way and for their own; those that arrive meanwhile share the
 //! next. Where a commit excludes readers, their work and the flushes take turns.
@@ -25,9 +25,9 @@ use crate::{Access, Interval};
 pub struct ProcessorTimes {
     /// Of an operation, without its requests.
     pub operation: Interval,
-    /// Of each record that a range query yields, beside that.
+    /// Time per record that a range query yields, in addition.
     pub scanned_record: Interval,
-    /// Of each request to the drive: the system call, the completion, and waking who waits for it.
+    /// Time per request to the drive: the system call, the completion, and waking the waiting thread.
     pub request: Interval,
 }
 
@@ -45,20 +45,20 @@ impl ProcessorTimes {
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// What surrounds a design on its way to the drive.
+/// The engine around a design on its way to the drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Engine {
     /// Flushes that a commit takes, one after the other.
     pub flushes_per_commit: f64,
     /// Whether commits of several clients share a flush.
     pub group_commit: bool,
-    /// Whether nobody reads while a commit flushes, as with a rollback journal.
+    /// Whether readers wait while a commit flushes, as with a rollback journal.
     pub commits_exclude_readers: bool,
     /// Bytes that changes may take in the log between two checkpoints; `None`: the design knows none.
     pub checkpoint_log_bytes: Option<f64>,
     /// Part of the memory that caches data.
     pub cache_fraction: f64,
-    /// What it takes of the processor.
+    /// Its processor times.
     pub processor: ProcessorTimes,
 }
 
@@ -76,7 +76,7 @@ impl Engine {
     }
 }
 
-/// What limits the rate.
+/// The bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
@@ -90,7 +90,7 @@ pub enum Bound {
     WriteLatency,
     /// Clients wait, mostly for flushes.
     Flushes,
-    /// Background work is behind, and clients are held back.
+    /// Background work lags, and clients are throttled.
     Background,
     /// The processor.
     Processor,
@@ -137,7 +137,7 @@ pub struct Priced {
     pub rate: f64,
     /// Mean latency.
     pub latency_s: f64,
-    /// What limits the rate.
+    /// The bottleneck.
     pub bound: Bound,
     /// Requests to read, of an operation.
     pub reads: f64,
@@ -196,7 +196,8 @@ fn operations(workload: &Workload) -> [(Operation, f64); 6] {
     ]
 }
 
-/// What a design asks of the drive for the average operation of a workload; without the log, and the log's.
+/// The demand of a design on the drive for the average operation of a workload, without the log; and the
+/// log's demand.
 pub struct Asked {
     data: Demand,
     log: Demand,
@@ -311,7 +312,7 @@ fn outstanding(demand: &Demand, awaited: bool) -> f64 {
     if requests > 0.0 { weighted / requests } else { 0.0 }
 }
 
-/// Prices what a design asks for.
+/// Prices the demand of a design.
 pub fn price(asked: &Asked, workload: &Workload, engine: &Engine, drive: &DriveCosts, ends: Ends) -> Priced {
     let clients = f64::from(workload.clients);
     let data = &asked.data;
@@ -330,7 +331,7 @@ pub fn price(asked: &Asked, workload: &Workload, engine: &Engine, drive: &DriveC
         + scanned_records(workload) * scanned_record.at(ends.flushes)
         + requests * request.at(ends.flushes);
 
-    // A client's own requests are served beside those of the other clients.
+    // A client's own requests are served together with those of the other clients.
     let (wait_reads, wait_writes) = (clients * awaited.reads, clients * awaited.writes);
     let path_s = wait_reads + wait_writes + flush_s.waited + processor_s;
     let waits_for = [
@@ -388,7 +389,7 @@ fn most(parts: &[(Bound, f64)], otherwise: Bound) -> Bound {
     parts.iter().fold((otherwise, 0.0), |found, part| if part.1 > found.1 { *part } else { found }).0
 }
 
-/// Time for flushes per average operation: what a client waits, and what cannot be shared.
+/// Time for flushes per average operation: the client's wait, and the part that cannot be shared.
 struct FlushSeconds {
     waited: f64,
     serial: f64,

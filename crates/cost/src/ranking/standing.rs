@@ -39,7 +39,7 @@ pub struct Row {
     pub rate_per_second: Interval,
     /// Mean latency.
     pub latency_us: Interval,
-    /// What limits the rate.
+    /// The bottleneck.
     pub bound: Bound,
     /// Bytes written per byte changed, log included; `None` if nothing is changed.
     pub write_amplification: Option<f64>,

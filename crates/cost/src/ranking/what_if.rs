@@ -6,7 +6,7 @@ use super::drive::DriveCosts;
 use super::standing::{Designs, Standing};
 use super::workload::Workload;
 
-/// What is to be ranked.
+/// The ranking's input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// The workload.

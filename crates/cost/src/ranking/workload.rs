@@ -21,11 +21,11 @@ pub struct Workload {
     pub rate_per_second: Option<f64>,
     /// Processor cores for operations; `None`: they are no limit.
     pub cores: Option<u32>,
-    /// What a commit promises.
+    /// The guarantee of a commit.
     pub durability: Durability,
     /// Bytes that may be written to the drive; `None`: any number.
     pub lifetime: Option<Lifetime>,
-    /// What an observation could not know, and what was assumed instead; empty for files and presets.
+    /// Values that an observation lacks, and those assumed instead; empty for files and presets.
     pub assumptions: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct Records {
     pub value_bytes: u64,
 }
 
-/// What a commit promises when it returns.
+/// The guarantee of a commit when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "promise", rename_all = "snake_case")]
 pub enum Durability {

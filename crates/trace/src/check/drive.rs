@@ -1,4 +1,4 @@
-//! What a profile says of its drive that rules and their costs need.
+//! The parameters and prices of a profile's drive, for rules and their costs.
 
 use std::num::NonZeroU64;
 
@@ -83,7 +83,7 @@ impl Drive {
         Self { name, parameters, grain, advised: Advised::default(), prices }
     }
 
-    /// A drive with these parameters, of which no prices are known.
+    /// A drive with these parameters and without prices.
     pub fn of_grain(name: &str, grain: Grain) -> Self {
         let advised = Advised::default();
         Self { name: name.to_owned(), parameters: Vec::new(), grain, advised, prices: None }
@@ -162,7 +162,7 @@ impl Prices {
         self.write.setup
     }
 
-    /// Seconds to write so many bytes without a setup.
+    /// Seconds to write `bytes` without a setup.
     pub fn write_transfer(&self, bytes: u64) -> f64 {
         self.write.per_byte * bytes as f64
     }

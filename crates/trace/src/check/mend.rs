@@ -1,4 +1,4 @@
-//! The setting or layout that would mend what a kind of file breaks.
+//! The setting or layout that mends the broken rules of a kind of file.
 //!
 //! Commands and lines of settings can be pasted as they stand. Sizes of pages are those that an advisor chose
 //! ([`Advised`]); nothing else here prices a workload.
@@ -20,18 +20,18 @@ const RESERVED_BYTES: u32 = 24;
 const WRITE_BUFFER_BYTES: u64 = 1 << 20;
 const WAL_SYNC_BYTES: u64 = 512 << 10;
 
-/// What would mend some rules in files of one kind.
+/// Remedies for some rules in files of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mending {
     /// The numbers of the rules.
     pub rules: Vec<usize>,
-    /// What to do.
+    /// The advised change.
     pub advice: String,
     /// Commands of a shell, or lines of an engine's settings, as they stand.
     pub commands: Vec<String>,
 }
 
-/// What to do.
+/// The advised change.
 struct Remedy {
     advice: String,
     commands: Vec<String>,
@@ -47,7 +47,7 @@ impl Remedy {
     }
 }
 
-/// What would mend the rules that the files of a kind break; `path` is that of the file that breaks most.
+/// Remedies for the rules that the files of a kind break; `path` is that of the file that breaks most.
 pub(super) fn mending(
     kind: FileKind,
     path: &str,
@@ -86,8 +86,8 @@ fn layout(grain: &Grain) -> String {
     format!("hot:{chunk}:{hot}+log:{}", grain.stripe_bytes.map_or(STRIPE_BYTES, u64::from))
 }
 
-/// The commands that copy a database into a layout: with bytes reserved for the frames of its log, and from a
-/// journal mode in which VACUUM can reserve them.
+/// The commands that copy a database into a layout: with bytes reserved for the frames of its log, and a
+/// journal mode that lets VACUUM reserve them.
 fn import(database: &str, grain: &Grain) -> [String; 2] {
     let (from, to) = (quoted(database), quoted(&format!("{database}.flashgrain")));
     [

@@ -1,9 +1,9 @@
-//! Judges a trace: which requests to which files go against the grain of a drive, what that costs there, and
-//! what would mend it.
+//! Judges a trace: the requests that go against the grain of a drive, by file, their cost on that drive, and
+//! remedies.
 //!
 //! 1. [`Drive`] takes parameters and prices from a profile.
 //! 2. [`Check`] takes one request after the other. Each file has its own tally; nothing else is kept.
-//! 3. [`Check::finish`] gives files their kinds, adds them up by kind, and says what would mend what.
+//! 3. 3. [`Check::finish`] classifies files, sums them up by kind, and names remedies.
 
 mod advised;
 mod drive;
@@ -29,10 +29,10 @@ use crate::{Layer, Losses, NameId, Names, Operation, Request};
 use spread::Spread;
 use tally::{FileTally, Placed};
 
-/// The most files that are told apart; what comes to further ones is counted together.
+/// The most files that are told apart; requests to further files are counted together.
 const FILES_MAX: usize = 20_000;
 
-/// The most files of which points are kept.
+/// The most files whose points are kept.
 const SPREADS_MAX: usize = 500;
 
 /// The stripe that points are drawn over if the drive's is unknown, in bytes.
@@ -58,7 +58,7 @@ pub struct Check {
     files: Vec<Option<Box<FileTally>>>,
     other_files: FileTally,
     told_apart: usize,
-    /// Slots of what was written at drives since the last flush.
+    /// Slots of the drives that were written since the last flush.
     unflushed: BTreeSet<usize>,
     spreads: usize,
     requests: u64,
@@ -195,7 +195,7 @@ impl Check {
     }
 }
 
-/// The place of a file's tally: what it was asked for and what reached its drive are counted apart.
+/// The place of a file's tally: system calls and requests to its drive are counted apart.
 fn slot(name: NameId, layer: Layer) -> usize {
     2 * name.index() + layer as usize
 }

@@ -43,7 +43,7 @@ pub struct Report {
     pub spread_stripe_bytes: u64,
     /// The rules.
     pub rules: Vec<RuleReport>,
-    /// What came through files, and what came to drives, apart: both may be the same bytes.
+    /// Requests to files and requests to drives, counted apart: both may be the same bytes.
     pub layers: Vec<Group>,
     /// By kind of file, the kind first that breaks most.
     pub kinds: Vec<KindReport>,
@@ -51,9 +51,9 @@ pub struct Report {
     pub files: Vec<FileReport>,
     /// Files that are not named.
     pub unnamed_files: u64,
-    /// What the trace does not tell: kinds of losses, counts, and what they mean.
+    /// Losses of the trace: kinds, counts and meanings.
     pub losses: Vec<(&'static str, u64, &'static str)>,
-    /// What the trace says to people.
+    /// Notes for people in the trace.
     pub notes: Vec<String>,
 }
 
@@ -62,13 +62,13 @@ pub struct Report {
 pub struct RuleReport {
     /// The paper's number.
     pub number: usize,
-    /// What it asks for.
+    /// Its demand.
     pub title: &'static str,
     /// Why it was skipped.
     pub skipped: Option<String>,
 }
 
-/// What was counted of some files.
+/// Counts of a group of files.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
     /// Where the requests were seen.
@@ -87,9 +87,9 @@ pub struct Group {
     pub discards: u64,
     /// Seconds of all reads and writes, as the drive's model predicts.
     pub predicted_seconds: Option<f64>,
-    /// For each rule what it has found; `None` if it was skipped.
+    /// The findings of each rule; `None` if it was skipped.
     pub rules: Vec<Option<RuleTally>>,
-    /// Flash pages and what they wear.
+    /// Flash pages and their wear.
     pub wear: Wear,
 }
 
@@ -111,7 +111,7 @@ pub struct Wear {
     pub by_flash_page_bytes: Vec<(u64, FlashPages, Option<f64>)>,
 }
 
-/// What was counted of the files of one kind.
+/// Counts of the files of one kind.
 #[derive(Clone, Debug, Serialize)]
 pub struct KindReport {
     /// The kind.
@@ -121,11 +121,11 @@ pub struct KindReport {
     /// The counts.
     #[serde(flatten)]
     pub group: Group,
-    /// What would mend what is broken.
+    /// Remedies for the broken rules.
     pub mending: Vec<Mending>,
 }
 
-/// What was counted of one file.
+/// Counts of one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
     /// Its name in the trace.
@@ -219,7 +219,7 @@ fn kinds(files: &[(String, FileKind, &FileTally)], drive: &Drive) -> Vec<KindRep
     kinds.sort_by_key(|(_, tally)| std::cmp::Reverse(weight(tally)));
     let report = |((kind, layer), tally): (&(FileKind, Layer), &FileTally)| {
         let group = Group::of(tally, drive);
-        // What would mend the system calls to files mends what reaches the drive.
+        // A remedy for the system calls to files also mends the requests to the drive.
         let is_said = *layer == Layer::Drive && sums.contains_key(&(*kind, Layer::File));
         let foremost = files.iter().find(|(_, of, tally)| of == kind && tally.layer == *layer);
         let path = foremost.map_or("", |(name, ..)| name);
@@ -252,7 +252,7 @@ impl Group {
         }
     }
 
-    /// What `rule` has found, if it was judged and is broken.
+    /// The findings of `rule`, if it was judged and is broken.
     pub fn broken(&self, rule: Rule) -> Option<&RuleTally> {
         self.rules.get(rule as usize)?.as_ref().filter(|tally| tally.broken > 0)
     }
@@ -301,7 +301,7 @@ const FLASH_PAGE_BYTES: u64 = 4096;
 const YEAR_SECONDS: f64 = 365.25 * 86400.0;
 
 impl Report {
-    /// What reached the drive: requests to it if the trace has such, else those to files.
+    /// The lowest layer in the trace: requests to the drive if there are any, else those to files.
     pub fn lowest_layer(&self) -> Option<&Group> {
         self.layers.last()
     }

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-/// Flash pages that are looked at beside the drive's own: those of the paper's Figure 14.
+/// Sizes of flash pages that are checked in addition to the drive's own: those of the paper's Figure 14.
 pub const FLASH_PAGES_BYTES: [u64; 4] = [2048, 4096, 8192, 16384];
 
 /// Flash pages of one size.
@@ -14,7 +14,7 @@ pub struct FlashPages {
     pub modified: u64,
     /// Pages that the same runs would have modified, had each begun at a page.
     pub least: u64,
-    /// Modified pages of which a part was written only.
+    /// Modified pages that were only written in part.
     pub partial: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is counted of each file.
+//! The counts of each file.
 
 use flashgrain_model::Access;
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct Example {
     pub length_bytes: u64,
 }
 
-/// What one rule has found in a file, or in several.
+/// Findings of one rule in a file, or in several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RuleTally {
     /// Requests that the rule is about.
@@ -55,7 +55,7 @@ pub struct RuleTally {
     pub broken_bytes: u64,
     /// Seconds that breaking it costs on the drive, as its model predicts.
     pub cost_seconds: f64,
-    /// Flash pages that breaking it costs: for rule 1 what fills pages up, for rule 3 pages that were
+    /// Flash pages that breaking it costs: for rule 1 those that fill pages up, for rule 3 pages that were
     /// overwritten in part, for rule 5 pages beyond the fewest.
     pub cost_flash_pages: f64,
     /// The first that break it.
@@ -92,7 +92,7 @@ pub(super) struct Placed {
     pub operation: Operation,
     /// The address that is judged.
     pub offset: u64,
-    /// The offset in the file that it belongs to, by which requests follow each other.
+    /// The offset in its file, which tells whether requests follow each other.
     pub owner_offset: u64,
     pub length: u64,
 }
@@ -121,7 +121,7 @@ impl FileTally {
         }
     }
 
-    /// What was written until now goes to the drive.
+    /// Writes until now go to the drive.
     pub fn flushed(&mut self, page_bytes: Option<u64>) {
         self.runs.close(page_bytes);
         self.is_flushed = true;
@@ -175,7 +175,7 @@ impl FileTally {
         }
     }
 
-    /// Adds what was counted of other files, whose runs are closed.
+    /// Adds the counts of other files, whose runs are closed.
     pub fn add(&mut self, other: &Self) {
         self.files += other.files;
         self.flushes += other.flushes;

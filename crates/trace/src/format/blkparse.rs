@@ -1,6 +1,5 @@
-//! What `blkparse` prints, with its default line format:
-//! `MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS [SECTOR + SECTORS] [[PROCESS]]`. Requests are what is
-//! issued to the driver, action `D`.
+//! The output of `blkparse` with its default line format: `MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS
+//! [SECTOR + SECTORS] [[PROCESS]]`. Requests are the records of action `D`, issued to the driver.
 
 use super::{Line, sectors};
 use crate::{Address, Layer, Names, Operation, Request};

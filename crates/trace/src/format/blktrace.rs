@@ -67,7 +67,7 @@ impl Records {
         }
     }
 
-    /// What an issued request does; `None` for all other records.
+    /// The operation of an issued request; `None` for all other records.
     fn operation(&self, record: &[u8; RECORD_BYTES]) -> Option<Operation> {
         let action = self.u32(record, 28);
         if action & 0xffff != ISSUE || action & (IS_NOTE | IS_PASSED_THROUGH) != 0 {

@@ -19,7 +19,7 @@ use crate::{Losses, Names, Operation, Request};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// What `blkparse` prints, with its default line format.
+    /// The output of `blkparse`, with its default line format.
     Blkparse,
     /// Binary records of `blktrace`, `struct blk_io_trace` of Linux.
     Blktrace,
@@ -29,7 +29,7 @@ pub enum Format {
     Fio3,
     /// CSV of the MSR Cambridge traces.
     MsrCambridge,
-    /// What `strace` prints.
+    /// The output of `strace`.
     Strace,
     /// Requests of MQSim and DiskSim.
     Mqsim,
@@ -77,14 +77,14 @@ impl fmt::Display for Format {
     }
 }
 
-/// What a line of text is.
+/// The kind of a line of text.
 pub(crate) enum Line {
     Request(Request),
     /// Something that is no request and may stand there.
     Other,
     /// Everything after this line is a summary.
     End,
-    /// None of these; what it should have been.
+    /// None of these, with the expected form.
     Wrong(&'static str),
 }
 
@@ -146,7 +146,7 @@ impl LineReader {
         }
     }
 
-    /// What is missing so far.
+    /// Losses so far.
     pub(crate) fn losses(&self) -> Losses {
         match self {
             Self::Strace(calls) => calls.losses(),
@@ -155,7 +155,7 @@ impl LineReader {
         }
     }
 
-    /// What the trace says to people.
+    /// Notes for people in the trace.
     pub(crate) fn notes(&self) -> &[String] {
         match self {
             Self::Own(records) => &records.notes,
@@ -163,7 +163,7 @@ impl LineReader {
         }
     }
 
-    /// What must follow before the trace may end, if anything must.
+    /// The part that must follow before the trace may end, if any.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         match self {
             Self::Own(records) if !records.is_complete => Some("the line `end`: the recording was cut off"),

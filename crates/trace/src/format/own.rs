@@ -1,5 +1,4 @@
-//! Flashgrain's own format: text, a record a line, so that what is written last is all that an end in the
-//! middle loses.
+//! Flashgrain's own format: text, a record a line, so that a truncated file loses its last record only.
 //!
 //! ```text
 //! flashgrain trace 1
@@ -11,7 +10,7 @@
 //! end                                     the last line
 //! ```
 //!
-//! FILE and DEVICE are `NUMBER:OFFSET`; times are nanoseconds; what is unknown is `-`. In names and notes, a
+//! FILE and DEVICE are `NUMBER:OFFSET`; times are nanoseconds; an unknown value is `-`. In names and notes, a
 //! backslash and control characters are written as `\\` and `\xHH`.
 
 use std::io::{self, Write};
@@ -177,7 +176,7 @@ impl<W: Write> TraceWriter<W> {
         self.requests
     }
 
-    /// Writes what people should know.
+    /// Writes a note for people.
     ///
     /// # Errors
     /// Of the writer.
@@ -241,7 +240,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(Some((number, address.offset_bytes)))
     }
 
-    /// Hands what was written on to the file.
+    /// Hands written records on to the file.
     ///
     /// # Errors
     /// Of the writer.
@@ -249,7 +248,7 @@ impl<W: Write> TraceWriter<W> {
         self.to.flush()
     }
 
-    /// Ends the trace with what is missing in it.
+    /// Ends the trace with its losses.
     ///
     /// # Errors
     /// Of the writer.

@@ -9,11 +9,11 @@ use flashgrain_settings::LsmWorkload;
 /// the same tree writes a third more.
 pub(super) struct AroundItsSize(pub OutOfPlaceLsmTree);
 
-/// What each size counts for.
+/// Weight of each size.
 const SIZE_FRACTION: f64 = 1.0 / LsmWorkload::SIZES.len() as f64;
 
 impl AroundItsSize {
-    /// What surrounds the tree at all sizes, whose middle is its own.
+    /// The situations of the tree at all sizes; the middle one is the tree's own.
     fn at_sizes<'a>(&'a self, situation: &'a Situation) -> impl Iterator<Item = Situation> + 'a {
         let left_bytes = situation.cache_bytes - self.0.memory_bytes(situation);
         LsmWorkload::SIZES.into_iter().map(move |size| {

@@ -23,8 +23,8 @@ use trees::{Ours, Trees};
 pub use model::{StoreFacts, TreeStructure};
 pub use trees::PredictedTree;
 
-/// What is predicted of a tree, with nodes of `node_bytes`, in a store with the layout that the drive's
-/// profile decides, whose cache takes all the memory of the workload.
+/// Predictions for a tree with nodes of `node_bytes`, in a store with the layout that the drive's profile
+/// decides, whose cache takes all the memory of the workload.
 pub fn predicted_tree(
     workload: &Workload,
     drive: &Drive,

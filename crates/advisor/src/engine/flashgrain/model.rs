@@ -19,12 +19,12 @@ use crate::workload::{Durability, Workload};
 
 pub(super) const KIBI: f64 = 1024.0;
 
-/// How a tree of a store is kept, beside the size of its nodes.
+/// The structure of a store's tree, apart from the size of its nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TreeStructure {
     /// A B+-tree with nodes that are read whole.
     BTree,
-    /// A B+-tree with nodes of so many blocks, of which look-ups read single ones.
+    /// A B+-tree with nodes of `blocks` blocks; look-ups read single blocks.
     BTreeOfBlocks {
         /// Blocks of a node.
         blocks: u32,
@@ -65,13 +65,13 @@ pub(super) struct Store {
     pub half_bandwidth_bytes: u64,
     /// How the tree is kept.
     pub structure: TreeStructure,
-    /// What is known of it.
+    /// Facts about an existing store.
     pub facts: StoreFacts,
     /// Whether the tree is there, with the size that it has, rather than one that is to be made.
     pub is_there: bool,
 }
 
-/// What is known of a store that is there.
+/// Facts about an existing store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreFacts {
     /// Processor times of its operations.
@@ -100,17 +100,17 @@ pub(super) const DEFAULT: Store = Store {
     is_there: false,
 };
 
-/// A store keeps its cache within this budget; logs and requests need a little beside it.
+/// A store keeps its cache within this budget; logs and requests need a little more.
 const CACHE_FRACTION: f64 = 0.9;
 const CACHE_BYTES_MIN: f64 = KIBI * KIBI;
-/// A scan of an LSM-tree reads so many blocks of a run one by one, then up to a partition at once.
+/// Blocks of a run that a scan of an LSM-tree reads one by one, before it reads up to a partition at once.
 const BLOCKS_ALONE: f64 = 16.0;
 const PARTITION_BYTES: f64 = lsm_usual::PARTITION_BYTES as f64;
 /// Log between two checkpoints.
 const LOG_BYTES: f64 = 256.0 * KIBI * KIBI;
 
 impl Store {
-    /// What follows from workload and drive, but for kind and node size of trees.
+    /// The settings that follow from workload and drive, except for kind and node size of trees.
     pub fn advised(workload: &Workload, drive: &Drive) -> Self {
         let learned = |setting| {
             let learned = drive.decided(setting).filter(|(_, decision)| !decision.from_default);
@@ -133,7 +133,7 @@ impl Store {
             in_flight: in_flight.map_or(DEFAULT.in_flight, |(Count(count), _)| count as u32),
             half_bandwidth_bytes: learned(decided::Setting::busy_half_bandwidth).unwrap_or_default(),
             sync_method: method.unwrap_or(DEFAULT.sync_method),
-            // What a store buffers is bound to no window.
+            // A store's buffered writes are bound to no window.
             syncs: workload.durability != Durability::None,
             ..DEFAULT
         }
@@ -171,7 +171,7 @@ impl Store {
             }
             TreeStructure::LsmTree { design, table_bytes } => {
                 let pages = filled(OutOfPlaceBTree::new(node, unit));
-                // Levels are as large as so many memtables, whatever the tables are.
+                // Levels are sized in memtables, whatever the tables are.
                 let file_bytes = if self.is_there { table_bytes } else { self.table_bytes() };
                 let tree = OutOfPlaceLsmTree { tree: self.lsm_tree(design, file_bytes), pages };
                 if self.is_there { Box::new(tree) } else { Box::new(AroundItsSize(tree)) }
@@ -236,7 +236,7 @@ impl Store {
     }
 }
 
-/// What one declares of a workload for an LSM-tree.
+/// The declaration of a workload for an LSM-tree.
 pub(super) fn declared(workload: &Workload) -> LsmWorkload {
     let operations = workload.operations;
     let look_ups = operations.point_hits + operations.point_misses;

@@ -130,7 +130,7 @@ pub(super) fn kind(trees: &Trees<'_>) -> Setting {
     }
 }
 
-/// What a tree of the advised structure is made with.
+/// The settings that make a tree of the advised structure.
 pub(super) fn of_structure(tuned: &Ours<'_>) -> Vec<Setting> {
     match tuned.advised.structure {
         TreeStructure::BTree => Vec::new(),
@@ -204,7 +204,7 @@ fn be_tree(tuned: &Ours<'_>, node_bytes: u64, fanout: u32) -> Vec<Setting> {
     ]
 }
 
-/// What the drive asks for a page that is read alone.
+/// The drive's time for a page that is read alone.
 fn read_text(tuned: &Ours<'_>) -> String {
     let clients = f64::from(tuned.workload.clients);
     let alone = Requests { access: Access::Read, bytes: 4.0 * KIBI, random: true, concurrency: clients };
@@ -221,7 +221,7 @@ fn page_number(tuned: &Ours<'_>) -> String {
     measured_text(tuned.drive, Access::Write, text)
 }
 
-/// What an LSM-tree is made with: the declared workload, from which its design follows, and its tables.
+/// The settings that make an LSM-tree: the declared workload, from which its design follows, and its tables.
 fn lsm_tree(tuned: &Ours<'_>, table_bytes: u64) -> Vec<Setting> {
     let declared = declared(tuned.workload);
     let records = tuned.workload.records;

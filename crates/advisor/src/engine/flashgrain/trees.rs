@@ -13,18 +13,18 @@ use crate::workload::Workload;
 pub(super) type Ours<'a> = Tuned<'a, Store>;
 
 const NODE_BYTES: [f64; 5] = [4.0 * KIBI, 8.0 * KIBI, 16.0 * KIBI, 32.0 * KIBI, 64.0 * KIBI];
-/// Blocks of a node that are tried, as far as the drive serves so many in the time of one.
+/// Numbers of blocks per node that are tried, up to the number that the drive serves in the time of one.
 const NODE_BLOCKS: [u32; 4] = [2, 4, 8, 16];
-/// A node has at most so many bytes, all its blocks together.
+/// Bytes of a node, all its blocks together.
 const NODE_BYTES_MAX: f64 = 64.0 * KIBI;
 /// Simulated trees count within 15 % of the prices.
 const KIND_GAIN_MIN: f64 = 1.15;
-/// Bytes of a Bε-tree's pivot beside its key.
+/// Bytes of a Bε-tree's pivot without its key.
 const PIVOT_BYTES: f64 = 22.0;
-/// The requests of which the profile says how many the drive serves at a time.
+/// Size of the requests whose parallelism the profile has.
 const STREAM_BYTES: u64 = 64 << 10;
 
-/// A tree of a store, and what is predicted of it.
+/// A tree of a store with its predictions.
 #[derive(Clone, Debug, Serialize)]
 pub struct PredictedTree {
     /// Its structure and parameters, in words.
@@ -33,7 +33,7 @@ pub struct PredictedTree {
     pub is_advised: bool,
     /// Operations per second.
     pub rate_per_second: Interval,
-    /// What limits the rate.
+    /// The bottleneck.
     pub bound: Bound,
     /// Time of an operation.
     pub latency_us: f64,
@@ -48,7 +48,7 @@ pub struct PredictedTree {
 }
 
 impl PredictedTree {
-    /// What the average operation takes, in words.
+    /// The cost of the average operation, in words.
     pub(super) fn describe(&self) -> String {
         format!(
             "{}: {:.0} operations/s, {:.0} µs each; {:.3} reads of {:.0} bytes together, {:.0} bytes written; {:.2} times the space of the records",
@@ -97,7 +97,7 @@ impl<'a> Trees<'a> {
         let mut b_tree = of(TreeStructure::BTree);
         b_tree.advised.node_bytes =
             b_tree.best(&NODE_BYTES, DEFAULT.node_bytes, |store, bytes| store.node_bytes = bytes);
-        // The rest of the structure follows from what is tried.
+        // Structure and node size are chosen together.
         let fastest = |structures: Vec<TreeStructure>| {
             let mut tuned = of(*structures.first()?);
             let stores = structures.iter().flat_map(|structure| {
@@ -144,7 +144,7 @@ impl<'a> Trees<'a> {
         gaining.max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or(&self.b_tree)
     }
 
-    /// All with what is predicted of them.
+    /// All trees with their predictions.
     pub fn predicted(&self) -> Vec<PredictedTree> {
         let advised = self.advised().advised.structure;
         self.all()

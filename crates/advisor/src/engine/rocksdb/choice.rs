@@ -58,7 +58,7 @@ fn choose_each(tuned: &mut Tuned<'_, RocksDb>) {
     }
 }
 
-/// Background jobs that the drive can reward; `None` if the profile does not know what writes cost.
+/// Background jobs that the drive can reward; `None` if the profile has no costs of writes.
 pub(super) fn jobs_max(drive: &Drive) -> Option<f64> {
     drive
         .is_measured(Access::Write)

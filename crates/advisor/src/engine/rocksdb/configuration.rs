@@ -12,8 +12,8 @@ use crate::workload::Workload;
 
 pub(super) const MEBI: f64 = 1_048_576.0;
 
-/// Measured with `db_bench`: of an operation, without the blocks that it looks into, and 0.7 µs of each
-/// record behind a seek.
+/// Measured with `db_bench`: time of an operation, without the blocks that it looks into, and 0.7 µs per
+/// record after a seek.
 const OPERATION: Interval = Interval { low: 1e-6, value: 4e-6, high: 10e-6 };
 const SCANNED_RECORD: Interval = Interval { low: 0.3e-6, value: 0.7e-6, high: 1.5e-6 };
 /// Of a block that an operation looks into: the search of the index, the copy from the page cache, its
@@ -52,7 +52,7 @@ pub(super) const DEFAULT: RocksDb = RocksDb {
 
 /// Memtables that there may be at a time.
 pub(super) const MEMTABLES: f64 = 2.0;
-/// Of a memtable, what is in use on average while it fills. The page cache has the rest.
+/// Share of a memtable that is in use on average while it fills. The page cache has the rest.
 const MEMTABLES_FILLED: f64 = 0.5;
 /// Filters and indexes that take more of the memory are in the cache, those in use alone.
 const METADATA_FRACTION: f64 = 0.5;
@@ -97,12 +97,13 @@ impl RocksDb {
         LsmTree { memtables: 0.0, ..self.tree(workload) }.memory_bytes(&self.situation(workload))
     }
 
-    /// Memory that no cache must be given: of full memtables, and of filters and indexes that lie beside it.
+    /// Memory that is reserved before any cache: for full memtables, and for filters and indexes outside the
+    /// cache.
     pub fn reserved_bytes(&self, workload: &Workload) -> f64 {
         LsmTree { memtables: MEMTABLES, ..self.tree_for(workload) }.memory_bytes(&self.situation(workload))
     }
 
-    /// What surrounds the tree.
+    /// The situation of the tree.
     pub fn situation(&self, workload: &Workload) -> Situation {
         situation(workload, &WITHOUT_BLOCKS)
     }

@@ -1,8 +1,8 @@
 //! RocksDB: an OPTIONS file.
 //!
 //! The model: a leveled LSM-tree whose blocks are cached by the kernel's page cache or by RocksDB, whichever
-//! has the memory. What it does not know (writers held back, syncs in the middle of files, read-ahead of
-//! compactions) follows from the profile by a rule, without a predicted gain. The rules for level 0 and for
+//! has the memory. Settings that it does not model (delayed writes, syncs in the middle of files, read-ahead
+//! of compactions) follow from the profile by a rule, without a predicted gain. The rules for level 0 and for
 //! delayed writes are those of "From Flash to 3D XPoint" §5.
 
 mod choice;

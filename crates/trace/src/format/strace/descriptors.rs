@@ -9,8 +9,8 @@ use crate::NameId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenFile {
     pub name: NameId,
-    /// Whether the name is the whole path, as `strace -y` prints it; else it is what the program has asked
-    /// for.
+    /// Whether the name is the whole path, as `strace -y` prints it; else it is the path that the program has
+    /// passed.
     pub is_whole_path: bool,
     pub offset_bytes: u64,
     pub is_appended: bool,
@@ -65,7 +65,7 @@ impl Descriptors {
     }
 
     /// Begins the process `child` of `parent`, with the same table or a copy of it. A child whose own calls
-    /// came first in the trace keeps what they have opened.
+    /// came first in the trace keeps the files that they have opened.
     pub fn fork(&mut self, parent: u32, child: u32, shares_table: bool) {
         let Some(inherited) = self.table(parent).map(|table| table.clone()) else { return };
         let own =

@@ -7,7 +7,7 @@ pub(super) struct Call<'a> {
     pub arguments: &'a str,
     /// The number that was returned.
     pub result: u64,
-    /// The path that `strace -y` prints behind a returned descriptor.
+    /// The path that `strace -y` prints after a returned descriptor.
     pub result_path: Option<&'a str>,
     /// How long the call took, in nanoseconds, as of `strace -T`.
     pub took_ns: Option<u64>,
@@ -142,8 +142,8 @@ pub(super) fn is_call(text: &str) -> bool {
         && (rest.contains(')') || super::ENDS_LATER.iter().any(|end| rest.ends_with(end)))
 }
 
-/// The beginning of a call in whose line `strace` has printed a message of its own; the rest is in the next
-/// line.
+/// The beginning of a call whose line `strace` has interrupted with a message of its own; the rest is in the
+/// next line.
 pub(super) fn interrupted(text: &str) -> Option<&str> {
     let (begin, message) = text.split_once("strace: ")?;
     let is_message =
@@ -151,7 +151,7 @@ pub(super) fn interrupted(text: &str) -> Option<&str> {
     (is_message && begin.contains('(') && !begin.contains(" = ")).then_some(begin)
 }
 
-/// Whether `text`, without its prefix, is something that `strace` says beside calls.
+/// Whether `text`, without its prefix, is a message of `strace` instead of a call.
 pub(super) fn is_aside(text: &str) -> bool {
     ["+++", "---", "strace: ", "[ Process PID=", "> "].iter().any(|begin| text.starts_with(begin))
 }
@@ -174,12 +174,12 @@ pub(super) fn call(text: &str) -> Option<Call<'_>> {
     })
 }
 
-/// The path in angle brackets with which `text` begins.
+/// The path in angle brackets at the beginning of `text`.
 fn bracketed(text: &str) -> Option<&str> {
     text.strip_prefix('<')?.split_once('>').map(|(path, _)| path)
 }
 
-/// The descriptor with which the arguments begin, and the path that `strace -y` prints behind it.
+/// The descriptor at the beginning of the arguments, and the path that `strace -y` prints after it.
 pub(super) fn descriptor(arguments: &str) -> Option<(u32, Option<&str>)> {
     let digits = arguments.split(|character: char| !character.is_ascii_digit()).next()?;
     let behind = arguments.get(digits.len()..).unwrap_or_default();
@@ -196,7 +196,7 @@ pub(super) fn number_from_end(arguments: &str, from_end: usize) -> Option<u64> {
     arguments.rsplit(", ").nth(from_end)?.parse().ok()
 }
 
-/// The number behind `key`, such as `st_size=`.
+/// The number after `key`, such as `st_size=`.
 pub(super) fn number_behind(text: &str, key: &str) -> Option<u64> {
     let behind = text.split(key).nth(1)?;
     behind.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()

@@ -1,10 +1,10 @@
-//! What `strace` prints: `[PID] [TIME] CALL(ARGUMENTS) = RESULT`. Reads and writes have the bytes that
-//! they returned, at the offset that the open file had reached.
+//! The output of `strace`: `[PID] [TIME] CALL(ARGUMENTS) = RESULT`. Reads and writes have the bytes that they
+//! returned, at the offset that the open file had reached.
 //!
 //! 1. [`line`] takes a line apart. Calls that other threads' lines have interrupted are put together again.
 //! 2. [`descriptors`] follows the descriptors of each process through `open`, `dup`, `fork` and threads. The
 //!    paths that `strace -y` prints win.
-//! 3. [`transfer`] makes requests of the calls, and counts as a [`Loss`] what they do not show.
+//! 3. 3. [`transfer`] makes requests of the calls, and counts missing information as [`Loss`]es.
 
 mod descriptors;
 mod line;
@@ -50,7 +50,7 @@ pub(crate) fn is_aside(text: &str) -> bool {
 }
 
 impl Calls {
-    /// What was lost so far.
+    /// Losses so far.
     pub fn losses(&self) -> Losses {
         let mut losses = self.losses.clone();
         losses.add(Loss::Unfinished, self.unfinished.len() as u64);

@@ -37,7 +37,7 @@ enum At {
     Given(u64),
 }
 
-/// Whether a path, or what `strace -y` prints instead of one, names something that is on no drive.
+/// Whether a path, or the text that `strace -y` prints instead of one, names an object that is on no drive.
 fn is_no_file(path: &str) -> bool {
     let is_kernel =
         ["/proc/", "/sys/", "/dev/pts/", "/dev/shm/"].iter().any(|folder| path.starts_with(folder));
@@ -67,7 +67,7 @@ fn request(operation: Operation, name: NameId, offset_bytes: u64, length_bytes: 
 }
 
 impl Calls {
-    /// Puts the requests of a call behind those that wait.
+    /// Appends the requests of a call to the queue.
     pub(super) fn call(&mut self, process: u32, call: &Call<'_>, names: &mut Names) {
         let last = |from_end| number_from_end(call.arguments, from_end);
         match call.name {
@@ -132,8 +132,8 @@ impl Calls {
         }
     }
 
-    /// The open file of the descriptor with which the arguments begin. One that was open before the trace
-    /// began is known by the path behind it; then nobody knows its offset, and it begins at 0.
+    /// The open file of the descriptor at the beginning of the arguments. One that was open before the trace
+    /// began is known by the path after it; its offset is unknown, and begins at 0.
     fn file(&mut self, process: u32, arguments: &str, names: &mut Names) -> Option<&mut OpenFile> {
         let (number, path) = descriptor(arguments)?;
         if let Some(path) = path {

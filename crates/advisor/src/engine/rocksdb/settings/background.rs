@@ -110,7 +110,7 @@ pub(super) fn read_ahead(tuned: &Rocks<'_>) -> Setting {
     }
 }
 
-/// What the drive writes behind level 0, by write amplification: writers that are delayed go at this rate.
+/// The drive's write rate over the write amplification below level 0: the rate of delayed writers.
 pub(super) fn delayed_rate(tuned: &Rocks<'_>) -> Setting {
     let writes = tuned.workload.operations.writes();
     let amplification = tuned.advised.asked(tuned.workload).write_amplification();

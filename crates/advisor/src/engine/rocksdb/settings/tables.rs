@@ -7,7 +7,7 @@ use super::super::super::tuned::Tuned;
 use super::super::configuration::{DEFAULT, MEBI, RocksDb};
 use super::chosen::{Chosen, changed, chosen, random_read_number};
 
-/// Of what memtables, filters and indexes leave: the page cache has the other half.
+/// Share of the memory left by memtables, filters and indexes; the page cache has the other half.
 const BLOCK_CACHE_FRACTION: f64 = 0.5;
 
 type Rocks<'a> = Tuned<'a, RocksDb>;
