@@ -1,4 +1,4 @@
-//! What the VFS costs: the same statements through SQLite's default VFS, through `flashgrain` on a plain
+//! Overhead of the VFS: the same statements through SQLite's default VFS, through `flashgrain` on a plain
 //! database, on one with a layout, and on one with checksums, in turns.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Prints the median of each and its ratio to the default VFS. Pages are in the system's cache, so that
-//! nothing hides what calls cost.
+//! nothing hides the cost of calls.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,7 +28,7 @@ type SqlitesEntryPoint =
 const RECORDS: u32 = 100_000;
 const LOOKUPS: u32 = 100_000;
 
-/// Name, and what follows the path in the URI.
+/// Name, and the text after the path in the URI.
 const WAYS: [(&str, &str); 4] = [
     ("unix", "?vfs=unix"),
     ("flashgrain, plain", "?vfs=flashgrain&layout=plain"),

@@ -1,10 +1,9 @@
 //! SQLite on the grain of a drive: the future work of the hidden-parameters paper (§6), its layout techniques
 //! as a layer that any application can use, without a change to SQLite or to the application.
 //!
-//! The VFS `flashgrain` stands in front of SQLite's default VFS and moves the content of a database file to
-//! where its layout says (*use-hot-locations*, §3.3); locks, shared memory, syncing and all other files stay
-//! with the default VFS. How a database gets a layout, and what happens to its journals, is in
-//! `docs/sqlite.md`.
+//! The VFS `flashgrain` wraps SQLite's default VFS and moves the content of a database file to the places of
+//! its layout (*use-hot-locations*, §3.3); locks, shared memory, syncing and all other files stay with the
+//! default VFS. `docs/sqlite.md` says how a database gets a layout and how its journals are handled.
 //!
 //! The VFS `flashgrain-device` is the same before a [`Volume`]: databases, journals and logs on any device,
 //! without a file system.
@@ -17,7 +16,7 @@
 //! The crate links no SQLite: it calls the functions of the table that SQLite hands to an extension.
 //!
 //! From the top: `native` (SQLite's C interface, and all of the `unsafe` code) asks `shape` where the bytes
-//! of a file are, and `names` what the files beside a database are called; `page_sums` has the checksums of
+//! of a file are, and `names` for the names of a database's journal and log; `page_sums` has the checksums of
 //! pages, and `mounts` the volumes.
 
 pub mod convert;
@@ -36,7 +35,7 @@ pub use mounts::{create_files, mount, open_files, unmount};
 pub use native::{auto_extension, sqlite3_flashgrainsqlitevfs_init};
 pub use volume::{Error as VolumeError, Sent, Volume, VolumeOptions};
 
-/// What the VFS is called where SQLite takes a VFS's name.
+/// The name under which SQLite registers the VFS.
 pub const VFS_NAME: &str = "flashgrain";
 
 /// The same before volumes, instead of the system's files.

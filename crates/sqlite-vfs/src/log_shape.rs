@@ -1,10 +1,10 @@
-//! What is known of how the log of a layout with aligned frames is laid out.
+//! The layout of a log whose frames are aligned, as far as it is known.
 //!
-//! The connection that writes the header of an empty log states first what its frames are like, and all
-//! others look at that. The statement stays until the log is removed, also when SQLite empties the log:
-//! connections that know it go on without looking. Only a header with pages of another size replaces it: the
-//! database has left the mode of the log in between, for which SQLite makes sure that no other connection has
-//! the log open.
+//! The connection that writes the header of an empty log first states the shape of its frames, and all others
+//! look at that. The statement stays until the log is removed, also when SQLite empties the log: connections
+//! that know it go on without looking. Only a header with pages of another size replaces it: the database has
+//! left the mode of the log in between, for which SQLite makes sure that no other connection has the log
+//! open.
 
 use flashgrain_layout::header::{self, HEADER_BYTES, Statement};
 use flashgrain_layout::{AlignedFrames, Error, LOG_HEADER_AT, LOG_HEADER_BYTES, Place};
@@ -25,7 +25,7 @@ impl LogShape {
     /// The shape of a log of `length_bytes` that begins with `beginning`.
     ///
     /// # Errors
-    /// What is wrong with the statement.
+    /// The defect of the statement.
     pub fn of_file(length_bytes: u64, beginning: &[u8]) -> Result<Self, Error> {
         // A crash while the statement was written leaves zeros, and no frame that anybody was told of.
         if length_bytes == 0 || beginning.iter().all(|byte| *byte == 0) {
@@ -43,8 +43,8 @@ pub(crate) fn is_empty(length_bytes: u64, beginning: &[u8]) -> bool {
     }
 }
 
-/// What is to be stated of a log with this header, on stripes of `stripe_bytes`, if pages have room for the
-/// headers of frames.
+/// The statement for a log with this header, on stripes of `stripe_bytes`, if pages have room for the headers
+/// of frames.
 pub(crate) fn statement(log_header: &[u8], stripe_bytes: u64, has_room: bool) -> Statement {
     page_bytes_of(log_header)
         .filter(|_| has_room)
@@ -94,7 +94,7 @@ pub(crate) fn logical_length(statement: Statement, physical_bytes: u64) -> u64 {
     }
 }
 
-/// Length of the file for a log of `logical_bytes`: what is stated stays.
+/// Length of the file for a log of `logical_bytes`: the statement stays.
 pub(crate) fn physical_length(statement: Statement, logical_bytes: u64) -> u64 {
     match statement {
         Statement::Unaligned => HEADER_BYTES.saturating_add(logical_bytes),

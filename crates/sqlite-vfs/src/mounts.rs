@@ -1,4 +1,4 @@
-//! Volumes under the names by which SQLite finds them: the database `fast/orders` is the file `orders` of the
+//! Volumes by the names under which SQLite finds them: the database `fast/orders` is the file `orders` of the
 //! volume that is mounted as `fast`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub fn unmount(name: &str) -> Option<Arc<Volume>> {
     mounts().remove(name)
 }
 
-/// The volume of this name, or what there is instead.
+/// The volume of this name, or an error that names the mounted ones.
 pub(crate) fn find(name: &str) -> Result<Arc<Volume>, String> {
     let mounts = mounts();
     mounts.get(name).cloned().ok_or_else(|| {
@@ -72,8 +72,8 @@ pub fn open_files(
 /// Makes a volume of `bytes` in new files, or on block devices as they are; then as [`open_files`].
 ///
 /// # Errors
-/// [`Error::Twice`], [`Error::Device`] if a file exists or there is no room, [`Error::Small`]. No file is
-/// left behind then.
+/// [`Error::Twice`], [`Error::Device`] if a file exists or there is no room, [`Error::Small`]. No file
+/// remains then.
 pub fn create_files(
     paths: &[PathBuf],
     bytes: u64,
@@ -114,7 +114,7 @@ fn block_devices(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter(is_device).cloned().collect()
 }
 
-/// Mounts what `NAME=PATH,PATH;NAME=PATH` names.
+/// Mounts the volumes in a text `NAME=PATH,PATH;NAME=PATH`.
 pub(crate) fn mount_all(text: &str) -> Result<(), String> {
     for one in text.split(';').filter(|one| !one.trim().is_empty()) {
         let (name, paths) =

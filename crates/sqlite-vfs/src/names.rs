@@ -1,8 +1,8 @@
-//! What the journal and the write-ahead log of a database are called.
+//! The names of a database's journal and write-ahead log.
 //!
 //! Those of a database with a layout have other names than SQLite's. A program without this VFS that opens
-//! such a database says that it is none; but before, it would roll a journal back that it finds beside it,
-//! into places that are the wrong ones, and afterwards remove a log. Under their own names, it finds neither.
+//! such a database says that it is none; but before, it would roll a journal back that it finds next to it,
+//! into the wrong places, and afterwards remove a log. Under their own names, it finds neither.
 //!
 //! SQLite asks for these files by name alone, so the databases that are open are noted here. A name belongs
 //! to the file that was opened by it last: one that was removed or renamed while it is open has no journals
@@ -27,7 +27,7 @@ pub(crate) type Identity = Option<[u64; 2]>;
 /// A database that a connection has opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Database {
-    /// The full path by which it was opened.
+    /// The full path under which it was opened.
     pub path: Vec<u8>,
     pub identity: Identity,
 }
@@ -51,7 +51,7 @@ impl Names {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is noted of a database, if its name is still its own.
+    /// Changes the entry of a database, if its name is still its own.
     fn change<T>(&self, database: &Database, act: impl FnOnce(&mut Opened) -> T) -> Option<T> {
         let mut opened = self.opened();
         let entry = opened.get_mut(&database.path).filter(|entry| entry.identity == database.identity)?;
@@ -59,7 +59,7 @@ impl Names {
     }
 
     /// Notes one more connection to a database, and returns its shape: all connections of this process to an
-    /// empty file want for it what the first one does, so that all agree on the journal's name.
+    /// empty file share the wish of the first one, so that all agree on the journal's name.
     pub fn open(&self, database: &Database, shape: Shape) -> Shape {
         let mut opened = self.opened();
         let new = || Opened {
@@ -82,7 +82,7 @@ impl Names {
         }
     }
 
-    /// Notes what an open database has become.
+    /// Records the shape that an open database has got.
     pub fn decide(&self, database: &Database, layout: Option<Layout>) {
         self.change(database, |entry| entry.layout = layout);
     }
@@ -112,7 +112,7 @@ impl Names {
         }
     }
 
-    /// What a file is really called that SQLite calls `name`.
+    /// The real name of the file that SQLite calls `name`.
     pub fn of(&self, name: &[u8]) -> Name {
         let Some((database, ending)) = split(name) else { return Name::Same };
         let ours = || [database, ending].concat();
@@ -124,7 +124,7 @@ impl Names {
     }
 }
 
-/// What a file is really called.
+/// The real name of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     /// SQLite says so.
@@ -135,7 +135,7 @@ pub(crate) enum Name {
     Unknown(Vec<u8>),
 }
 
-/// What may lie beside a database that is not in use: SQLite's journal and log, or ours.
+/// The files that may lie next to a database that is not in use: SQLite's journal and log, or ours.
 pub(crate) fn beside(database: &Path, is_laid_out: bool) -> [PathBuf; 2] {
     ENDINGS.map(|(theirs, ours)| {
         let ending = if is_laid_out { ours } else { theirs };
@@ -144,12 +144,12 @@ pub(crate) fn beside(database: &Path, is_laid_out: bool) -> [PathBuf; 2] {
     })
 }
 
-/// The database that a log lies beside, by SQLite's name for it.
+/// The database that a log belongs to, by SQLite's name for it.
 pub(crate) fn database_of_log(name: &[u8]) -> Option<&[u8]> {
     name.strip_suffix(ENDINGS[1].0)
 }
 
-/// The database that a file lies beside, and our ending for it.
+/// The database that a file belongs to, and our ending for it.
 fn split(name: &[u8]) -> Option<(&[u8], &'static [u8])> {
     ENDINGS.iter().find_map(|(theirs, ours)| Some((name.strip_suffix(*theirs)?, *ours)))
 }

@@ -1,7 +1,7 @@
-//! What is known of how a database file is laid out.
+//! The layout of a database file, as far as it is known.
 //!
-//! A file that is empty may still become anything: whoever writes to it first decides. Everybody else finds
-//! out what it has become by looking at its first bytes again, under a lock. Once decided, it never changes.
+//! A file that is empty may still become anything: the first connection that writes to it decides. All others
+//! read its first bytes again, under a lock, to find out. Once decided, it never changes.
 
 use flashgrain_layout::{Error, Layout, header};
 
@@ -21,7 +21,7 @@ impl Shape {
     /// least [`header::HEADER_BYTES`] of it. If it is empty, it is to get the layout `wish`.
     ///
     /// # Errors
-    /// What is wrong with the header, if it has one of ours.
+    /// The defect of the header, if the file has one of ours.
     pub fn of_file(length_bytes: u64, beginning: &[u8], wish: Option<Layout>) -> Result<Self, Error> {
         if length_bytes == 0 {
             return Ok(Self::Undecided(wish));
@@ -29,7 +29,7 @@ impl Shape {
         if let Some(layout) = header::decode(beginning)? {
             return Ok(Self::Laid(layout));
         }
-        // A crash while the header was written leaves zeros, or a part of it without a page behind it.
+        // A crash while the header was written leaves zeros, or a part of it without a page after it.
         let is_unwritten = length_bytes <= header::HEADER_BYTES && beginning.iter().all(|byte| *byte == 0);
         Ok(if is_unwritten && wish.is_some() { Self::Undecided(wish) } else { Self::Plain })
     }
@@ -46,7 +46,7 @@ impl Shape {
     /// Distance of a logical from its physical offset.
     pub fn shift_bytes(self) -> i64 {
         match self {
-            // Chunks are bounded, and so is the start behind one of them.
+            // Chunks are bounded, and so is the start after one of them.
             Self::Laid(layout) => layout.start_bytes() as i64,
             Self::Undecided(_) | Self::Plain => 0,
         }

@@ -34,7 +34,7 @@ impl Split {
         now
     }
 
-    /// Puts what waits of a range over what was read of it from the file.
+    /// Copies the waiting pieces of a range over the bytes that were read of it from the file.
     pub fn overlay(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         for (at, piece) in &self.waiting {
@@ -55,7 +55,7 @@ impl Split {
         self.waiting.is_empty()
     }
 
-    /// Gives all pieces that wait, in the order in which they came.
+    /// Returns all waiting pieces in the order of their writes.
     pub fn take(&mut self) -> Vec<(u64, Vec<u8>)> {
         std::mem::take(&mut self.waiting)
     }

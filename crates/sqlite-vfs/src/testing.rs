@@ -1,5 +1,5 @@
-//! What is decoded from drives and files, for the fuzzer and its tests. Each function takes any bytes and
-//! panics if what it decodes of them breaks an invariant.
+//! Decoders of data from drives and files, for the fuzzer and its tests. Each function takes any bytes and
+//! panics if the decoded value breaks an invariant.
 
 use flashgrain_layout::header::{ENCODED_BYTES, encode_log};
 

@@ -39,7 +39,7 @@ pub enum Error {
         /// Its layout.
         layout: Layout,
     },
-    /// Pages have no room for what the layout puts there.
+    /// Pages have no room for the bytes that the layout reserves.
     #[error(
         "{path} reserves {reserved_bytes} bytes of each page, and the layout needs {needed_bytes}; open a new database with the layout, and copy the tables into it"
     )]
@@ -51,7 +51,7 @@ pub enum Error {
         /// The bytes that the layout needs.
         needed_bytes: u64,
     },
-    /// A page is not what was written there.
+    /// A page differs from its checksum.
     #[error(
         "{path} is damaged: page {page} is not what was written there, as its checksum differs; restore a backup, or save what can be read with SQLite after `PRAGMA flashgrain_checksums = off`"
     )]
@@ -75,7 +75,7 @@ pub enum Error {
         /// Bytes that are missing.
         missing_bytes: u64,
     },
-    /// The database has other names, beside which a journal or log may lie.
+    /// The database has other names, which may have a journal or log next to them.
     #[error(
         "{path} has {names} names (hard links), and a journal or log that holds a part of it may lie beside another one: find them with `find -samefile {path}`, keep the one by which programs open the database, and remove the others"
     )]
@@ -99,7 +99,7 @@ pub enum Error {
         /// The journal or log.
         path: PathBuf,
     },
-    /// The copy would be written over something, or beside a journal that is not its own.
+    /// The copy would overwrite a file, or lie next to a journal that is not its own.
     #[error("{path} exists; remove it or choose another name")]
     Exists {
         /// The file.
@@ -113,7 +113,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// Somebody wrote to the database while it was copied.
+    /// Another program wrote to the database while it was copied.
     #[error("{path} was written to while it was copied; close the programs that use it and try again")]
     Changed {
         /// The file.

@@ -1,4 +1,4 @@
-//! Copies of databases that are not in use: into a layout, out of it, and what a file says of itself.
+//! Copies of databases that are not in use, into a layout and out of it, and descriptions of files.
 //!
 //! The first block of a copy is written last, when all others are durable: a copy that was interrupted is no
 //! database for anybody.
@@ -21,7 +21,7 @@ use crate::page_sums::is_for_locks;
 use error::io_error;
 use source::Source;
 
-/// Pages are copied by so many bytes at a time, a multiple of all their sizes.
+/// Bytes of pages that are copied at a time, a multiple of all their sizes.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Zeros of this length become a hole.
@@ -31,14 +31,14 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-/// What a database's file says of it.
+/// The description of a database's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// How it is laid out; `None` if each byte is where SQLite says.
     pub layout: Option<Layout>,
     /// Its pages' size; 0 of an empty database.
     pub page_bytes: u64,
-    /// Bytes of the database: what SQLite sees.
+    /// Bytes of the database, as SQLite sees it.
     pub database_bytes: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
@@ -46,11 +46,11 @@ pub struct Description {
     pub missing_bytes: u64,
     /// Whether it has a write-ahead log instead of a rollback journal.
     pub has_log: bool,
-    /// Journals and logs beside it that hold a part of it.
+    /// Journals and logs next to it that hold a part of it.
     pub beside: Vec<PathBuf>,
 }
 
-/// Says what a database's file says of it.
+/// Describes a database's file.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Layout`] or [`Error::NotADatabase`].
@@ -229,7 +229,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 impl Drop for Target {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Without its first block, what is left is no database in any case.
+            // Without its first block, the rest is no database in any case.
             let _ = std::fs::remove_file(&self.path);
         }
     }

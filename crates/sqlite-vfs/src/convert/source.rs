@@ -47,7 +47,7 @@ impl Source {
         (&file).take(HEADER_BYTES).read_to_end(&mut start).map_err(failed())?;
         let layout =
             header::decode(&start).map_err(|source| Error::Layout { path: path.to_owned(), source })?;
-        // Journals and logs lie beside the file itself, wherever a link to it lies.
+        // Journals and logs lie next to the file itself, wherever a link to it lies.
         let path = fs::canonicalize(path).map_err(failed())?;
         let mut source = Self { path, file, metadata, layout, beginning: [0; HEADER_OF_DATABASE_BYTES] };
         if source.is_empty() {
@@ -67,7 +67,7 @@ impl Source {
         self.layout.map_or(0, |layout| layout.start_bytes())
     }
 
-    /// Whether it has no pages yet: what SQLite makes of a database until something is written to it.
+    /// Whether it has no pages yet, as SQLite creates a database until its first write.
     pub fn is_empty(&self) -> bool {
         match self.layout {
             None => self.file_bytes() == 0,
@@ -108,8 +108,8 @@ impl Source {
     }
 
     /// Pages that the database must have. Its header has their number unless a version of SQLite before 3.7.0
-    /// was the last to write: it has left the number's own change counter behind. A file holds whole pages
-    /// in any case.
+    /// was the last to write: it does not update the number's own change counter. A file holds whole pages in
+    /// any case.
     pub fn pages(&self) -> u64 {
         if self.is_empty() {
             return 0;
@@ -174,7 +174,7 @@ impl Source {
         }
     }
 
-    /// A journal or log lies beside the name by which the database was opened, whichever that was.
+    /// A journal or log lies next to the name under which the database was opened, which may be any of them.
     fn has_one_name(&self) -> Result<(), Error> {
         match self.metadata.nlink() {
             names @ 2.. => Err(Error::HardLinks { path: self.path.clone(), names }),
@@ -192,7 +192,7 @@ impl Source {
         }
     }
 
-    /// Whether the file is what it was when it was opened, as far as the system says.
+    /// Whether the file has not changed since it was opened, as far as the system says.
     pub fn is_unchanged(&self) -> Result<(), Error> {
         self.is_closed()?;
         let now = self.file.metadata().map_err(io_error(&self.path))?;

@@ -1,4 +1,5 @@
-//! The methods of our files: those that move bytes go to where the layout says, all others to the VFS behind.
+//! The methods of our files: those that move bytes go to the places of the layout, all others to the
+//! underlying VFS.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -19,14 +20,14 @@ use crate::split::Split;
 /// Where SQLite's header says how many bytes of each page are reserved.
 const RESERVED_AT: c_int = 20;
 
-/// What SQLite takes for a file of ours. The file of the VFS behind follows it in the same memory.
+/// A file of ours, as SQLite allocates it. The file of the underlying VFS follows it in the same memory.
 #[repr(C)]
 pub(super) struct ShimFile {
     file: File,
     state: *mut State,
 }
 
-/// What we know of an open file.
+/// The state of an open file.
 pub(super) struct State {
     pub shape: Shape,
     pub kind: Kind,
@@ -43,7 +44,7 @@ pub(super) struct State {
 pub(super) enum Kind {
     /// A database.
     Database(Database),
-    /// A file beside one, with its real name, which the VFS behind goes on to use.
+    /// A file next to one, with its real name, which the underlying VFS continues to use.
     Beside { _name: RealName },
 }
 
@@ -62,7 +63,7 @@ impl RealName {
     }
 }
 
-/// Where the file of the VFS behind is to be.
+/// The place for the file of the underlying VFS.
 pub(super) fn lower_place(file: *mut File) -> *mut File {
     // Its memory has room for both.
     file.cast::<ShimFile>().wrapping_add(1).cast()
@@ -71,7 +72,7 @@ pub(super) fn lower_place(file: *mut File) -> *mut File {
 /// Makes an opened file ours.
 ///
 /// # Safety
-/// `file` is what `xOpen` got, and `lower` is open at its [`lower_place`].
+/// `file` is the argument of `xOpen`, and `lower` is open at its [`lower_place`].
 pub(super) unsafe fn install(file: *mut File, lower: Lower, state: State) {
     let methods = match lower.version() {
         ..=1 => &METHODS_1,
@@ -154,7 +155,7 @@ impl State {
         call!(lower, write, buffer, bytes, at)
     }
 
-    /// Writes the pieces of split writes that wait, behind a sync with `is_sync`.
+    /// Writes the waiting pieces of split writes, after a sync with `is_sync`.
     fn settle(&mut self, lower: Lower, is_sync: bool) -> Result<(), c_int> {
         let Some(split) = self.split.as_mut().filter(|split| !split.is_empty()) else { return Ok(()) };
         let ok = |code| if code == OK { Ok(()) } else { Err(code) };
@@ -172,7 +173,7 @@ impl State {
     /// Writes the pieces of a split write that go now.
     ///
     /// # Safety
-    /// The buffer has so many bytes.
+    /// The buffer has `bytes` bytes.
     unsafe fn write_split(&mut self, lower: Lower, buffer: *const c_void, bytes: c_int, at: i64) -> c_int {
         let (Some(split), Ok(at)) = (&mut self.split, u64::try_from(at)) else { return IOERR };
         // SAFETY: as the caller promises.
@@ -192,7 +193,7 @@ impl State {
     /// Looks at SQLite's header as it passes: how many bytes of each page it reserves.
     ///
     /// # Safety
-    /// The buffer has so many bytes.
+    /// The buffer has `bytes` bytes.
     unsafe fn note_reserved(&self, buffer: *const c_void, bytes: c_int, offset: i64) {
         if let Kind::Database(database) = &self.kind
             && offset == 0
@@ -235,11 +236,11 @@ macro_rules! check {
 unsafe extern "C" fn close(file: *mut File) -> c_int {
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
-    // What cannot get checksums belongs to a transaction that has failed, and has its journal.
+    // A page that cannot get its checksum belongs to a failed transaction, which has its journal.
     let _ = state.settle_pages(lower);
     let settled = state.settle(lower, false);
     let code = settled.err().unwrap_or(OK).max(call!(lower, close));
-    // SAFETY: `install` has made this box, and nobody uses the file any more.
+    // SAFETY: `install` has made this box, and the file is no longer used.
     let state = unsafe { Box::from_raw(std::ptr::from_mut(state)) };
     if let Kind::Database(database) = &state.kind {
         state.names.close(database);
@@ -252,15 +253,15 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
     let (state, lower) = unsafe { halves(file) };
     let shape = check!(state.looked(lower));
     if matches!(shape, Shape::Undecided(_)) {
-        // SAFETY: the buffer has so many bytes.
+        // SAFETY: the buffer has `bytes` bytes.
         unsafe { buffer.cast::<u8>().write_bytes(0, usize::try_from(bytes).unwrap_or(0)) };
         return IOERR_SHORT_READ;
     }
     let at = check!(physical(shape, offset));
-    // Behind the end of the file, the VFS behind fills with zeros.
+    // After the end of the file, the underlying VFS fills with zeros.
     let code = call!(lower, read, buffer, bytes, at);
     if code == OK {
-        // SAFETY: the buffer has so many bytes, which were just read.
+        // SAFETY: the buffer has `bytes` bytes, which were just read.
         unsafe { state.note_reserved(buffer, bytes, offset) };
     }
     let code = match &state.split {
@@ -269,16 +270,16 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
         _ => code,
     };
     if matches!(code, OK | IOERR_SHORT_READ) && state.with_checksums().is_some() {
-        // SAFETY: as above; what is behind the end of the file is zero.
+        // SAFETY: as above; the bytes after the end of the file are zero.
         check!(unsafe { state.open_page(lower, buffer, bytes, offset) });
     }
     code
 }
 
-/// Puts pieces that wait over what was read with `code`.
+/// Copies waiting pieces over the bytes that were read with `code`.
 ///
 /// # Safety
-/// The buffer has so many bytes, which were read.
+/// The buffer has `bytes` bytes, which were read.
 pub(super) unsafe fn overlay(
     split: &Split,
     buffer: *mut c_void,
@@ -300,7 +301,7 @@ unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int,
     // SAFETY: an open file of ours.
     let (state, lower) = unsafe { halves(file) };
     let shape = check!(state.decided(lower));
-    // SAFETY: the buffer has so many bytes.
+    // SAFETY: the buffer has `bytes` bytes.
     unsafe { state.note_reserved(buffer, bytes, offset) };
     let at = check!(physical(shape, offset));
     // SAFETY: as above.
@@ -335,7 +336,8 @@ unsafe extern "C" fn lock(file: *mut File, level: c_int) -> c_int {
     let (state, lower) = unsafe { halves(file) };
     let code = call!(lower, lock, level);
     if code == OK && matches!(state.shape, Shape::Undecided(_)) {
-        // From here on, nobody else decides what the file becomes; next, SQLite looks for journals by name.
+        // From here on, no other connection decides the file's layout; next, SQLite looks for journals by
+        // name.
         if let Err(code) = state.looked(lower) {
             // SQLite takes the lock for refused.
             call!(lower, unlock, LOCK_NONE);
@@ -428,14 +430,14 @@ unsafe extern "C" fn unfetch(file: *mut File, offset: i64, page: *mut c_void) ->
 unsafe extern "C" fn shm_barrier(file: *mut File) {
     // SAFETY: an open file of ours.
     let (_, lower) = unsafe { halves(file) };
-    // SAFETY: SQLite calls it on files of version 2 on, and those behind have the same version.
+    // SAFETY: SQLite calls it on files of version 2 on, and the underlying ones have the same version.
     if let Some(barrier) = unsafe { (*lower.methods()).shm_barrier } {
         // SAFETY: an open file.
         unsafe { barrier(lower.file()) };
     }
 }
 
-/// Methods that are the business of the VFS behind.
+/// Methods that go to the underlying VFS unchanged.
 macro_rules! hand_on {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => { $(
         unsafe extern "C" fn $method(file: *mut File $(, $argument: $type)*) -> c_int {

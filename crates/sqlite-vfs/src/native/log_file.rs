@@ -14,19 +14,19 @@ use super::lower::{Lower, call};
 use crate::log_shape::{self, LogShape};
 use crate::names::Names;
 
-/// What SQLite takes for a log of ours. The file of the VFS behind follows it in the same memory.
+/// A log of ours, as SQLite allocates it. The file of the underlying VFS follows it in the same memory.
 #[repr(C)]
 pub(super) struct LogFile {
     file: File,
     state: *mut LogState,
 }
 
-/// What we know of an open log.
+/// The state of an open log.
 pub(super) struct LogState {
     pub shape: LogShape,
     /// The database's full path.
     pub database: Vec<u8>,
-    /// The real name, which the VFS behind goes on to use.
+    /// The real name, which the underlying VFS continues to use.
     pub _name: RealName,
     pub functions: Functions,
     pub names: &'static Names,
@@ -47,7 +47,7 @@ pub(super) struct FrameHeader {
 /// Makes an opened log ours.
 ///
 /// # Safety
-/// `file` is what `xOpen` got, and the file of the VFS behind is open at its [`lower_place`].
+/// `file` is the argument of `xOpen`, and the file of the underlying VFS is open at its [`lower_place`].
 pub(super) unsafe fn install(file: *mut File, state: LogState) {
     let state = Box::into_raw(Box::new(state));
     // SAFETY: the memory is SQLite's for this file, large enough and aligned.
@@ -180,7 +180,7 @@ fn write_at(lower: Lower, place: u64, bytes: &[u8]) -> Result<(), c_int> {
     }
 }
 
-/// Writes a logical range, of which reserved bytes have no place.
+/// Writes a logical range; its reserved bytes have no place.
 fn write_parts(lower: Lower, statement: Statement, offset: u64, content: &[u8]) -> Result<(), c_int> {
     let mut at = 0;
     for (place, part_bytes) in log_shape::parts(statement, offset, content.len() as u64) {
@@ -206,7 +206,7 @@ unsafe extern "C" fn close(file: *mut File) -> c_int {
     let (state, lower) = unsafe { halves(file) };
     let settled = state.settle(lower);
     let code = settled.err().unwrap_or(OK).max(call!(lower, close));
-    // SAFETY: `install` has made this box, and nobody uses the file any more.
+    // SAFETY: `install` has made this box, and the file is no longer used.
     drop(unsafe { Box::from_raw(std::ptr::from_mut(state)) });
     code
 }
@@ -231,12 +231,12 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
             Some(place) => {
                 match call!(lower, read, part.cast(), part_bytes as c_int, check!(offset_of(place))) {
                     OK => {}
-                    // The VFS behind has filled the rest with zeros.
+                    // The underlying VFS has filled the rest with zeros.
                     IOERR_SHORT_READ => result = IOERR_SHORT_READ,
                     code => return code,
                 }
             }
-            // SAFETY: the buffer has `length` bytes, of which parts are disjoint ranges.
+            // SAFETY: the buffer has `length` bytes, and parts are disjoint ranges of it.
             None => unsafe { part.write_bytes(0, part_bytes as usize) },
         }
         at += part_bytes as usize;
@@ -248,7 +248,7 @@ unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int,
     // SAFETY: an open log of ours.
     let (state, lower) = unsafe { halves(file) };
     let length = check!(number(bytes.into()));
-    // SAFETY: the buffer has so many bytes.
+    // SAFETY: the buffer has `length` bytes.
     let content = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), length as usize) };
     let offset = check!(number(offset));
     let statement = check!(state.stated(lower, offset, content));
@@ -312,7 +312,7 @@ unsafe extern "C" fn sync(file: *mut File, flags: c_int) -> c_int {
     call!(lower, sync, flags)
 }
 
-/// Methods that are the business of the VFS behind.
+/// Methods that go to the underlying VFS unchanged.
 macro_rules! hand_on {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => { $(
         unsafe extern "C" fn $method(file: *mut File $(, $argument: $type)*) -> c_int {

@@ -1,4 +1,4 @@
-//! A file of the VFS behind.
+//! A file of the underlying VFS.
 
 use std::ffi::{OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -27,7 +27,7 @@ macro_rules! call {
 }
 pub(super) use call;
 
-/// An open file of the VFS behind; as a value, it borrows nothing.
+/// An open file of the underlying VFS; as a value, it borrows nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Lower(*mut File);
 
@@ -81,7 +81,7 @@ impl Lower {
         Some(if is_found { found } else { [u64::MAX, self.0.addr() as u64] })
     }
 
-    /// The file's length and its first bytes; what is behind its end is zero.
+    /// The file's length and its first bytes; those after its end are zero.
     pub fn beginning<const BYTES: usize>(self) -> Result<(u64, [u8; BYTES]), c_int> {
         let size = u64::try_from(self.size()?).unwrap_or(0);
         let mut beginning = [0_u8; BYTES];

@@ -5,10 +5,10 @@
 //! 1. A file that `xOpen` gets has `szOsFile` bytes, aligned for any type, and stays in its place until
 //!    `xClose`.
 //! 2. A method gets a file on which `xOpen` has set the methods; of one file, no two calls run at a time.
-//! 3. Names are C strings, and what is named when a file is opened lives until it is closed.
+//! 3. Names are C strings, and the name of a file lives from its opening until it is closed.
 //! 4. Buffers have the lengths that come with them, and result pointers may be written to.
 //!
-//! Of the VFS behind, the same is expected as of any VFS that is registered.
+//! The underlying VFS is expected to behave like any registered VFS.
 
 mod abi;
 mod device;

@@ -29,7 +29,7 @@ const DEVICE_NAME: &CStr = c"flashgrain-device";
 /// The parameter of a URI that names the layout of a new database.
 const PARAMETER: &CStr = c"layout";
 
-/// The parameter that has writes of a database split where stripes of so many bytes begin.
+/// The parameter that has writes of a database split at stripes of this number of bytes.
 const SPLIT: &CStr = c"split";
 
 /// The variable of the environment that does it for databases opened without one.
@@ -38,7 +38,7 @@ const VARIABLE: &str = "FLASHGRAIN_LAYOUT";
 /// The variable that names volumes to be mounted.
 const VOLUMES_VARIABLE: &str = "FLASHGRAIN_VOLUMES";
 
-/// What our VFS knows.
+/// The state of our VFS.
 struct Shim {
     base: *mut Vfs,
     functions: Functions,
@@ -125,10 +125,10 @@ unsafe fn shim_of(vfs: *mut Vfs) -> &'static Shim {
     unsafe { &*(*vfs).app_data.cast::<Shim>() }
 }
 
-/// Calls a method of the VFS behind, or returns `$otherwise` if it has none.
+/// Calls a method of the underlying VFS, or returns `$otherwise` if it has none.
 macro_rules! call_base {
     ($vfs:expr, $otherwise:expr, $method:ident $(, $argument:expr)*) => {{
-        // SAFETY: our VFS, and one behind it that is registered and has at least our version.
+        // SAFETY: our VFS, and an underlying one that is registered and has at least our version.
         let base = unsafe { shim_of($vfs) }.base;
         // SAFETY: as above.
         match unsafe { (*base).$method } {
@@ -168,7 +168,7 @@ unsafe extern "C" fn open(
     call_base!(vfs, CANTOPEN, open, name, file, flags, flags_out)
 }
 
-/// Opens a database in the VFS behind and finds out how it is laid out.
+/// Opens a database in the underlying VFS and finds out its layout.
 ///
 /// # Safety
 /// The arguments are those of `open`, and `path` is the name.
@@ -316,7 +316,7 @@ unsafe fn open_lower(
 /// The layout that a new database is to get.
 ///
 /// # Safety
-/// `name` is what SQLite calls a database.
+/// `name` is SQLite's name of a database.
 unsafe fn wish(shim: &Shim, name: *const c_char) -> Result<Option<Layout>, String> {
     // SAFETY: such a name is followed by its parameters.
     let text = unsafe { (shim.functions.uri_parameter)(name, PARAMETER.as_ptr()) };
@@ -331,7 +331,7 @@ unsafe fn wish(shim: &Shim, name: *const c_char) -> Result<Option<Layout>, Strin
 /// How writes of a database are to be split.
 ///
 /// # Safety
-/// `name` is what SQLite calls a database.
+/// `name` is SQLite's name of a database.
 unsafe fn split(shim: &Shim, name: *const c_char) -> Result<Option<Split>, String> {
     // SAFETY: such a name is followed by its parameters.
     let text = unsafe { (shim.functions.uri_parameter)(name, SPLIT.as_ptr()) };
@@ -351,7 +351,7 @@ fn layout_of(text: &str) -> Result<Option<Layout>, flashgrain_layout::Error> {
     if text == "plain" { Ok(None) } else { text.parse().map(Some) }
 }
 
-/// What a file is called, if not as SQLite says.
+/// The name of a file, if it differs from SQLite's.
 ///
 /// # Safety
 /// `vfs` is ours.
@@ -410,7 +410,7 @@ unsafe fn is_empty_log(vfs: *mut Vfs, name: *const c_char, real: &CStr) -> bool 
     if stated_log(shim, unsafe { CStr::from_ptr(name) }.to_bytes()).is_none() {
         return false;
     }
-    // SAFETY: the VFS behind is registered.
+    // SAFETY: the underlying VFS is registered.
     let bytes = usize::try_from(unsafe { (*shim.base).file_bytes }).unwrap_or(0);
     // As aligned as any type.
     let mut memory = vec![0_u128; bytes.div_ceil(size_of::<u128>()) + 1];
@@ -430,7 +430,7 @@ unsafe fn is_empty_log(vfs: *mut Vfs, name: *const c_char, real: &CStr) -> bool 
     is_empty
 }
 
-/// Methods that are the business of the VFS behind.
+/// Methods that go to the underlying VFS unchanged.
 macro_rules! hand_on {
     ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty, $otherwise:expr;)*) => { $(
         unsafe extern "C" fn $method(vfs: *mut Vfs $(, $argument: $type)*) -> $result {

@@ -1,8 +1,8 @@
 //! Checksums in the pages of an open database, as pages pass.
 //!
 //! 1. A page that is written gets its checksum in the bytes that SQLite reserves for others.
-//! 2. A page that is read is compared with its checksum, and SQLite finds zeros there: what it writes to a
-//!    journal or a log has none.
+//! 2. A page that is read is compared with its checksum, and SQLite finds zeros there: pages in a journal or
+//!    a log have no checksum.
 //! 3. A page is as large as the database's header says, whatever the length of a write. Where the two differ,
 //!    SQLite changes the size of all pages: by `VACUUM` or a backup it writes pages of the new size in pieces
 //!    of the old one, and the first page as one of the last. A crash meanwhile brings the old ones back,
@@ -26,7 +26,7 @@ use ranges::Ranges;
 /// How each SQLite database begins.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// SQLite's header, of which parts are read alone.
+/// SQLite's header, which is also read in parts.
 pub(crate) const HEADER_OF_DATABASE_BYTES: usize = 100;
 
 /// Where SQLite's header has the size of pages, how many bytes of each are reserved, and how many there are.
@@ -50,7 +50,7 @@ pub(crate) fn is_for_locks(offset: u64, page_bytes: u64) -> bool {
 
 const CHECKSUM_BYTES: usize = PAGE_CHECKSUM_BYTES as usize;
 
-/// What a connection knows of a database's checksums.
+/// A connection's knowledge of a database's checksums.
 #[derive(Debug)]
 pub(crate) struct PageSums {
     /// The size of its pages, once it is known; 0 before.
@@ -117,7 +117,7 @@ impl PageSums {
         }
     }
 
-    /// The size of what SQLite reads and writes; 0 if it is unknown.
+    /// The size of SQLite's reads and writes; 0 if it is unknown.
     fn expected_bytes(&self) -> usize {
         self.piece_bytes.unwrap_or(self.page_bytes)
     }
@@ -131,7 +131,7 @@ impl PageSums {
     /// Takes the checksum off a page that was read. Of the first page, it may be only a part.
     ///
     /// # Errors
-    /// What is wrong with the page.
+    /// The defect of the page.
     pub fn opened(&mut self, bytes: &mut [u8], offset: u64) -> Result<(), String> {
         if offset == 0 {
             self.note(bytes);
@@ -149,7 +149,7 @@ impl PageSums {
             return Ok(());
         }
         if !self.are_checked {
-            // What SQLite finds there must not go to a log.
+            // The bytes in the place of the checksum must not go to a log.
             clear_checksum(bytes);
             return Ok(());
         }
@@ -159,8 +159,8 @@ impl PageSums {
         ))
     }
 
-    /// A page with its checksum, as it is to be written, or a piece of one as it is. `is_alone` if nobody
-    /// else reads or writes the database until the transaction ends.
+    /// A page with its checksum, as it is to be written, or a piece of one as it is. `is_alone` if no other
+    /// connection reads or writes the database until the transaction ends.
     ///
     /// # Errors
     /// If there is no place for a checksum.
@@ -224,7 +224,7 @@ impl PageSums {
         Ok(())
     }
 
-    /// The file was cut off behind this byte.
+    /// The file was truncated at `end`.
     pub fn cut(&mut self, end: u64) {
         self.unsealed.remove(end..u64::MAX);
         if end == 0 {
@@ -239,11 +239,11 @@ impl PageSums {
         self.piece_bytes.is_none() && self.unsealed.is_empty()
     }
 
-    /// Offsets of the pages that are to get checksums before the transaction ends, in a database of so many
-    /// bytes, and their size.
+    /// Offsets of the pages that are to get checksums before the transaction ends, in a database of
+    /// `database_bytes`, and their size.
     ///
     /// # Errors
-    /// If the first page was not written, whose header says what size the others have.
+    /// If the first page was not written: its header has the size of the others.
     pub fn unsettled(&self, database_bytes: u64) -> Result<(Vec<Range<u64>>, usize), &'static str> {
         let page_bytes = self.page_bytes as u64;
         let whole = |range: Range<u64>| {

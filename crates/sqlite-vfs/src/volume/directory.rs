@@ -1,4 +1,4 @@
-//! What a directory slot holds: names, lengths and extents of all files.
+//! The contents of a directory slot: names, lengths and extents of all files.
 //!
 //! ```text
 //!  0 ┌───────────────────────────────────┐
@@ -33,7 +33,7 @@ use super::{EXTENT_BYTES, SLOT_BYTES};
 const MAGIC: &[u8; 16] = b"Flashgrain vol.\0";
 const VERSION: u32 = 3;
 
-/// The version of volumes without an identity, which stay what they are.
+/// The version of volumes without an identity, which remain without one.
 const VERSION_WITHOUT_IDENTITY: u32 = 2;
 
 /// Bytes of a name at most.
@@ -71,7 +71,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The slot's bytes on a device with so many extents; `None` if they are too many.
+    /// The slot's bytes on a device with `extents` extents; `None` if they are too many.
     pub fn encode(&self, extents: u32) -> Option<Vec<u8>> {
         let mut bytes = MAGIC.to_vec();
         let version = if self.volume.is_some() { VERSION } else { VERSION_WITHOUT_IDENTITY };
@@ -98,7 +98,7 @@ impl Directory {
         (all <= SLOT_BYTES).then_some(bytes)
     }
 
-    /// The directory in a slot of this volume, on a device with so many extents; `None` if it is none,
+    /// The directory in a slot of this volume, on a device with `extents` extents; `None` if it is none,
     /// damaged, that of another volume, or that of a device with more or less: drives that are striped over
     /// were left out then, or added.
     pub fn decode(slot: &[u8], volume: Option<VolumeId>, extents: u32) -> Option<Self> {
@@ -130,7 +130,7 @@ impl Directory {
     }
 }
 
-/// The next entry; `None` unless its extents are there and nobody else's.
+/// The next entry; `None` unless its extents exist and belong to no other file.
 fn entry(content: &[u8], at: &mut usize, used: &mut [bool]) -> Option<Entry> {
     let name_bytes = u32::from_le_bytes(part(content, *at)?) as usize;
     let runs = u32::from_le_bytes(part(content, *at + 4)?);

@@ -1,5 +1,5 @@
-//! Blocks that are on the device and of which parts are read or written soon: where a log ends, and the first
-//! block of a database, of which SQLite reads 16 bytes at each transaction.
+//! Blocks on the device that will soon be read or written in part: the end of a log, and the first block of a
+//! database. SQLite reads 16 bytes of it at each transaction.
 
 use std::collections::VecDeque;
 

@@ -29,13 +29,13 @@ pub enum Error {
     Member {
         /// The file or drive.
         path: String,
-        /// What is wrong with it.
+        /// The defect.
         problem: String,
     },
     /// A file or drive was named twice.
     #[error("{0} is named twice: each file or drive of a volume is another one")]
     Twice(String),
-    /// Stripes in which blocks are not whole.
+    /// Stripes that do not consist of whole blocks.
     #[error("{0} is striped in units that are no multiple of 4 KiB; take another stripe unit")]
     StripeUnit(String),
     /// There is no room for anything.

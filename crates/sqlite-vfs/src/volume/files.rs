@@ -32,7 +32,7 @@ pub(super) struct Extents {
 /// A file grows by this part of itself, so that it is in few pieces.
 const GROWTH_DIVISOR: u64 = 8;
 
-/// A file grows by at most so many extents at a time.
+/// Extents that a file grows by at a time, at most.
 const GROWTH_EXTENTS_MAX: u64 = 256;
 
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ struct File {
     entry: Entry,
     /// SQLite finds its end by checksums.
     is_log: bool,
-    /// Goes up with each write, so that what was read before is known to be old.
+    /// Goes up with each write, so that bytes read before are known to be old.
     version: u64,
     /// Behind it, nothing was ever written to this file's extents by the file.
     on_device: u64,
@@ -147,7 +147,7 @@ impl Files {
         }
     }
 
-    /// Has room for so many bytes.
+    /// Makes room for `bytes` bytes.
     pub fn reserve(&mut self, id: FileId, bytes: u64) -> Result<(), Error> {
         loop {
             let file = self.files.get_mut(&id).ok_or(Error::Removed)?;

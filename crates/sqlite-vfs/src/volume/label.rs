@@ -1,5 +1,5 @@
 //! Labels: each file or drive that a volume is made of says which volume it belongs to, and which of them it
-//! is. A member of another volume, or one in another place, is not taken for what it is not.
+//! is. So a member of another volume, or one in another place, is detected.
 //!
 //! ```text
 //!  0 ┌───────────────────────────────────┐
@@ -34,7 +34,7 @@ const ENCODED_BYTES: usize = 52;
 /// Where the label of a member is, in bytes of that member: the directory reaches no further on any.
 const LABEL_AT: u64 = 2 * SLOT_BYTES;
 
-/// What a member says of itself.
+/// The identity that a member states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
     pub volume: VolumeId,
@@ -96,7 +96,7 @@ impl Members {
         self.numbers().map(|member| self.stripes.whole_offset(member, LABEL_AT)).collect()
     }
 
-    /// Where extents begin, behind the labels.
+    /// Where extents begin, after the labels.
     pub fn extents_begin(&self) -> u64 {
         let last = self.offsets().into_iter().max().unwrap_or(LABEL_AT);
         (last + BLOCK_BYTES).next_multiple_of(EXTENT_BYTES)
@@ -109,10 +109,10 @@ impl Members {
         self.numbers().map(|member| Label { volume, members, member, stripe_unit_bytes }).collect()
     }
 
-    /// The volume of which these are the labels, one of each member; `None` if there are none at all.
+    /// The volume of these labels, one of each member; `None` if there are none at all.
     ///
     /// # Errors
-    /// [`Error::Member`] if one of the members is not what it is named as.
+    /// [`Error::Member`] if one of the members is not the one that it is named as.
     pub fn check(&self, labels: &[Option<Label>]) -> Result<Option<VolumeId>, Error> {
         let first = labels.iter().enumerate().find_map(|(member, label)| Some((member, (*label)?)));
         let Some((first_member, first)) = first else { return Ok(None) };
@@ -139,7 +139,7 @@ impl Members {
     }
 }
 
-/// What is wrong with a member of the right volume, in words.
+/// The mismatch of a member of the right volume, in words.
 fn mismatch(found: &Label, expected: &Label) -> String {
     if found.members != expected.members {
         format!("is one of {} that the volume is made of, and {} are named", found.members, expected.members)

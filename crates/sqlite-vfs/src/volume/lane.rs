@@ -13,7 +13,7 @@ use flashgrain_device::{Arena, Channel, Completion, Op, Request};
 use super::read_ahead::{CHUNK_BYTES, CHUNKS, ReadAhead};
 use super::{Error, FileId};
 
-/// Bytes of memory for what is read and written at a time.
+/// Bytes of memory for the data that are read and written at a time.
 const TRANSFER_BYTES: usize = 4 << 20;
 
 /// Bytes of the arena.
@@ -25,7 +25,7 @@ const REQUEST_BYTES_MAX: usize = 1 << 20;
 /// Requests in flight at most.
 pub(super) const DEPTH: u32 = 128;
 
-/// Of these, so many are not reads ahead.
+/// Requests in flight other than reads ahead, at most.
 const REQUESTS_MAX: usize = 64;
 
 /// Marks the tags of reads ahead; the rest is the chunk's place.
@@ -66,7 +66,8 @@ pub(super) fn with<T>(
         };
         let result = act(lane);
         if matches!(result, Err(Error::Device(_))) {
-            // Requests may be under way that nobody waits for any more: the channel does when it is dropped.
+            // Requests that no caller waits for may be under way: the channel waits for them when it is
+            // dropped.
             lanes.remove(&volume);
         }
         result
@@ -151,7 +152,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Fills `bytes` with what was read ahead, if all of it was.
+    /// Fills `bytes` from the reads ahead, if they have all of it.
     fn read_from_ahead(
         &mut self,
         file: FileId,
@@ -223,11 +224,11 @@ impl Lane {
         let length_bytes = bytes as u32;
         let request = Request { op, offset_bytes, length_bytes, memory, tag };
         // SAFETY: the memory is a part of the arena, which the channel outlives neither: both are dropped
-        // with this lane, the channel first. Nobody else uses the part until the request is finished.
+        // with this lane, the channel first. No other code uses the part until the request is finished.
         Ok(unsafe { self.channel.submit(request) }?)
     }
 
-    /// Waits for so many requests that are not reads ahead.
+    /// Waits for `requests` requests that are not reads ahead.
     fn finish(&mut self, requests: usize, op: &'static str) -> Result<(), Error> {
         let (mut left, mut failed) = (requests, None);
         while left > 0 {

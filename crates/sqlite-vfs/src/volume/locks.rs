@@ -39,8 +39,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Raises a connection's lock from `own`. It returns what it has then, and whether that is what it
-    /// wanted.
+    /// Raises a connection's lock from `own`. It returns the new level, and whether that is the wanted one.
     pub fn raise(&mut self, own: Level, wanted: Level) -> (Level, bool) {
         if own >= wanted {
             return (own, true);

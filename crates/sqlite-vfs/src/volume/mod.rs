@@ -20,7 +20,7 @@
 //!
 //! Invariants:
 //! - Extents that a file gave up are free only once a directory without them is durable.
-//! - A directory in which files are longer is written only when their bytes are durable.
+//! - - A directory with longer files is written only when their bytes are durable.
 //! - A log's recorded length is that of all its extents: SQLite finds the log's end by checksums.
 //! - A damaged or half-written slot is no slot; the other one counts.
 //!
@@ -60,14 +60,14 @@ use lane::Transfer;
 /// Bytes of an extent.
 const EXTENT_BYTES: u64 = 1 << 20;
 
-/// Requests are whole blocks of so many bytes, as those of file systems are: most drives map as many at a
-/// time, and have to read the rest of a block of which a part is written.
+/// Bytes of a block; requests are whole blocks, as those of file systems are. Most drives map blocks of this
+/// size, and have to read the rest of a block that is written in part.
 const BLOCK_BYTES: u64 = 4096;
 
 /// Bytes of a directory slot.
 const SLOT_BYTES: u64 = 512 << 10;
 
-/// Choices of whoever opens a volume.
+/// Options for opening a volume.
 #[derive(Clone, Copy, Debug)]
 pub struct VolumeOptions {
     /// How far scans are read ahead of, in bytes; 0 for not at all.
@@ -80,12 +80,12 @@ impl Default for VolumeOptions {
     }
 }
 
-/// A request that a volume has sent, for those who look at them.
+/// A request that a volume has sent, for callers that record requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// The file.
     pub file: String,
-    /// What was asked for.
+    /// The operation.
     pub op: Op,
     /// First byte in the file; 0 of a flush.
     pub offset_bytes: u64,
@@ -105,7 +105,7 @@ pub struct Volume {
     shared: Shared,
 }
 
-/// What changes.
+/// The mutable state.
 struct Inner {
     files: Files,
     buffer: WriteBuffer,
@@ -124,8 +124,8 @@ impl std::fmt::Debug for Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        // Programs that end without syncing lose nothing that they have written. An error has nobody to go
-        // to.
+        // Programs that end without syncing lose nothing that they have written. An error can be returned to
+        // no caller.
         drop(self.write_out());
         lane::close(self.number);
     }
@@ -160,7 +160,7 @@ impl Volume {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // A panic may have left a change half done in memory: what is written next could destroy files.
+        // A panic may have left a change half done in memory: the next write could destroy files.
         self.inner.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
             let mut inner = poisoned.into_inner();
             inner.failed.get_or_insert_with(|| "an operation on the volume has panicked".into());
@@ -188,7 +188,7 @@ impl Volume {
         self.inner().files.length(file)
     }
 
-    /// Fills `bytes` from `offset` on; what is behind the file's end is zero. Whether all were there.
+    /// Fills `bytes` from `offset` on, with zeros after the file's end. Whether all bytes were there.
     pub(crate) fn read(&self, file: FileId, offset: u64, bytes: &mut [u8]) -> Result<bool, Error> {
         let mut inner = self.inner();
         let length = inner.files.length(file)?;
@@ -222,7 +222,7 @@ impl Volume {
         Ok(rest.is_empty())
     }
 
-    /// A block of which a part was asked for is asked for again soon: SQLite's header and its counters.
+    /// A block that was read in part is read again soon: SQLite's header and its counters.
     fn remember_edge(&self, file: FileId, version: u64, begin: u64, whole: &[u8]) {
         let mut inner = self.inner();
         if whole.len() as u64 == self.align && inner.files.version(file) == version {
@@ -266,7 +266,7 @@ impl Volume {
         inner.files.grown(file, end)
     }
 
-    /// Has room for so many bytes of a file, if need be where files were that are gone.
+    /// Makes room for `end` bytes of a file, if need be in the places of removed files.
     fn reserve(&self, inner: &mut Inner, file: FileId, end: u64) -> Result<(), Error> {
         match inner.files.reserve(file, end) {
             Err(Error::Full) if inner.files.has_leaving() => {
@@ -279,7 +279,7 @@ impl Volume {
         }
     }
 
-    /// The bytes between the file's end and a write behind it are zero.
+    /// The bytes between the file's end and a write after it are zero.
     fn fill_gap(&self, inner: &mut Inner, file: FileId, from: u64, to: u64) -> Result<(), Error> {
         let zeros = vec![0; 64 << 10];
         let mut at = from;
@@ -317,7 +317,7 @@ impl Volume {
         let mut inner = self.inner();
         check(&inner)?;
         let Some(file) = inner.files.find(name) else { return Ok(false) };
-        // What was written to other files goes before, as it would on a file system.
+        // Writes to other files go before, as they would on a file system.
         if inner.buffer.file() == Some(file) {
             inner.buffer.clear();
         }
@@ -404,7 +404,7 @@ impl Volume {
             image.put(offset, &bytes);
             image.asked.end = end;
             if end < until {
-                // What follows later begins in this block.
+                // The next write begins in this block.
                 inner.edges.remember(file, until - self.align, image.from(until - self.align));
             }
         }
@@ -420,7 +420,7 @@ impl Volume {
         if inner.edges.read(file, offset, &mut bytes) {
             return Ok(bytes);
         }
-        // Behind what was ever written there is nothing to keep.
+        // Beyond the bytes that were ever written there is nothing to keep.
         if offset < inner.files.on_device(file) {
             let pieces = inner.files.pieces(file, offset, self.align)?;
             note(inner, file, Op::Read, offset, self.align, offset..offset + self.align);
@@ -430,7 +430,7 @@ impl Volume {
         Ok(bytes)
     }
 
-    /// Bytes with zeros behind, as many as requests have.
+    /// Bytes with zeros after them, up to whole blocks.
     fn whole(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         bytes.resize(bytes.len().next_multiple_of(self.align as usize), 0);
         bytes
@@ -438,8 +438,8 @@ impl Volume {
 
     /// Writes the directory to the slot with the older generation.
     fn save(&self, inner: &mut Inner) -> Result<(), Error> {
-        // Of two slots that are written to, none might be whole after a power cut. And what lies in extents
-        // that a file has just got may be an older journal, which SQLite would take for the new one.
+        // Of two slots that are written to, none might be whole after a power cut. And the extents that a
+        // file has just got may hold an older journal, which SQLite would take for the new one.
         if !inner.files.is_durable() || inner.files.has_grown() {
             self.flush(inner, FileId::NONE)?;
         }
@@ -507,7 +507,7 @@ fn check(inner: &Inner) -> Result<(), Error> {
     }
 }
 
-/// Notes a failed write: what the device has of it is not known.
+/// Notes a failed write: the content of its range on the device is unknown.
 fn fail(inner: &mut Inner, result: Result<(), Error>) -> Result<(), Error> {
     if let Err(error) = &result {
         inner.failed.get_or_insert_with(|| error.to_string());

@@ -115,7 +115,7 @@ impl Volume {
     }
 }
 
-/// Requests are multiples of so many bytes.
+/// Alignment of requests, in bytes.
 fn align(device: &dyn Device) -> u64 {
     u64::from(device.geometry().offset_align_bytes).max(BLOCK_BYTES)
 }

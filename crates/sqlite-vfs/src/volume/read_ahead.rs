@@ -1,7 +1,7 @@
 //! Reading ahead of scans: which bytes are asked for before SQLite does.
 //!
-//! A stream is where the calling thread's reads have gone on one after the other. From the third read on, as
-//! many bytes behind it are under way as the window says, which doubles. Reads elsewhere, as of inner pages
+//! A stream is where the calling thread's reads have gone on one after the other. From the third read on,
+//! reads of the next bytes are under way, up to the window, which doubles. Reads elsewhere, as of inner pages
 //! of a tree, do not end a stream at once.
 
 use super::FileId;
@@ -40,7 +40,7 @@ pub(super) struct Chunk {
     pub place: usize,
     /// Requests that are under way.
     pub in_flight: u32,
-    /// Nobody wants it any more, or a request has failed.
+    /// It is no longer wanted, or a request has failed.
     pub is_dropped: bool,
 }
 
@@ -89,7 +89,7 @@ impl ReadAhead {
         self.clean();
     }
 
-    /// A place for a chunk, which is under way by so many requests.
+    /// A place for a chunk that is read by `in_flight` requests.
     pub fn add(
         &mut self,
         file: FileId,
@@ -122,7 +122,7 @@ impl ReadAhead {
         self.clean();
     }
 
-    /// What ends at or before `offset` was read, and older versions are of no use.
+    /// Drops chunks that end at or before `offset`, which was read, and those of older versions.
     pub fn pass(&mut self, file: FileId, version: u64, offset: u64) {
         for chunk in self.chunks.iter_mut().filter(|chunk| chunk.file == file) {
             chunk.is_dropped |= chunk.version != version || chunk.offset + chunk.bytes <= offset;

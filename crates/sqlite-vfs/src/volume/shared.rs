@@ -1,4 +1,4 @@
-//! What connections to a database have in common: locks, and the memory with the index of its log.
+//! The shared state of connections to a database: locks, and the memory with the index of its log.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -21,7 +21,7 @@ pub(crate) struct SharedMemory(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     locks: Locks,
-    /// Words, as SQLite writes to them behind this program's back.
+    /// Words, as SQLite writes to them without this program's knowledge.
     regions: Vec<Box<[AtomicU64]>>,
     /// Of each lock how many share it; −1 if one has it for itself.
     slots: [i32; MEMORY_LOCKS],
@@ -30,7 +30,7 @@ struct State {
 }
 
 impl Shared {
-    /// What all connections to this database share.
+    /// The state that all connections to this database share.
     pub fn open(&self, file: FileId) -> Arc<SharedMemory> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, one| one.strong_count() > 0);
@@ -69,7 +69,7 @@ impl SharedMemory {
         self.state().users += 1;
     }
 
-    /// A connection uses the memory no more; the last one leaves none behind.
+    /// A connection uses the memory no more; the last one clears it.
     pub fn detach(&self) {
         let mut state = self.state();
         state.users -= 1;

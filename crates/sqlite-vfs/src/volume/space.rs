@@ -24,7 +24,7 @@ impl Space {
         self.used.len() as u32
     }
 
-    /// Takes up to `wanted` free extents in a row: behind `last` if there are any, or else from the first gap
+    /// Takes up to `wanted` free extents in a row: after `last` if there are any, or else from the first gap
     /// with as many, or from the longest one.
     pub fn take(&mut self, last: Option<Run>, wanted: u32) -> Option<Run> {
         let behind = last.map(|run| Run { first: run.first + run.count, count: wanted });

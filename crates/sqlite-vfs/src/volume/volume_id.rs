@@ -9,7 +9,7 @@ use flashgrain_device::calendar_seconds;
 pub(super) struct VolumeId(pub [u8; 16]);
 
 impl VolumeId {
-    /// A new one. What is drawn here decides about nothing but equality.
+    /// Draws a new one. The random numbers decide about nothing but equality.
     pub fn draw() -> Self {
         let draw = || RandomState::new().hash_one(calendar_seconds()).to_le_bytes();
         let halves = [draw(), draw()];

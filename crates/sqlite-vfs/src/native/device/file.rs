@@ -17,14 +17,14 @@ const SECTOR_BYTES: c_int = 4096;
 /// SQLite's code for a volume without room.
 const FULL: c_int = 13;
 
-/// What SQLite takes for a file of ours.
+/// A file of ours, as SQLite allocates it.
 #[repr(C)]
 pub(super) struct VolumeFile {
     file: File,
     state: *mut State,
 }
 
-/// What we know of an open file.
+/// The state of an open file.
 pub(super) struct State {
     volume: Arc<Volume>,
     id: FileId,
@@ -89,7 +89,7 @@ impl State {
 /// Makes an opened file ours.
 ///
 /// # Safety
-/// `file` is what `xOpen` got.
+/// `file` is the argument of `xOpen`.
 pub(super) unsafe fn install(file: *mut File, state: State) {
     let state = Box::into_raw(Box::new(state));
     // SAFETY: the memory is SQLite's for this file, large enough and aligned.
@@ -104,7 +104,7 @@ unsafe fn state_of<'a>(file: *mut File) -> &'a mut State {
 }
 
 unsafe extern "C" fn close(file: *mut File) -> c_int {
-    // SAFETY: `install` has made this box, and nobody uses the file any more.
+    // SAFETY: `install` has made this box, and the file is no longer used.
     let mut state = unsafe { Box::from_raw(state_of(file)) };
     state.detach();
     state.shared.lower(state.level, Level::None);
@@ -120,7 +120,7 @@ fn bytes_of(number: i64) -> u64 {
 unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, offset: i64) -> c_int {
     // SAFETY: an open file of ours.
     let state = unsafe { state_of(file) };
-    // SAFETY: the buffer has so many bytes, which nobody else uses now.
+    // SAFETY: the buffer has `bytes` bytes, and no other code uses it now.
     let buffer = unsafe {
         buffer.cast::<u8>().write_bytes(0, usize::try_from(bytes).unwrap_or(0));
         std::slice::from_raw_parts_mut(buffer.cast::<u8>(), usize::try_from(bytes).unwrap_or(0))
@@ -135,7 +135,7 @@ unsafe extern "C" fn read(file: *mut File, buffer: *mut c_void, bytes: c_int, of
 unsafe extern "C" fn write(file: *mut File, buffer: *const c_void, bytes: c_int, offset: i64) -> c_int {
     // SAFETY: an open file of ours.
     let state = unsafe { state_of(file) };
-    // SAFETY: the buffer has so many bytes.
+    // SAFETY: the buffer has `bytes` bytes.
     let buffer =
         unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), usize::try_from(bytes).unwrap_or(0)) };
     let result = state.volume.write(state.id, bytes_of(offset), buffer);

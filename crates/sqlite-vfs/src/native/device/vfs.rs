@@ -17,7 +17,7 @@ use crate::volume::Volume;
 /// Bytes of a full name at most.
 const PATH_BYTES_MAX: c_int = 512;
 
-/// What this VFS knows.
+/// The state of this VFS.
 struct Volumes {
     base: *mut Vfs,
     functions: Functions,
@@ -170,7 +170,7 @@ unsafe extern "C" fn full_pathname(
     let text = named.and_then(|text| CString::new(text).ok()).map(CString::into_bytes_with_nul);
     match text.filter(|text| text.len() <= usize::try_from(bytes).unwrap_or(0)) {
         Some(text) => {
-            // SAFETY: the buffer has so many bytes.
+            // SAFETY: the buffer has `bytes` bytes.
             unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), full.cast(), text.len()) };
             OK
         }
