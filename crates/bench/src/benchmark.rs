@@ -37,7 +37,7 @@ pub trait Benchmark {
     /// Whether clients only read.
     fn leaves_as_found(&self) -> bool;
 
-    /// The operations of so many clients.
+    /// The operations of `clients` clients.
     fn clients(&self, clients: usize) -> Clients;
 
     /// Bytes of all keys and values by now.

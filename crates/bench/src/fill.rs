@@ -20,8 +20,8 @@ use crate::records::Records;
 /// Records of one batch.
 const BATCH_RECORDS: u64 = 100;
 
-/// Records that a client puts in in a row, so that leaves become full: they fill some hundred leaves, of
-/// which few are at the stretch's borders. In [`Order::Stretches`] all of these are in memory at a time.
+/// Records that a client inserts in a row, so that leaves become full: they fill some hundred leaves, few of
+/// them at the stretch's borders. In [`Order::Stretches`] all of these are in memory at a time.
 const STRETCH_RECORDS: u64 = 4096;
 
 /// Between two looks at how much was written.
@@ -56,19 +56,19 @@ impl Order {
 pub struct Filling {
     /// All records, if there is time for them.
     pub records: Records,
-    /// The order in which they come.
+    /// The order of their insertion.
     pub order: Order,
     /// Clients at a time.
     pub clients: usize,
     /// No stretch begins later.
     pub length_max: Option<Duration>,
-    /// No stretch begins after so many bytes written.
+    /// No stretch begins after this number of bytes written.
     pub written_bytes_max: Option<u64>,
 }
 
 impl Filling {
-    /// A client takes so many records at a time: an equal part of all, or a stretch if there may be no time
-    /// for all.
+    /// Records that a client takes at a time: an equal part of all, or a stretch if there may be no time for
+    /// all.
     fn share_records(&self) -> u64 {
         match (self.length_max, self.written_bytes_max) {
             (None, None) => self.records.count.div_ceil(self.clients.max(1) as u64),
@@ -247,7 +247,7 @@ impl Shared {
 
 /// The order of the records.
 struct Sequence {
-    /// Among so many, their order is random.
+    /// Records of a stretch; their order within it is random.
     stretch: u64,
     /// Coprime to that, so that every record has its turn once.
     stride: u64,

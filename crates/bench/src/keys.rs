@@ -125,7 +125,7 @@ struct Zipf {
 }
 
 impl Popularity {
-    /// A generator of picks among so many records.
+    /// A generator of picks among `records` records.
     pub fn new(records: u64, distribution: Distribution) -> Self {
         let zipf = match distribution {
             Distribution::Uniform => None,

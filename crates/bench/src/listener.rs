@@ -10,7 +10,7 @@ pub trait Listener {
         let _unheard = text;
     }
 
-    /// Receives the text on what is left behind if the benchmark is ended from now on.
+    /// Receives the text on the remains if the benchmark is ended from now on.
     fn leaves(&self, text: String) {
         let _unheard = text;
     }

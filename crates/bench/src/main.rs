@@ -1,4 +1,4 @@
-//! `flashgrain-bench`: benchmarks beside other key-value stores.
+//! `flashgrain-bench`: compares Flashgrain with other key-value stores.
 
 mod commands;
 

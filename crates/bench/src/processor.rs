@@ -115,7 +115,7 @@ impl ProcessorCosts {
         Simulated::spend(Duration::from_nanos(self.look_up_ns));
     }
 
-    /// Spends the time of so many writes.
+    /// Spends the time of `count` writes.
     pub fn spend_writes(&self, count: u64) {
         Simulated::spend(Duration::from_nanos(self.write_ns * count));
     }

@@ -11,7 +11,7 @@ use crate::run::RunResult;
 
 type Percentile = fn(&Latency) -> f64;
 
-/// The percentiles of latency that are shown, in microseconds; one operation of so many takes longer.
+/// The percentiles of latency that are shown, in microseconds; one operation of this number takes longer.
 pub(super) const PERCENTILES: [(f64, Percentile); 4] = [
     (2.0, |latency| latency.p50_us),
     (100.0, |latency| latency.p99_us),
@@ -157,7 +157,7 @@ fn load(question: &Question<'_>) -> Option<Figure> {
     Some(Figure { id: "".into(), title, caption, legend: legend(question), panels })
 }
 
-/// Latency of the drive alone, by the rate of the operations beside which it was measured.
+/// Latency of the drive alone, by the rate of the operations that it was measured for.
 fn raw_latency(question: &Question<'_>, percentile: Percentile) -> Vec<(f64, f64)> {
     let of = |cell: &Cell<'_>| {
         let alone = cell.of(|run| Some(percentile(&run.raw_latency?) * 1e-6))?;

@@ -1,7 +1,7 @@
 //! Results side by side: tables for a terminal, and a page with charts.
 //!
-//! Medians of rounds, with their range. Engines are compared each at the number of clients with which it is
-//! fastest; ratios are to the fastest other engine, "the best peer". A question's engines all had the same
+//! Medians of rounds, with their range. Each engine is compared at the number of clients that it is fastest
+//! with; ratios are to the fastest other engine, "the best peer". A question's engines all had the same
 //! durability, cache and keys; those that leave caching to the kernel are marked.
 
 mod figures;

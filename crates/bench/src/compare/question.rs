@@ -36,7 +36,7 @@ pub(super) struct Rounds {
     pub high: f64,
 }
 
-/// All that are asked, in the order in which they were first.
+/// All questions of the results, in the order of their first appearance.
 pub(super) fn questions(results: &[RunResult]) -> Vec<Question<'_>> {
     let mut questions: Vec<Question<'_>> = Vec::new();
     for run in results {
@@ -116,7 +116,7 @@ impl<'a> Question<'a> {
         best
     }
 
-    /// Engines, in the order in which they are always shown.
+    /// Engines, in the order of tables.
     pub fn engines(&self) -> Vec<&'a str> {
         let mut engines: Vec<&str> = self.closed.iter().chain(&self.open).map(|cell| cell.engine).collect();
         engines.dedup();

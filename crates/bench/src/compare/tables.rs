@@ -8,7 +8,7 @@ use flashgrain_report::unit;
 use super::question::{Cell, Question, Rounds, is_own};
 use crate::run::RunResult;
 
-/// Flashgrain beside the best peer, question by question.
+/// Flashgrain compared with the best peer, question by question.
 pub(super) fn summary(questions: &[Question<'_>]) -> Table {
     let mut table = Table::new(&[
         ("question", Kind::Label),
@@ -243,7 +243,7 @@ fn shown_ratio(ratio: Option<f64>) -> String {
     ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
 }
 
-/// Without the columns in which nothing stands.
+/// The table without empty columns.
 fn without_empty(table: Table) -> Table {
     let is_used = |place: usize| {
         table.rows.iter().any(|row| row.get(place).is_some_and(|entry| !entry.text.is_empty()))

@@ -1,4 +1,4 @@
-//! The host of clients: it runs them, its time passes meanwhile, and it counts beside their operations.
+//! The host of clients: it runs them, passes their time, and counts requests and other events meanwhile.
 
 use std::path::Path;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -11,10 +11,10 @@ use crate::measure::{BlockCounters, BlockDevice, space_bytes};
 
 /// See the module. The driver starts clients, lets time pass, reads the counters, and joins the clients.
 pub trait Host {
-    /// Counts beside operations since the host exists.
+    /// Counts other than operations, since the host exists.
     type Counters;
 
-    /// Starts so many clients, each with its number and a session of its own.
+    /// Starts `clients` clients, each with its number and a session of its own.
     ///
     /// # Errors
     /// If they cannot be started.
@@ -23,7 +23,7 @@ pub trait Host {
     /// Whether all clients that were started have ended.
     fn have_ended(&self) -> bool;
 
-    /// Lets time pass until this moment, in which the clients work.
+    /// Lets time pass until this moment, while the clients work.
     fn pass(&mut self, until: Nanos);
 
     /// Waits until all clients have ended.
@@ -32,7 +32,7 @@ pub trait Host {
     /// The first that a client has returned, and if clients do not end.
     fn join(&mut self) -> anyhow::Result<()>;
 
-    /// The time in which clients work.
+    /// The clients' time.
     fn now(&self) -> Nanos;
 
     /// Time between two looks at whether a run is to end early.

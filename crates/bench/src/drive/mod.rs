@@ -1,9 +1,8 @@
 //! The one driver: clients that work for a while, with counters.
 //!
 //! In a closed loop each client begins its next operation when the last one has ended. In an open loop
-//! operations begin at random times of a given rate, and their latency counts from the moment at which they
-//! should have begun: a store that stalls cannot hide the operations that would have come meanwhile
-//! ("coordinated omission").
+//! operations begin at random times of a given rate, and their latency counts from the scheduled begin: a
+//! store that stalls cannot hide the operations that would have come meanwhile ("coordinated omission").
 //!
 //! 1. The [`Host`] starts the clients, as tasks or threads, in the system's time or in a simulation's.
 //! 2. [`drive`] lets the warm-up pass, takes the first counters, lets the counted span pass and takes the
@@ -41,14 +40,15 @@ pub struct Span {
     pub warmup: Duration,
     /// The counted span, at most.
     pub length: Duration,
-    /// It ends after so many operations if that is earlier; so does the warm-up after a quarter as many.
+    /// It ends after this number of operations if that is earlier; so does the warm-up after a quarter as
+    /// many.
     pub operations_max: Option<u64>,
-    /// It ends after so many bytes written if that is earlier.
+    /// It ends after this number of bytes written if that is earlier.
     pub written_bytes_max: Option<u64>,
     /// Operations per second of an open loop; a closed loop if there is none.
     pub rate_per_s: Option<f64>,
-    /// Of so many operations of a client the latency of one is taken; with 1, of all, and second by second.
-    /// In loops that are not closed of all in any case.
+    /// Of each client's operations, one of this number has its latency taken. With 1, all have, also second
+    /// by second; in open loops all have in any case.
     pub sample_every: u32,
     /// Seed of everything random.
     pub seed: u64,
@@ -235,8 +235,8 @@ fn job(shared: &Arc<Shared>, span: &Span, clients: Clients, started: Nanos) -> J
     })
 }
 
-/// One client until the end. In a closed loop of which all latencies are taken, the clock is read once an
-/// operation, and otherwise only around those that are sampled: with data in memory more would show.
+/// One client until the end. In a closed loop that takes all latencies, the clock is read once an operation,
+/// and otherwise only around sampled ones: with data in memory, more readings would show.
 fn work(
     shared: &Shared,
     pace: &mut Pace,

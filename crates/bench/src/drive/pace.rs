@@ -46,7 +46,7 @@ impl Pace {
         let next = match &mut self.kind {
             Kind::Closed => now,
             Kind::Open { mean_ns, next_ns, random } => {
-                // From 0 to just below 1, of which 1 - x has a logarithm.
+                // From 0 to just below 1, so that 1 - x has a logarithm.
                 let uniform: f64 = random.random();
                 *next_ns -= *mean_ns * (1.0 - uniform).ln();
                 Nanos(*next_ns as u64)

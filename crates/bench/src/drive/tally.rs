@@ -50,7 +50,7 @@ pub struct Second {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
     pub latency: Nanos,
-    /// Of the run, in which it ended, where seconds are looked at one by one.
+    /// The second of the run in which it ended, where seconds are looked at one by one.
     pub second: Option<usize>,
 }
 

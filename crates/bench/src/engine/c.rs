@@ -37,10 +37,10 @@ struct PeerSetup {
     cores: u32,
     tables: u32,
     table_names: *const *const c_char,
-    /// Null: what the peer chooses.
+    /// Null for the peer's default.
     settings: *const c_char,
     table_settings: *const c_char,
-    /// 0: what the peer chooses.
+    /// 0 for the peer's default.
     page_bytes: u32,
 }
 
@@ -300,7 +300,7 @@ impl Drop for Client {
     }
 }
 
-/// The closure of a callback, and the panic in which it ended: the panic must not go through C.
+/// The closure of a callback, and its panic, which must not unwind through C.
 struct Calling<'a, F: ?Sized> {
     visit: &'a mut F,
     panic: Option<Box<dyn Any + Send>>,
@@ -407,7 +407,7 @@ impl Session for Client {
         let mut calling = Calling::<FoundMany<'_>>::new(visit);
         let context = (&raw mut calling).cast();
         let at = if self.keys.is_empty() { null() } else { self.keys.as_ptr() };
-        // SAFETY: as in `get`; so many keys are there.
+        // SAFETY: as in `get`; `at` points to as many keys as `self.keys` has.
         let status = unsafe {
             get_many(self.session, number, at, self.keys.len(), found, context, self.error.0.as_mut_ptr())
         };

@@ -38,7 +38,7 @@ pub enum Durability {
 pub struct Setup {
     /// A directory of its own. Files that an earlier run left there are opened again.
     pub dir: PathBuf,
-    /// Memory for cached data, write buffers included; all that the engine may take beside its code.
+    /// Memory for cached data, write buffers included; all that the engine may take in addition to its code.
     pub cache_bytes: u64,
     /// Promise of each commit.
     pub durability: Durability,
@@ -56,7 +56,7 @@ pub struct Setup {
     pub page_bytes: Option<u32>,
 }
 
-/// Settings in an engine's own notation; what they do not name stays at the engine's defaults.
+/// Settings in an engine's own notation; others stay at the engine's defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Of the store.
@@ -98,7 +98,7 @@ fn wait_until_quiet(mut is_busy: impl FnMut() -> bool) {
 
 /// A store that is open.
 pub trait Engine: Send + Sync {
-    /// Runs so many clients at a time, each on a thread or a task of its own, until all have ended.
+    /// Runs `clients` clients at a time, each on a thread or a task of its own, until all have ended.
     ///
     /// # Errors
     /// The first that a client has returned.

@@ -32,7 +32,7 @@ pub enum EngineName {
     WiredTiger,
     /// A B-tree mapped into memory.
     Lmdb,
-    /// B-trees behind a query language.
+    /// B-trees below a query language.
     Sqlite,
     /// A B-tree with locks on pages.
     BerkeleyDb,
@@ -44,7 +44,7 @@ pub enum EngineName {
     LeanStore,
 }
 
-/// Memory in which an engine caches data.
+/// Memory that an engine caches data in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
@@ -158,7 +158,7 @@ impl EngineName {
         self != Self::LeanStore
     }
 
-    /// Memory in which it caches data.
+    /// Memory that it caches data in.
     pub fn caching(self) -> Caching {
         match self {
             Self::Flashgrain

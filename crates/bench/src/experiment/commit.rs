@@ -1,4 +1,4 @@
-//! Durable commits of one committer and of many, beside raw durable writes.
+//! Durable commits of one committer and of many, compared with raw durable writes.
 
 use flashgrain::{Bytes, Setting, Stats, SyncMethod};
 use flashgrain_profile::Error;
@@ -15,7 +15,7 @@ use crate::store::{Options, StoreLocation, StoreOptions};
 /// Of the file that raw writes go to, over and over: like a log's ring.
 const RAW_BYTES: u64 = 64 << 20;
 
-/// Commits of one committer and of many, beside the raw device.
+/// Commits of one committer and of many, compared with the raw device.
 #[derive(Debug, Serialize)]
 pub struct CommitResult {
     flashgrain_version: &'static str,

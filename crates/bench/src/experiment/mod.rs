@@ -1,4 +1,4 @@
-//! Measurements of Flashgrain alone, beside the raw device in the same run: the work of `flashgrain bench`.
+//! Measurements of Flashgrain alone, and of the raw device in the same run: the work of `flashgrain bench`.
 //!
 //! 1. A [`StoreLocation`] for the store is made, with the room that is wanted.
 //! 2. The store is filled with records, or one that was kept is opened.
@@ -53,10 +53,10 @@ const ABOUT: &str = "about";
 /// Share of a simulated drive that is live unless it is said.
 const SIMULATED_SPACE_USE: f64 = 0.5;
 
-/// A simulated drive has at least so much unless it is said how full it is to be.
+/// Bytes of a simulated drive, at least, unless its fill level is given.
 const DRIVE_BYTES_MIN: u64 = 1 << 30;
 
-/// Of so many operations the latency of one is taken, so that reading the clock costs nothing that counts.
+/// One operation of this number has its latency taken, so that reading the clock costs nothing that counts.
 const SAMPLE_EVERY: u32 = 8;
 
 /// One operation on random records.
@@ -68,7 +68,7 @@ pub enum Operation {
     Update,
     /// This share of look-ups, the rest updates.
     Mixed(f64),
-    /// Range queries of so many records.
+    /// Range queries of this number of records.
     Range(u32),
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn operate(
 }
 
 impl Experiment<'_> {
-    /// Measures `work`, called `name`, and leaves nothing behind that is not to be kept.
+    /// Measures `work`, called `name`, and removes its files unless they are to be kept.
     ///
     /// # Errors
     /// Errors of the target and the store, and refusals of options.
@@ -179,7 +179,7 @@ impl Experiment<'_> {
         Ok(costs)
     }
 
-    /// What predictions need to know. Simulated workers are charged the same processor costs.
+    /// The input of predictions. Simulated workers are charged the same processor costs.
     ///
     /// # Errors
     /// [`Error::Argument`] without a profile, or for a distribution that predictions do not know.
@@ -202,8 +202,7 @@ impl Experiment<'_> {
         Ok(Prediction { drive, skew, costs })
     }
 
-    /// Measures `work` in a place that is there, after so many operations that bring it into its steady
-    /// state.
+    /// Measures `work` in an existing place, after `settling` operations that bring it into its steady state.
     fn measure(
         &self,
         name: &str,

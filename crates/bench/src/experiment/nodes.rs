@@ -1,4 +1,4 @@
-//! Look-ups and range queries over sizes of nodes, beside what the drive's profile predicts for them: the
+//! Look-ups and range queries over sizes of nodes, compared with the predictions of the drive's profile: the
 //! question of the dictionaries paper, §5 and §7, about this project's own B+-tree.
 
 use std::sync::atomic::Ordering;
@@ -32,7 +32,7 @@ pub struct NodesResult {
 #[derive(Debug, Serialize)]
 struct Curve {
     points: Vec<Point>,
-    /// Median over the sizes of the predictions' error, as a share of what was measured.
+    /// Median over the sizes of the predictions' error, as a share of the measured value.
     median_error: f64,
     /// Size with the highest measured rate.
     best_bytes: u64,
@@ -153,7 +153,7 @@ impl Point {
         predicted: Interval { low: 0.0, value: 0.0, high: 0.0 },
     };
 
-    /// The prediction's error, as a share of what was measured.
+    /// The prediction's error, as a share of the measured value.
     fn error(&self) -> f64 {
         (self.predicted.value / self.operations_per_s - 1.0).abs()
     }

@@ -1,4 +1,4 @@
-//! Updates out of place beside the same updates in place.
+//! Updates out of place compared with the same updates in place.
 
 use flashgrain_profile::Error;
 use flashgrain_profile::schema::Latency;

@@ -1,4 +1,4 @@
-//! What is predicted of the operations that an experiment measures.
+//! Predictions for the operations that an experiment measures.
 
 use flashgrain::Stats;
 use flashgrain_advisor::engine::{PredictedTree, StoreFacts, TreeStructure, predicted_tree};
@@ -9,7 +9,7 @@ use super::Operation;
 use crate::processor::ProcessorCosts;
 use crate::store::Options;
 
-/// What predictions know, beside the options.
+/// The input of predictions in addition to the options.
 pub(super) struct Prediction {
     /// The drive as its profile has it.
     pub drive: Drive,
@@ -20,7 +20,7 @@ pub(super) struct Prediction {
 }
 
 impl Prediction {
-    /// What is predicted of `operation` on a tree, in a store that is as full as its `stats` say.
+    /// The prediction for `operation` on a tree, in a store that is as full as its `stats` say.
     pub fn of(
         &self,
         options: &Options,

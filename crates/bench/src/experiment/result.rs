@@ -63,7 +63,7 @@ pub struct ExperimentResult {
     pub(super) operations_per_s: f64,
     pub(super) latency: Option<Latency>,
     pub(super) cpu_us_per_operation: f64,
-    /// Share of the workers' time in which they worked.
+    /// Share of the workers' time that they worked.
     pub(super) worker_use: f64,
     /// Processor time that simulated workers were charged.
     pub(super) cpu_costs: Option<ProcessorCosts>,
@@ -101,7 +101,7 @@ pub(super) struct DeviceUse {
     pub(super) checkpoints: u64,
     /// Bytes written for pages, page table and log, cleaning included, for each operation.
     pub(super) store_bytes_per_operation: f64,
-    /// Bytes by which the store's device has grown.
+    /// Growth of the store's device, in bytes.
     pub(super) grown_bytes: u64,
 }
 

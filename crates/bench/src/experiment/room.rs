@@ -14,7 +14,7 @@ const TRIAL_RECORDS: u64 = 50_000;
 /// Of a device on which records take little: a store needs some segments whatever it holds.
 const DEVICE_BYTES_MIN: u64 = 64 << 20;
 
-/// The log takes at most so much, and this part of the room for pages.
+/// Bytes of the log, at most; it also takes at most this part of the room for pages.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 const LOG_DIVISOR: u64 = 8;
 
@@ -23,7 +23,8 @@ const FRONT_BYTES: u64 = 2 << 20;
 
 const ALIGN_BYTES: u64 = 1 << 20;
 
-/// Room for the records of `options` in a store of which whole pages take `share`, in steps of `step_bytes`.
+/// Room for the records of `options` in a store whose whole pages take `share` of it, in steps of
+/// `step_bytes`.
 pub(super) fn for_share(
     options: &Options,
     share: f64,

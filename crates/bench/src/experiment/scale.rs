@@ -65,8 +65,8 @@ pub struct ScaleResult {
     options: Options,
 }
 
-/// Look-ups on so many simulated drives, and so on; on one, two, up to as many as the target has if there are
-/// no numbers.
+/// Look-ups on each number of simulated drives; on one, two, up to as many as the target has if there are no
+/// numbers.
 ///
 /// # Errors
 /// Those of the target and the stores; only simulated drives can be had in any number.

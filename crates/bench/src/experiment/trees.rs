@@ -1,5 +1,5 @@
-//! Look-ups, range queries and updates on each structure that a tree of the store may have, beside what the
-//! drive's profile predicts for it: requests and bytes of the average operation, and its rate.
+//! Look-ups, range queries and updates on each structure that a tree of the store may have, compared with the
+//! predictions of the drive's profile: requests and bytes of the average operation, and its rate.
 
 use std::sync::atomic::Ordering;
 
@@ -31,7 +31,7 @@ pub enum Structure {
     Lsm,
 }
 
-/// What is asked of the trees.
+/// Trees and operations that are measured.
 #[derive(Clone, Debug)]
 pub struct TreesOptions {
     /// The structures.
@@ -66,12 +66,12 @@ struct MeasuredTree {
     structure: Structure,
     layout: Vec<Decision>,
     operations: Vec<Row>,
-    /// Median of the predictions' errors over all numbers of all operations, as shares of what was measured:
-    /// of requests and bytes, and of rates.
+    /// Median of the predictions' errors over all numbers of all operations, as shares of the measured
+    /// values: of requests and bytes, and of rates.
     median_error_of_counts: f64,
     median_error_of_rates: f64,
-    /// Bytes of the store's images and tables for each byte of the records, and what was predicted. Free
-    /// space of segments is not in them.
+    /// Bytes of the store's images and tables for each byte of the records, and the prediction. Free space of
+    /// segments is not in them.
     space: Pair,
 }
 
@@ -203,7 +203,7 @@ impl Experiment<'_> {
         Ok((store, layout))
     }
 
-    /// What is declared of the operations on an LSM-tree.
+    /// The declaration of the operations for an LSM-tree.
     fn declared(&self) -> LsmWorkload {
         let records = self.options.records;
         LsmWorkload::new(1.0, 1.0, 0.0)
@@ -293,7 +293,7 @@ impl Row {
 }
 
 impl Pair {
-    /// The prediction's error, as a share of what was measured.
+    /// The prediction's error, as a share of the measured value.
     fn error(self) -> f64 {
         (self.predicted / self.measured.max(f64::MIN_POSITIVE) - 1.0).abs()
     }

@@ -21,7 +21,7 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Puts this process into a group of its own that may use so many bytes.
+    /// Puts this process into a group of its own that may use `bytes` bytes.
     ///
     /// # Errors
     /// Without the right to make groups, which usually only root has, or where the kernel has no memory
@@ -65,7 +65,7 @@ impl Drop for MemoryLimit {
             let path = self.group.join(file);
             let _refused = if path.exists() { std::fs::write(path, text) } else { Ok(()) };
         }
-        // A group that is left behind is empty, and does no harm.
+        // A group that remains is empty, and does no harm.
         let _left = std::fs::write(self.root.join("cgroup.procs"), std::process::id().to_string());
         let _removed = std::fs::remove_dir(&self.group);
     }

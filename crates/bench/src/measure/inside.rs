@@ -19,7 +19,7 @@ pub struct Inside {
     digest: String,
 }
 
-/// Mean time of a command in each stage, in the order in which it passes them.
+/// Mean time of a command in each stage, in the order of the stages.
 #[derive(Debug, Serialize)]
 struct Stages {
     queue_us: f64,
@@ -102,7 +102,7 @@ impl Inside {
         text
     }
 
-    /// Counts behind the host's back; lines for events that did not happen are left out.
+    /// Counts of events inside the drive; lines for events that did not happen are left out.
     fn counters_table(&self) -> String {
         let mut lines = self.flash_lines();
         lines.extend(self.cache_lines());

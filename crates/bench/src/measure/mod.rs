@@ -1,4 +1,4 @@
-//! Measurements beside the operations themselves.
+//! Measurements in addition to the operations themselves.
 
 mod block;
 mod cgroup;

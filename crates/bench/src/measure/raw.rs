@@ -18,7 +18,7 @@ const WARMUP_FRACTION: f64 = 0.2;
 /// Requests as a store makes them.
 #[derive(Clone, Copy, Debug)]
 pub struct RawRequests {
-    /// How large, how many at a time, of which kind.
+    /// Size, concurrency and kind of the requests.
     pub workload: Workload,
     /// How each write is made durable.
     pub sync: Sync,
@@ -27,7 +27,7 @@ pub struct RawRequests {
 }
 
 impl RawRequests {
-    /// Random reads or writes, so many in flight.
+    /// Random reads or writes, `in_flight` at a time.
     pub fn random(access: Access, bytes: f64, in_flight: u32) -> Self {
         let workload = Workload::random(access, bytes, f64::from(in_flight));
         Self { workload, sync: Sync::None, rate_per_s: None }
@@ -109,7 +109,7 @@ pub struct RawFile {
 const LAY_OUT_BYTES: u64 = 1 << 20;
 
 impl RawFile {
-    /// Has at least so many bytes in `directory`.
+    /// Makes a file of at least `bytes` bytes in `directory`.
     ///
     /// # Errors
     /// Errors of the device.
@@ -181,8 +181,8 @@ impl RawLimit {
         })
     }
 
-    /// Latency of so many random reads of 4 KiB per second in an open loop, of which `depth` may be under
-    /// way, as seen by whom they are for. Measures for about `seconds`. `None` if it was interrupted.
+    /// Latency of `reads_per_s` random reads of 4 KiB per second in an open loop, with at most `depth` under
+    /// way, as the waiting client sees it. Measures for about `seconds`. `None` if it was interrupted.
     ///
     /// # Errors
     /// Errors of the device.

@@ -40,23 +40,23 @@ pub struct Run {
     pub load: Option<f64>,
     /// The round of a suite.
     pub round: u32,
-    /// Whether the engine is given the time to do what it has deferred, and that is measured.
+    /// Whether the engine is given time for its deferred work, which is measured.
     pub drains: bool,
 }
 
-/// Memory of a process beside its engine's cache, while clients run: code, stacks, histograms.
+/// Memory of a process in addition to its engine's cache, while clients run: code, stacks, histograms.
 const MEMORY_BESIDE_BYTES: u64 = 64 << 20;
 
 /// The same while it is filled, without the order of the records.
 const FILLING_BYTES: u64 = 256 << 20;
 
-/// Of so many bytes of data, one more is needed then.
+/// One byte more is needed then for this number of bytes of data.
 const DATA_OF_ORDER: u64 = 4;
 
 /// Counts of a run of an engine.
 type EngineDriven = Driven<Option<BlockCounters>>;
 
-/// How long an engine took to do what it had deferred, and the counters then.
+/// Time that an engine took for its deferred work, and the counters then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drained {
     took: Duration,
@@ -121,7 +121,7 @@ impl Run {
     }
 
     /// Engines that cache in the kernel get the cache of the others, and a little more for the memory that
-    /// those use beside it.
+    /// the others use in addition.
     fn limit_memory(&self, beside_bytes: u64) -> anyhow::Result<Option<MemoryLimit>> {
         match self.engine.caching() == Caching::PageCache {
             false => Ok(None),

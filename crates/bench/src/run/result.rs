@@ -21,7 +21,7 @@ pub struct RunResult {
     pub engine: String,
     /// Its settings.
     pub settings: BTreeMap<String, String>,
-    /// Memory in which it caches data.
+    /// Memory that it caches data in.
     pub caching: Caching,
     /// Name of the workload.
     pub workload: String,
@@ -80,7 +80,7 @@ pub struct RunResult {
     pub raw_latency: Option<Latency>,
     /// Second by second.
     pub seconds: Vec<SecondResult>,
-    /// What the engine did once its clients had ended, if it was waited for.
+    /// The engine's deferred work after its clients had ended, if the run waited for it.
     #[serde(default)]
     pub drained: Option<DrainedResult>,
     /// Result of the check of the final state.

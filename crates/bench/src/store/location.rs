@@ -93,7 +93,7 @@ impl StoreLocation {
         Kind::Device(device).into()
     }
 
-    /// With room for just so much.
+    /// With a fixed room.
     #[must_use]
     pub fn with_room(self, room: Room) -> Self {
         Self { room: Some(room), ..self }
@@ -193,7 +193,7 @@ impl StoreLocation {
         }
     }
 
-    /// Leaves nothing behind.
+    /// Removes the store's files.
     ///
     /// # Errors
     /// If the store's folders cannot be removed.

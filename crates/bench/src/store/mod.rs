@@ -25,10 +25,10 @@ pub const TREE: &str = "records";
 /// Time between two checks of the conditions that stop a run early.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The same in virtual time, of which a store may do much in a tick of ours.
+/// The same in virtual time, where a store may do much in a tick of real time.
 const VIRTUAL_TICK: Duration = Duration::from_millis(1);
 
-/// Between two looks at whether clients have ended: nobody works in the rest of the last one.
+/// Time between two checks whether clients have ended; the rest of the last tick is idle.
 const VIRTUAL_JOIN_TICK: Duration = Duration::from_micros(20);
 
 /// How long an operation may take that has begun when a run is over.

@@ -41,7 +41,7 @@ pub struct StoreOptions {
     pub recovery_log_bytes: Option<u64>,
     /// Size of nodes.
     pub node_bytes: Option<u64>,
-    /// A profile of the drive, from which the layout is decided.
+    /// A profile of the drive, which decides the layout.
     pub profile: Option<Arc<DeviceProfile>>,
 }
 
@@ -70,7 +70,7 @@ pub struct Options {
     pub store: StoreOptions,
     /// Counted seconds.
     pub seconds: f64,
-    /// Ends after so many operations if that is earlier.
+    /// Ends after this number of operations if that is earlier.
     pub operations_max: Option<u64>,
     /// Seconds before that are not counted.
     pub warmup_s: f64,

@@ -1,4 +1,4 @@
-//! What a study repeats.
+//! The study of a paper that a study of ours repeats.
 
 /// A paper, and how its experiments are repeated.
 #[derive(Clone, Copy, Debug)]
@@ -9,8 +9,8 @@ pub struct About {
     pub paper: &'static str,
     /// Its sections, tables and figures that are repeated.
     pub parts: &'static str,
-    /// What the paper did.
+    /// The paper's experiment.
     pub did: &'static str,
-    /// Sizes: of what, the paper's, and ours.
+    /// Sizes: their names, the paper's, and ours.
     pub scaled: &'static [(&'static str, &'static str, &'static str)],
 }

@@ -67,7 +67,7 @@ pub(super) fn legend(curves: &[Curve]) -> Vec<Key> {
     curves.iter().filter(|curve| !curve.is_paper).map(|curve| Key::series(&series(curve), "line")).collect()
 }
 
-/// The legend's entry for a curve of which nothing is measured.
+/// The legend's entry for a curve without measurements.
 pub(super) fn dashed_key(curve: &Curve) -> Key {
     Key::series(&series(curve), "dash")
 }

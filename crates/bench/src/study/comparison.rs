@@ -1,4 +1,4 @@
-//! Numbers of a paper beside the study's.
+//! Numbers of a paper compared with the study's.
 
 use flashgrain_cost::Interval;
 use flashgrain_report::page::{Cell, Kind, Table};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Both are near each other if neither is this much larger.
 const NEAR: f64 = 0.15;
 
-/// Operations from which a rate or a time of ours says something.
+/// Operations from which on a rate or a time of ours is significant.
 const OPERATIONS_MIN: u64 = 100;
 
 /// How a number is shown.

@@ -2,8 +2,8 @@
 //! own, and of SQLite's files.
 //!
 //! A [`Setup`] says which store is made on which drive; a [`Subject`] is that store. A study fills subjects,
-//! measures them, and has a serialisable result, from which a [`Sheet`] is made: tables with the paper's
-//! figures beside these, and charts, for a terminal and as a page.
+//! measures them, and has a serialisable result. A [`Sheet`] is made of it: tables with the paper's figures
+//! and ours, and charts, for a terminal and as a page.
 //!
 //! On simulated drives all times are virtual, so that a study gives the same figures wherever it is run. The
 //! data are fewer than the papers'; which ratios stay as they were is in the text of each sheet.

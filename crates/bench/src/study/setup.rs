@@ -15,7 +15,7 @@ use crate::store::{StoreLocation, StoreOptions};
 /// Most bytes of a request that writes a table.
 const UNIT_BYTES_MAX: u64 = 256 << 10;
 
-/// A segment has at least so many write units.
+/// Write units of a segment, at least.
 const UNITS: u64 = 4;
 
 /// Where the log of a store is.
@@ -35,7 +35,7 @@ pub enum LogPlace {
 /// Bytes of a device in memory for the log.
 const LOG_DEVICE_BYTES: u64 = 64 << 20;
 
-/// A simulated device that is as fast as memory behind a system call.
+/// A simulated device that is as fast as memory accessed by system calls.
 const MEMORY_DEVICE: &str = include_str!("memory.toml");
 
 /// A store with one tree, and where it is.
@@ -43,7 +43,7 @@ const MEMORY_DEVICE: &str = include_str!("memory.toml");
 pub struct Setup {
     /// A directory, or `sim:PRESET` or `sim:FILE.toml`.
     pub target: PathBuf,
-    /// A simulated drive is shrunk to so many bytes.
+    /// Bytes that a simulated drive is shrunk to.
     pub drive_bytes: u64,
     /// Drives of a simulated set; as many as the target has unless given.
     pub drives: Option<u32>,
@@ -55,7 +55,7 @@ pub struct Setup {
     pub records: Records,
     /// How the tree is kept.
     pub tree: TreeOptions,
-    /// Segments have so many bytes; tables of LSM-trees take whole ones.
+    /// Bytes of a segment; tables of LSM-trees take whole ones.
     pub segment_bytes: u64,
     /// Memory for blocks, memtables and pages.
     pub cache_bytes: u64,
@@ -144,7 +144,7 @@ pub(super) fn unit_bytes(segment_bytes: u64) -> u32 {
     (segment_bytes / UNITS).min(UNIT_BYTES_MAX) as u32
 }
 
-/// An LSM-tree with blocks of so many bytes.
+/// An LSM-tree with blocks of `block_bytes`.
 pub(super) fn lsm_tree(options: LsmOptions, block_bytes: u32) -> TreeOptions {
     TreeOptions::new().kind(IndexKind::Lsm).lsm(options).node_bytes(block_bytes)
 }

@@ -1,4 +1,4 @@
-//! What a study shows: tables for a terminal, and the same with charts as a page.
+//! The output of a study: tables for a terminal, and the same with charts as a page.
 
 use flashgrain_report::page::{Block, Captioned, Figure, Page, Section, Table};
 
@@ -13,7 +13,7 @@ pub struct Sheet {
     pub conditions: Vec<String>,
     /// The answers.
     pub(super) parts: Vec<Part>,
-    /// The paper's numbers beside ours.
+    /// The paper's numbers and ours.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Part {
     pub id: &'static str,
     /// The question.
     pub title: String,
-    /// What was found, in sentences.
+    /// The findings, in sentences.
     pub text: Vec<String>,
     /// Tables with their captions.
     pub tables: Vec<(String, Table)>,

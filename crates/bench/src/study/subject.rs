@@ -97,8 +97,8 @@ impl Measured {
         f64::from(self.clients) * 1e6 / self.per_s
     }
 
-    /// Operations in so much time, for which the device got so many requests to read, bytes of these,
-    /// requests to write, and bytes of these.
+    /// Operations of a tally in `elapsed`, with the device's requests to read, the bytes of these, requests
+    /// to write, and the bytes of these.
     pub(super) fn new(
         clients: u32,
         tally: &Tally,
@@ -133,7 +133,7 @@ impl Measured {
     }
 }
 
-/// What clients do until they have done enough.
+/// The work of clients until they have done enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     /// Their operations.
@@ -175,7 +175,7 @@ pub struct Slice {
     pub slowed: f64,
 }
 
-/// Slices in which no write was slowed down.
+/// Slices without a write that was slowed down.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Unslowed {
     /// Slices.
@@ -213,7 +213,7 @@ pub struct Watched {
     pub waiting: f64,
     /// Most of them at the same time, also before the time that counts.
     pub waiting_max: u64,
-    /// The slices in which no write was slowed down, if there are some with writes.
+    /// The slices without a write that was slowed down, if there are some with writes.
     pub unslowed: Option<Unslowed>,
     /// Over time.
     pub slices: Vec<Slice>,
@@ -343,7 +343,7 @@ impl Subject {
         if driven.is_interrupted { Err(Error::Interrupted.into()) } else { Ok(driven) }
     }
 
-    /// Makes the store of `setup`, has `work` done with it, and leaves nothing behind.
+    /// Makes the store of `setup`, runs `work` with it, and removes the store.
     ///
     /// # Errors
     /// Those of the target, of the store and of `work`.
@@ -380,7 +380,7 @@ impl Subject {
         if filled.is_interrupted { Err(Error::Interrupted.into()) } else { Ok(()) }
     }
 
-    /// Waits until what is in memory is in tables, and no merge is due.
+    /// Waits until all changes in memory are in tables, and no merge is due.
     ///
     /// # Errors
     /// Those of the store; [`Error::Interrupted`].
@@ -409,7 +409,7 @@ impl Subject {
         Ok(Measured::of(task.clients, &driven))
     }
 
-    /// Has clients work, and measures them and the checkpoint behind them, so that all that they change is
+    /// Has clients work, and measures them and the following checkpoint, so that all their changes are
     /// written. Records that they insert are there from then on.
     ///
     /// # Errors
@@ -421,7 +421,7 @@ impl Subject {
         driven.elapsed = self.now().since(began).into();
         driven.after = self.store.stats();
         if task.mix.insert > 0.0 {
-            // Some more may have ended behind the span: they are put in again by the next ones.
+            // Some more may have ended after the span: the next ones insert them again.
             self.records.count += driven.tally.operations();
         }
         Ok(Measured::of(task.clients, &driven))
@@ -435,7 +435,7 @@ impl Subject {
         Ok((self.place.raw(self.backend, self.polled)?, self.store.written_region()))
     }
 
-    /// The time in which the store works.
+    /// The store's time.
     pub fn now(&self) -> Nanos {
         self.store.now()
     }
@@ -461,7 +461,7 @@ impl Subject {
         self.store.set_costs(costs);
     }
 
-    /// Writes what is in memory only.
+    /// Writes changes that are in memory only.
     ///
     /// # Errors
     /// Those of the store.

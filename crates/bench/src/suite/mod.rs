@@ -65,7 +65,7 @@ type Identity = String;
 /// Bytes of the file for raw requests: as many as the data, within these.
 const RAW_BYTES: (u64, u64) = (64 << 20, 2 << 30);
 
-/// Seconds that the drive is measured alone, beside each question of each round; less if runs are short.
+/// Seconds that the drive is measured alone, for each question of each round; less if runs are short.
 const RAW_SECONDS: f64 = 3.0;
 
 /// Between two looks whether a run has ended.

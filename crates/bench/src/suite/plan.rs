@@ -49,7 +49,7 @@ pub struct Planned {
 /// Data are ten times the cache, as in the papers.
 const OUT_OF_MEMORY: f64 = 0.1;
 
-/// With room for the engines' needs beside keys and values.
+/// With room for the engines' needs in addition to keys and values.
 const IN_MEMORY: f64 = 3.0;
 
 /// Numbers of clients that engines are tried with: each is judged by its best.

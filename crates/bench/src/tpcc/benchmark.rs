@@ -28,7 +28,7 @@ pub struct Tpcc {
 }
 
 impl Tpcc {
-    /// With so many warehouses of the specification's size.
+    /// With `warehouses` warehouses of the specification's size.
     pub fn new(name: &'static str, warehouses: u32, home: Home, seed: u64) -> Self {
         Self::with_scale(name, Scale::standard(warehouses), home, seed)
     }

@@ -19,7 +19,7 @@ impl Delivery {
         Self { carrier: random.between(1, 10) as u8, date }
     }
 
-    /// Delivers the oldest new order of a district, none of which is below `from`. It gives its number;
+    /// Delivers the oldest new order of a district; none has a number below `from`. It gives its number;
     /// `None` if there is none.
     pub fn execute(
         &self,

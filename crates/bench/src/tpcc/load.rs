@@ -47,7 +47,7 @@ pub struct Progress {
     pub rows_expected: u64,
 }
 
-/// Fills an engine whose tables are empty, by at most so many clients; more than there are tables are of no
+/// Fills an engine whose tables are empty, by at most `clients` clients; more than there are tables are of no
 /// use. `progress` gets the rows done now and then, from any of them, and ends the load with an error.
 ///
 /// # Errors

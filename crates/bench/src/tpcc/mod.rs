@@ -23,8 +23,8 @@
 //!   and customers brought into memory ([`Session::prefetch`](crate::engine::Session::prefetch), a look-up
 //!   with most engines), all of a table by one call, so that engines can read them at once and transactions
 //!   are short. Stocks and customers are read again in the transaction.
-//! - Stock-Level reads its district and the lines in a transaction, and the stocks behind it, all by one
-//!   call: 2.8.2.3 asks for committed data only.
+//! - Stock-Level reads its district and the lines in a transaction, and their stocks, all by one call:
+//!   2.8.2.3 asks for committed data only.
 //! - Dates are all those of the load ([`Dataset::date_seconds`]) or of the run ([`Options::date_seconds`]).
 //! - Condition 11 holds for loaded databases only; [`check()`] adds the orders that were delivered since, by
 //!   the counts in customers' rows. It also compares the indexes with their tables.

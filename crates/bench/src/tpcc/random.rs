@@ -109,12 +109,12 @@ impl Random {
         ((self.between(0, a) | self.between(low, high)) + c) % (high - low + 1) + low
     }
 
-    /// Number of a customer of a district with so many.
+    /// Number of a customer of a district with `customers` customers.
     pub fn customer(&mut self, constants: &Constants, customers: u32) -> u32 {
         self.non_uniform(1023, constants.customer, 1, customers)
     }
 
-    /// Number of an item among so many.
+    /// Number of an item among `items` items.
     pub fn item(&mut self, constants: &Constants, items: u32) -> u32 {
         self.non_uniform(8191, constants.item, 1, items)
     }

@@ -10,7 +10,7 @@ use crate::engine::Table;
 /// A text of at most `N` bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Text<const N: usize> {
-    /// Zeros behind its end, so that texts compare as they should.
+    /// Zeros after its end, so that texts compare as they should.
     bytes: [u8; N],
     length: u16,
 }

@@ -21,7 +21,7 @@ use super::{DISTRICTS, Dataset, Scale, districts_of};
 use crate::drive;
 use crate::engine::{Failure, Session};
 
-/// The warehouse at which a client works.
+/// The warehouse of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Home {
@@ -36,7 +36,7 @@ pub enum Home {
 /// How clients work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The warehouse at which clients work.
+    /// The warehouse of clients.
     pub home: Home,
     /// Seed of all random choices.
     pub seed: u64,

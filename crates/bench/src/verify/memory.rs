@@ -3,7 +3,7 @@
 use crate::listener::Listener;
 use crate::measure::MemoryLimit;
 
-/// A client needs some memory beside its engine's caches and buffers.
+/// Memory that a client needs in addition to its engine's caches and buffers.
 const CLIENT_BYTES: u64 = 64 << 20;
 
 /// Engines that are filled take more for a while.
@@ -16,7 +16,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// For an engine with so many bytes; says so where the kernel cannot limit memory or this user must not.
+    /// For an engine with `engine_bytes`; notes it where the kernel cannot limit memory or this user must
+    /// not.
     pub fn new(engine_bytes: u64, listener: &dyn Listener) -> Self {
         let bytes = engine_bytes + CLIENT_BYTES;
         match MemoryLimit::new(bytes) {

@@ -1,11 +1,11 @@
-//! An engine with its defaults beside the same engine with advised settings, both measured.
+//! Compares an engine with its defaults and the same engine with advised settings, both measured.
 //!
-//! 1. The engine's module adapts the workload to what the engine's client can run, and says what
-//!    it changed; the advice is given for the adapted workload.
+//! 1. The engine's module adapts the workload to the engine's client, and notes the changes; the advice is
+//!    given for the adapted workload.
 //! 2. Both sides are filled with the same records, each in its own part of one scratch directory.
 //! 3. Both run in turns that alternate. Each run has its own limit of memory, starts with an empty page
 //!    cache and warms up before it counts.
-//! 4. A [`Verification`] puts the measured gain beside the predicted one.
+//! 4. 4. A [`Verification`] compares the measured gain with the predicted one.
 //!
 //! The scratch directory is removed on every way out of [`verify`], an interrupt included; programs that
 //! still run then are killed first.
@@ -46,7 +46,7 @@ use turns::{Side, turns};
 /// Copies of the records that a side may take while compactions are under way.
 const SPACE_FACTOR: f64 = 3.0;
 
-/// What to run.
+/// The options of a verification.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The scratch directory is made below this one.
@@ -63,7 +63,7 @@ pub struct Options {
 #[derive(Debug, Serialize)]
 pub struct Verification {
     engine: EngineName,
-    /// As it ran, with every change to what was asked.
+    /// As it ran, with every change to the given workload.
     workload: Workload,
     changes: Vec<String>,
     /// Memory of each run with the page cache; `None` where it could not be limited.
@@ -84,7 +84,7 @@ pub struct Verification {
 #[derive(Debug, Serialize)]
 struct Outcome {
     predicted_per_second: Interval,
-    /// What limits the rate by the prediction.
+    /// The bottleneck by the prediction.
     predicted_bound: String,
     measured_per_second: Scatter,
 }
@@ -98,7 +98,7 @@ trait Client {
     fn run(&self, side: Side, seed: u64) -> anyhow::Result<f64>;
 }
 
-/// Runs an engine's defaults and what is advised for a workload on the drive of a profile.
+/// Runs an engine with its defaults and with the advised settings for a workload on the drive of a profile.
 ///
 /// # Errors
 /// Engines that cannot be run yet, programs that are missing or fail, a directory without enough room, and
@@ -162,7 +162,7 @@ fn adapted(engine: EngineName, workload: &Workload) -> Adapted {
     }
 }
 
-/// A server of MariaDB takes so much beside its buffer pool.
+/// Memory of a server of MariaDB in addition to its buffer pool.
 const SERVER_BYTES: u64 = 128 << 20;
 
 /// WiredTiger's cache takes more than its size while clients are faster than eviction.

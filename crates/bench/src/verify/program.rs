@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Lines of a failed program that are shown.
 const SHOWN_LINES: usize = 5;
 
-/// Refuses if the program is not installed; `remedy` says what installs it.
+/// Refuses if the program is not installed; `remedy` says how to install it.
 pub(super) fn is_installed(program: &str, remedy: &str) -> anyhow::Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
@@ -43,7 +43,7 @@ pub(super) fn output(command: &mut Command, log: &Path, interrupt: &AtomicBool) 
     thread::spawn(move || {
         let mut said = Vec::new();
         let read = stdout.read_to_end(&mut said).map(|_| said);
-        // Nobody waits for it after an interrupt.
+        // After an interrupt, no thread waits for it.
         let _unheard = sender.send(read);
     });
     let said = loop {
@@ -68,7 +68,7 @@ fn failure(name: &str, status: ExitStatus, said: &str, log: &Path) -> anyhow::Er
     last_lines(&format!("{name} failed ({status})"), shown)
 }
 
-/// What went wrong, with the last lines of what a program said.
+/// The problem, with the last lines of a program's output.
 pub(super) fn last_lines(problem: &str, said: &str) -> anyhow::Error {
     let lines: Vec<&str> = said.split(['\n', '\r']).filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");

@@ -32,7 +32,7 @@ impl Scratch {
     }
 }
 
-/// Refuses what cannot fit, with a workload that could.
+/// Refuses a workload that does not fit, and names one that does.
 pub(super) fn make_sure_of_room(
     directory: &Path,
     workload: &Workload,

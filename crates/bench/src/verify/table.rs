@@ -7,7 +7,7 @@ use super::Verification;
 use super::scatter::Scatter;
 
 impl Verification {
-    /// Predicted beside measured, for people.
+    /// Predicted and measured values, for people.
     pub fn table(&self) -> String {
         let limit = match self.memory_limit_bytes {
             Some(bytes) => format!("{} of memory with the page cache", unit::bytes(bytes as f64)),

@@ -1,11 +1,11 @@
-//! The order in which both sides run.
+//! The order of both sides' runs.
 
 /// Settings that a run has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// The engine's defaults.
     Default,
-    /// What was advised.
+    /// The advised settings.
     Advised,
 }
 

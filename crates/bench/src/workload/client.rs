@@ -77,7 +77,7 @@ impl<'s> Client<'s> {
         Ok(1)
     }
 
-    /// Keys of records that nobody inserts lie among those that are there.
+    /// Keys of missing records lie among those that are there.
     fn miss(&mut self) -> anyhow::Result<u64> {
         let record = u64::MAX - self.pick();
         self.set_key(record);

@@ -20,7 +20,7 @@ pub const TABLES: &[&str] = &["records"];
 /// Some of the clients, and their operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Role {
-    /// One of so many parts of the clients; the parts of all roles are added up.
+    /// The role's parts of the clients; the parts of all roles are added up.
     pub parts: u32,
     /// Their operations.
     pub mix: Mix,
@@ -47,7 +47,7 @@ const SEEK_RECORDS: u32 = 10;
 /// Longest scan of YCSB's workload E.
 const YCSB_SCAN_RECORDS: u32 = 100;
 
-/// Records of a long scan beside writers.
+/// Records of a long scan during writes.
 const LONG_SCAN_RECORDS: u32 = 100_000;
 
 /// Records of a short scan.

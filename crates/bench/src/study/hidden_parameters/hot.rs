@@ -1,4 +1,4 @@
-//! *use-hot-locations* (§4.1): selects gain, inserts lose what splitting their writes takes.
+//! *use-hot-locations* (§4.1): selects gain, inserts lose the time of splitting their writes.
 
 use std::sync::atomic::AtomicBool;
 
@@ -115,7 +115,7 @@ pub(super) fn find(
             };
             let mut stage = Stage::make(script, interrupt)?;
             found.database_bytes = stage.database_bytes()?;
-            // These bring into memory what stays there.
+            // Warm-up: these load the pages that stay in memory.
             stage.selects(options.operations(), interrupt)?;
             let mut iterations = Vec::new();
             for _ in 0..options.iterations {

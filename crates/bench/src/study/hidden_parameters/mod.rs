@@ -1,5 +1,5 @@
 //! SQLite and MariaDB with the layout techniques of "Optimizing Databases by Learning Hidden Parameters of
-//! SSDs" (§3.2.2 and 4): what they bring on a simulated drive, in virtual time.
+//! SSDs" (§3.2.2 and 4): their gains on a simulated drive, in virtual time.
 //!
 //! A `stage` is a database on a volume on a simulated drive. The benchmark experiment fills it with pairs
 //! of 32 and 100 bytes, and then inserts and selects in turns: with *use-hot-locations* in `hot`, with
@@ -50,7 +50,7 @@ pub enum Technique {
     ContainWriteInFlashPage,
 }
 
-/// What the study is asked.
+/// The study's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Only these of the techniques; none for all.

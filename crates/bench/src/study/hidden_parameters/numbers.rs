@@ -1,4 +1,4 @@
-//! The paper's numbers beside ours.
+//! The paper's numbers and ours.
 
 use super::hot::{self, Variant};
 use super::paper::{self, Property};
@@ -83,7 +83,7 @@ fn of_mariadb(result: Option<&HiddenResult>) -> Vec<Comparison> {
     all
 }
 
-/// Counts are multiplied, so that they are beside the paper's.
+/// Counts are multiplied, so that they are comparable with the paper's.
 fn of_stripes(result: Option<&HiddenResult>) -> Vec<Comparison> {
     let found = result.and_then(|result| Some((result.stripes.as_ref()?, result.divisor as f64)));
     let mut all = Vec::new();

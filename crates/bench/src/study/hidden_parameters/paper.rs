@@ -2,7 +2,7 @@
 
 use crate::study::about::About;
 
-/// What is repeated.
+/// The study that is repeated.
 pub const ABOUT: About = About {
     name: "hidden-parameters",
     paper: "Kakaraparthi, Patel, Kroth, Park: Optimizing Databases by Learning Hidden Parameters of Solid State Drives",
@@ -34,7 +34,7 @@ pub(super) const SELECT_GAIN_MEDIAN: f64 = 0.292;
 /// How much shorter reads are at hot locations (Figure 5a).
 pub(super) const LATENCY_DROP: f64 = 0.39;
 
-/// What inserts gain with so many of them in a transaction; from 500 on, the loss is less than 2 %.
+/// Gain of inserts with this number of them in a transaction; from 500 on, the loss is less than 2 %.
 pub(super) fn insert_gain(inserts_per_transaction: u64) -> Option<f64> {
     match inserts_per_transaction {
         1 => Some(-0.152),
@@ -43,16 +43,15 @@ pub(super) fn insert_gain(inserts_per_transaction: u64) -> Option<f64> {
     }
 }
 
-/// Inserts of a transaction from which on less than this share of the rate is lost.
+/// Inserts of a transaction at and above which less than this share of the rate is lost.
 pub(super) const SIZE_WITHOUT_LOSS: u64 = 500;
 pub(super) const LOSS_MAX: f64 = 0.02;
 
-/// What selects and inserts gain with MariaDB (Figure 13a).
+/// Gains of selects and inserts with MariaDB (Figure 13a).
 pub(super) const MARIADB_SELECT_GAIN: f64 = 0.266;
 pub(super) const MARIADB_INSERT_GAIN: f64 = 0.009;
 
-/// What the mixes of YCSB gain with MariaDB (Figure 13b), as far as the text has them: all others lie
-/// between.
+/// Gains of YCSB's mixes with MariaDB (Figure 13b), as far as the text has them: all others lie between.
 pub(super) fn ycsb_gain(workload: &str) -> Option<f64> {
     match workload {
         "ycsb-a" => Some(0.03),

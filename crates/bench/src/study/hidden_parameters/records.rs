@@ -14,7 +14,7 @@ const RECORD_BYTES: std::ops::RangeInclusive<u64> = 225..=325;
 /// The flash page of the paper's SSD-T.
 pub(super) const FLASH_PAGE_BYTES: u64 = 4096;
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Serialize)]
 pub(super) struct Found {
     pub records: u64,

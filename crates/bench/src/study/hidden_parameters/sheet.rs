@@ -1,4 +1,4 @@
-//! Tables, and what is to be said of them.
+//! Tables, and the remarks on them.
 
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
@@ -190,7 +190,7 @@ fn stripes_part(result: &HiddenResult, found: &stripes::Found) -> Part {
     }
 }
 
-/// Rows of Table 2. Counts are multiplied, so that they are beside the paper's.
+/// Rows of Table 2. Counts are multiplied, so that they are comparable with the paper's.
 fn table_2(result: &HiddenResult, found: &stripes::Found) -> Table {
     let mut table = Table::new(&[
         ("property", Kind::Label),

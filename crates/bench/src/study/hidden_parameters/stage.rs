@@ -129,7 +129,7 @@ impl<'a> Stage<'a> {
         Ok(stage)
     }
 
-    /// Opens the database with so much cache.
+    /// Opens the database with `cache_bytes` of cache.
     fn open(&mut self, cache_bytes: u64) -> anyhow::Result<()> {
         self.connection = None;
         let uri = format!("file:/{}/pairs?{}", self.mount, self.script.parameters);
@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Inserts new pairs, so many in a transaction.
+    /// Inserts new pairs, `per_transaction` in a transaction.
     pub fn inserts(
         &mut self,
         count: u64,

@@ -112,9 +112,9 @@ fn run(options: &Options, is_aligned: bool, interrupt: &AtomicBool) -> anyhow::R
     Ok(Run { is_aligned, first_pages, last_pages: stage.number("page_count")?, iterations })
 }
 
-/// Flash pages of a size that writes to the log have touched beyond those that pages of its frames fill. A
-/// flash page that two commits write to is written twice. What is before `first` is the log's header, which
-/// is written once in an iteration.
+/// Flash pages that writes to the log have touched, minus those that the pages of its frames fill. A flash
+/// page that two commits write to is written twice. The bytes before `first` are the log's header, which is
+/// written once in an iteration.
 fn extra_flash_pages(sent: &[Sent], first: u64, frames: u64, flash_page_bytes: u64) -> i64 {
     let of_log = |sent: &&Sent| sent.op == Op::Write && sent.file.ends_with("wal");
     let touched: u64 = sent

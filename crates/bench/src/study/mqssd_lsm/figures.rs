@@ -10,7 +10,7 @@ const SECONDS: Quantity = Quantity { title: "", unit: Unit::Seconds, growth: Gro
 const DASHED: &str = "Dashed: the paper's RocksDB.";
 const PREDICTED: &str = "Dashed: predicted with the drive's own costs.";
 
-/// Over concurrency, and over fanout beside the paper's and beside the model's times.
+/// Figures over concurrency, and over fanout, with the paper's and the model's times.
 pub(super) fn all(result: &MqssdResult, question: Question, id: &str) -> Vec<Figure> {
     let papers = |found: &Found| {
         let column = (question.papers)(found.layout);

@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::fill::Order;
 
-/// C of RocksDB's defaults, with which fanouts are compared, and of the configuration for flash.
+/// C of RocksDB's defaults, used for comparing fanouts, and of the configuration for flash.
 const LEVEL_ZERO_RUNS: u32 = 4;
 const FLASH_LEVEL_ZERO_RUNS: u32 = 8;
 const FLASH_FANOUT: u32 = 8;
 const FLASH_JOBS: u32 = 4;
 
-/// Runs of level 0 from which on writers are slowed down, and at which they are stopped: RocksDB's defaults.
+/// Runs of level 0 that slow writers down, and those that stop them: RocksDB's defaults.
 const SLOWDOWN_RUNS: u32 = 20;
 const STOP_RUNS: u32 = 36;
 
@@ -27,7 +27,7 @@ const JOBS_MAX: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// A run for each level, of which each is so many times as large as the one above it.
+    /// A run for each level; each level is `fanout` times as large as the one above it.
     Leveled {
         /// F.
         fanout: u32,
@@ -55,8 +55,8 @@ impl Layout {
         }
     }
 
-    /// How a store is filled of which only reads are measured. On a single level stretches come to the same
-    /// as random order, after far fewer merges.
+    /// The order in which a store for reads alone is filled. On a single level stretches come to the same as
+    /// random order, after far fewer merges.
     pub(super) fn order_for_reads(self) -> Order {
         if self == Self::SingleLevel { Order::Stretches } else { Order::Random }
     }
@@ -71,7 +71,7 @@ impl Layout {
         if self == Self::Flash { 1 } else { k.min(JOBS_MAX) }
     }
 
-    /// With tables and memtables of so many bytes, and at most `k` jobs at a time, or parts of one.
+    /// With tables and memtables of `table_bytes`, and at most `k` jobs at a time, or parts of one.
     pub(super) fn options(self, table_bytes: u64, k: u32) -> LsmOptions {
         let options = LsmOptions::new()
             .table_bytes(table_bytes)

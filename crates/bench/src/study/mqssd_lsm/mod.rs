@@ -1,5 +1,6 @@
-//! Queries, scans and compactions over fanout and concurrency, and a single level beside the configuration
-//! for flash: section 5.3 of "Multi-Queue SSD I/O Modeling & Its Implications for Data Structure Design".
+//! Queries, scans and compactions over fanout and concurrency, and a single level compared with the
+//! configuration for flash: section 5.3 of "Multi-Queue SSD I/O Modeling & Its Implications for Data
+//! Structure Design".
 //!
 //! For each [`Layout`] a store is filled by one client in random order, as by db_bench's `filluniquerandom`,
 //! until no merge is due; then k clients look up random keys and scan 128 records. As in the paper's RocksDB
@@ -48,11 +49,11 @@ const BLOCK_BYTES: u32 = 8 << 10;
 /// Records of a scan, as in the paper.
 const SCAN_RECORDS: u32 = 128;
 
-/// A simulated drive is so many times as large as the records.
+/// Bytes of a simulated drive over those of the records.
 const DRIVE_FACTOR: u64 = 4;
 const DRIVE_BYTES_MIN: u64 = 256 << 20;
 
-/// Memory for so many memtables at least, of which each may take a quarter.
+/// Memtables that memory has room for, at least; each may take a quarter.
 const MEMTABLES_MIN: u64 = 4;
 const CACHE_BYTES_MIN: u64 = 1 << 20;
 
@@ -62,12 +63,12 @@ const FILL_DIVISOR: u64 = 4;
 /// Processors that the store uses.
 const WORKERS: u32 = 16;
 
-/// What the study is asked.
+/// The study's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A directory, or a simulated drive.
     pub target: PathBuf,
-    /// Records, of which the paper has 64 million.
+    /// Records; the paper has 64 million.
     pub records: u64,
     /// T: bytes of a table and of a memtable, 64 MiB in the paper.
     pub table_bytes: u64,
@@ -89,7 +90,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// What was found of a layout.
+/// The findings of a layout.
 #[derive(Clone, Debug, Serialize)]
 struct Found {
     layout: Layout,
@@ -129,7 +130,7 @@ pub struct MqssdResult {
     metadata: LsmMetadata,
     costs: ProcessorCosts,
     seed: u64,
-    /// The drive's own costs, with which times are predicted.
+    /// The drive's own costs, for predicted times.
     drive: Mqssd,
     layouts: Vec<Found>,
 }
@@ -274,7 +275,7 @@ fn read(
     let mut run = |mix, clients, operations| {
         subject.run(Task { mix, clients, operations, stream: u64::from(clients) }, interrupt)
     };
-    // These bring into memory what stays there.
+    // Warm-up: these load the blocks that stay in memory.
     run(query, options.concurrency_max(), options.queries)?;
     let queries = options.concurrency.iter().map(|k| run(query, *k, options.queries));
     let queries = queries.collect::<anyhow::Result<_>>()?;

@@ -1,11 +1,11 @@
-//! The paper's numbers beside ours.
+//! The paper's numbers and ours.
 
 use super::question::{COMPACTION, QUERIES, Question, SCANS, speedup};
 use super::{Layout, MqssdResult, paper};
 use crate::study::about::About;
 use crate::study::comparison::{Comparison, Measure};
 
-/// What is repeated.
+/// The study that is repeated.
 pub const ABOUT: About = About {
     name: "mqssd-lsm",
     paper: "Ransom, Lim, Mitzenmacher: Multi-Queue SSD I/O Modeling & Its Implications for Data Structure Design",
@@ -32,8 +32,8 @@ fn layouts() -> impl Iterator<Item = Layout> {
     [2, 4, 8, 16, 32].map(|fanout| Layout::Leveled { fanout }).into_iter().chain([Layout::Flash])
 }
 
-/// Times of each layout over those of the single level: these ratios are what the paper's tables are for, and
-/// stay where the data are fewer.
+/// Times of each layout over those of the single level: the paper's tables are for these ratios, which stay
+/// the same with less data.
 pub(super) fn comparisons(result: Option<&MqssdResult>) -> Vec<Comparison> {
     let questions: [(Question, &str); 3] = [(QUERIES, "queries"), (SCANS, "scans"), (COMPACTION, "filling")];
     let mut all = Vec::new();

@@ -5,7 +5,7 @@ use super::Layout;
 /// Records in its stores.
 pub(super) const RECORDS: f64 = 6.4e7;
 
-/// Queries, and scans, of which its tables have the total times.
+/// Queries and scans whose total times are in its tables.
 pub(super) const QUERIES: f64 = 3.2e6;
 
 /// T, and the bytes of the pages that a block of 4 KiB, which is not aligned, lies in.
@@ -71,7 +71,7 @@ pub(super) fn compactions(layout: Layout) -> Option<Column> {
     })
 }
 
-/// The entry of a column for so many clients.
+/// The entry of a column for `clients` clients.
 pub(super) fn at(column: &Column, clients: u32) -> Option<f64> {
     let row = CONCURRENCY.iter().position(|k| *k == clients)?;
     column.get(row).copied()

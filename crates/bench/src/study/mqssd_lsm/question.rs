@@ -1,4 +1,4 @@
-//! What is asked of a layout.
+//! The questions about a layout.
 
 use super::{Found, Layout, MqssdResult, paper};
 use crate::study::subject::Measured;
@@ -9,9 +9,9 @@ pub(super) struct Question {
     pub ours: fn(&MqssdResult, &Found) -> Vec<(u32, f64)>,
     pub predicted: fn(&MqssdResult, &Found) -> Vec<(u32, f64)>,
     pub papers: fn(Layout) -> Option<paper::Column>,
-    /// What takes the time.
+    /// The operation that takes the time.
     pub name: &'static str,
-    /// What runs concurrently.
+    /// The unit of concurrency.
     pub concurrent: &'static str,
 }
 
@@ -55,7 +55,7 @@ fn total_s(measured: &Measured) -> (u32, f64) {
     (measured.clients, paper::QUERIES / measured.per_s)
 }
 
-/// What was found of a layout.
+/// The findings of a layout.
 pub(super) fn found(result: &MqssdResult, layout: Layout) -> Option<&Found> {
     result.layouts.iter().find(|found| found.layout == layout)
 }

@@ -1,4 +1,4 @@
-//! Tables, and what is to be said of them.
+//! Tables, and the remarks on them.
 
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
@@ -139,7 +139,7 @@ fn errors(result: &MqssdResult, question: Question) -> String {
     )
 }
 
-/// The single level beside the configuration for flash.
+/// The single level compared with the configuration for flash.
 fn in_short(result: &MqssdResult, question: Question) -> String {
     let range = |of: &dyn Fn(u32) -> Option<f64>| {
         let all: Vec<f64> = concurrency(result, question).into_iter().filter_map(of).collect();
@@ -155,7 +155,7 @@ fn in_short(result: &MqssdResult, question: Question) -> String {
     )
 }
 
-/// How fast the single level is filled, beside the configuration for flash with its four threads.
+/// Speed of filling the single level, compared with the configuration for flash with its four threads.
 fn overtaken(result: &MqssdResult) -> Option<String> {
     let all = |layout| Some((COMPACTION.ours)(result, found(result, layout)?));
     let (_, flash_s) = *all(Layout::Flash)?.last()?;
@@ -169,7 +169,7 @@ fn overtaken(result: &MqssdResult) -> Option<String> {
     ))
 }
 
-/// Concurrencies of which there is something.
+/// Concurrencies with results.
 fn concurrency(result: &MqssdResult, question: Question) -> Vec<u32> {
     let all = result.layouts.iter().flat_map(|found| (question.ours)(result, found));
     let mut all: Vec<u32> = all.map(|(k, _)| k).collect();

@@ -1,4 +1,4 @@
-//! What is asked of each tree.
+//! The questions about each tree.
 
 use super::{OnDrive, Operations, Point, Tree};
 
@@ -11,7 +11,7 @@ pub(super) const ASKED: [Asked; 3] = [
     ("inserts", |point| Some(&point.inserts)),
 ];
 
-/// What was measured of a tree.
+/// The measurements of a tree.
 pub(super) fn of_tree(drive: &OnDrive, tree: Tree) -> impl Iterator<Item = &Point> {
     drive.points.iter().filter(move |point| point.tree == tree)
 }

@@ -33,7 +33,7 @@ struct Subject<'a> {
     interrupt: &'a AtomicBool,
 }
 
-/// One tree with pages of so many bytes, from empty to removed: look-ups when it is loaded, then inserts, and
+/// One tree with pages of `page_bytes`, from empty to removed: look-ups when it is loaded, then inserts, and
 /// look-ups again.
 pub(super) fn measure(
     prediction: &Prediction<'_>,

@@ -17,9 +17,9 @@ use crate::listener::Listener;
 use crate::measure::{RawDrive, RawRequests};
 use crate::study::subject::Subject;
 
-/// Sizes of reads: one block to 16 MiB in the paper, here to what the store has some of.
+/// Sizes of reads: one block to 16 MiB in the paper; the largest one is shorter where the store is small.
 const READ_BYTES: (u64, u64) = (4 << 10, 16 << 20);
-/// Memory has room for at least so many reads beside each other.
+/// Reads of the largest size that the region has room for, at least.
 const PLACES_MIN: u64 = 8;
 
 /// Reads of each size.
@@ -49,7 +49,7 @@ impl DriveCosts {
         self.transfer_seconds_per_byte * UNIT_BYTES / self.setup_seconds
     }
 
-    /// Writes cost what reads do.
+    /// Writes are taken to cost as much as reads.
     pub fn model(&self) -> Affine {
         let costs = AffineCosts {
             setup_seconds: self.setup_seconds,

@@ -1,4 +1,4 @@
-//! The affine model's line through the look-ups of the B+-tree, and its α beside the drive's own.
+//! The affine model's line through the look-ups of the B+-tree, and its α compared with the drive's own.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub(super) struct Fitted {
     pub alpha: f64,
     /// How far that is from the drive's own α, as a share of that.
     pub alpha_difference: f64,
-    /// Root of the mean square of what the line misses by, in microseconds.
+    /// Root mean square of the line's residuals, in microseconds.
     pub rms_us: f64,
     /// `None` if the points do not vary, or are two, through which every line goes.
     pub r_squared: Option<f64>,

@@ -1,13 +1,13 @@
-//! What B+-trees and Bε-trees cost over the size of their nodes: section 7 of "External-memory Dictionaries
-//! in the Affine and PDAM Models".
+//! The costs of B+-trees and Bε-trees over the size of their nodes: section 7 of "External-memory
+//! Dictionaries in the Affine and PDAM Models".
 //!
 //! For each size of nodes a tree is made, and one client works with it. Of each kind of operation some come
 //! first that are not counted.
 //!
 //! 1. A B+-tree is loaded in the order of its keys, and random look-ups are counted: its leaves are full and
 //!    lie in the same place whatever their size is, so that nothing but the size differs.
-//! 2. A tree is loaded where it has room to grow. Random inserts are counted, with the checkpoint behind
-//!    them, which writes what they have changed.
+//! 2. A tree is loaded where it has room to grow. Random inserts are counted, with the checkpoint after them,
+//!    which writes their changes.
 //! 3. Random look-ups are counted in the tree that has grown.
 //!
 //! The drive's own affine costs are those of the paper's section 4.2: random reads of several sizes, where a
@@ -62,11 +62,11 @@ const BERKELEY_DB_PAGE_BYTES: (u64, u64) = (512, 64 << 10);
 /// Sizes of basement nodes that a store takes.
 const BASEMENT_BYTES: (u64, u64) = (4 << 10, 64 << 10);
 
-/// A simulated drive is so many times as large as the records of a tree that grows.
+/// Bytes of a simulated drive over those of the records of a tree that grows.
 const DRIVE_FACTOR: f64 = 4.0;
 /// The same of a tree that is only loaded: it has most of the drive, so that its seeks are the drive's.
 const FULL_DRIVE_FACTOR: f64 = 1.3;
-/// Beside that, what a store wants to have free.
+/// Bytes that a store needs free in addition.
 const DRIVE_BYTES_MIN: u64 = 32 << 20;
 
 /// The smallest pool that a store takes.
@@ -81,7 +81,7 @@ const SEGMENT_BYTES: u64 = 1 << 20;
 /// and no more than the root of the smallest ones has room for.
 const MEMTABLE_BYTES: u64 = 128 << 10;
 
-/// One operation for so many that count is made before them.
+/// Counted operations over those of the warm-up.
 const WARMUP_DIVISOR: u64 = 2;
 
 const INSERT: Mix = Mix { insert: 1.0, ..Mix::NOTHING };
@@ -100,7 +100,7 @@ pub fn published() -> Vec<Comparison> {
     numbers::comparisons(None)
 }
 
-/// What the study is asked.
+/// The study's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Simulated drives, or directories.
@@ -109,7 +109,7 @@ pub struct Options {
     pub node_bytes: Vec<u64>,
     /// F of the Bε-trees.
     pub fanout: u32,
-    /// Basement nodes of the Bε-trees have B/F over so much.
+    /// Basement nodes of the Bε-trees have B/F divided by this.
     pub basement_divisor: u32,
     /// Records in each tree when its inserts begin.
     pub records: u64,
@@ -172,7 +172,7 @@ impl Tree {
     }
 }
 
-/// Operations that were measured, beside what the model says of them.
+/// Measured operations, with the model's prediction.
 #[derive(Debug, Serialize)]
 struct Operations {
     measured: Measured,
@@ -190,11 +190,11 @@ struct Point {
     be_tree: Option<BeTreeStats>,
     /// Look-ups before the first insert, of B+-trees only: the buffers of a Bε-tree have no messages then.
     loaded: Option<Operations>,
-    /// Scans of B+-trees, before the first insert and behind all of them.
+    /// Scans of B+-trees, before the first insert and after all of them.
     loaded_scans: Option<Operations>,
     grown_scans: Option<Operations>,
     inserts: Operations,
-    /// Look-ups behind all inserts.
+    /// Look-ups after all inserts.
     grown: Operations,
 }
 
@@ -283,7 +283,7 @@ impl Options {
         sizes
     }
 
-    /// The trees on a target with their sizes, in the order in which they are made.
+    /// The trees on a target with their sizes, in the order of their creation.
     fn trees(&self, target: &Path) -> Vec<(Tree, u64)> {
         let of = |tree: Tree| {
             let sizes = self.sizes().into_iter().filter(move |bytes| tree.can_have(*bytes));

@@ -1,11 +1,11 @@
-//! The paper's numbers beside ours.
+//! The paper's numbers and ours.
 
 use super::NodeSizeResult;
 use super::drive_costs::UNIT_BYTES;
 use crate::study::about::About;
 use crate::study::comparison::{Comparison, Measure};
 
-/// What is repeated.
+/// The study that is repeated.
 pub const ABOUT: About = About {
     name: "node-size",
     paper: "Bender et al.: External-memory Dictionaries in the Affine and PDAM Models",

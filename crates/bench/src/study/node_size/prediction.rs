@@ -1,4 +1,4 @@
-//! What the affine model says of a tree as it is built, with the drive's own costs.
+//! The affine model's prediction for a tree as it is built, with the drive's own costs.
 
 use flashgrain::{Bytes, Decision, Setting};
 use flashgrain_cost::dictionary::{
@@ -12,7 +12,7 @@ use super::state::State;
 use super::{Options, SEGMENT_BYTES, Tree, WORKERS};
 use crate::study::setup::unit_bytes;
 
-/// What the model says of an operation.
+/// The model's prediction for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Predicted {
     /// Its time, in microseconds; `None` if the drive's costs have no price for it.
@@ -25,7 +25,7 @@ pub(super) struct Predicted {
     pub written_bytes: f64,
 }
 
-/// A tree as it is built on a drive, and what its operations should take.
+/// A tree as it is built on a drive, and the predictions for its operations.
 pub(super) struct Prediction<'a> {
     pub options: &'a Options,
     pub costs: DriveCosts,

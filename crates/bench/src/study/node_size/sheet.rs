@@ -1,4 +1,4 @@
-//! Tables, and what is to be said of them.
+//! Tables, and the remarks on them.
 
 use flashgrain::BeTreeLevelStats;
 use flashgrain_report::page::{Cell, Kind, Table};
@@ -65,7 +65,7 @@ fn conditions(result: &NodeSizeResult) -> Vec<String> {
     conditions
 }
 
-/// What there is to say of Berkeley DB, which works on directories only.
+/// The remark on Berkeley DB, which works on directories only.
 fn berkeley_db(drives: &[OnDrive]) -> Option<String> {
     let mut on_directories = drives.iter().filter(|drive| drive.is_directory).peekable();
     on_directories.peek()?;
@@ -178,7 +178,7 @@ fn sensitivity(drive: &OnDrive) -> Option<String> {
     ))
 }
 
-/// The columns of both trees: what they are called, and what they show.
+/// The columns of both trees: tree and question.
 fn columns(drive: &OnDrive) -> Vec<(Tree, Asked)> {
     let both = Tree::ALL.into_iter().flat_map(|tree| ASKED.map(|asked| (tree, asked)));
     both.filter(|(tree, (_, of))| of_tree(drive, *tree).any(|point| of(point).is_some())).collect()
@@ -255,7 +255,7 @@ fn scans(drive: &OnDrive) -> Table {
     table
 }
 
-/// Parts as they are behind all inserts, in the mean over all levels of them.
+/// Parts after all inserts, in the mean over all levels of them.
 fn parts(drive: &OnDrive, fanout: u32) -> Table {
     let mut columns = vec![("nodes", Kind::Label)];
     columns.extend(

@@ -142,7 +142,7 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
-    /// The paper's numbers beside ours: gains, as the workers are fewer than its 64.
+    /// The paper's numbers and ours: gains, as the workers are fewer than its 64.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
         let found = found.filter(|found| found.is_simulated);
         let gain = |of: fn(&Both) -> f64| {

@@ -52,7 +52,7 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
-    /// The paper's numbers beside ours.
+    /// The paper's numbers and ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
         let rate = |factor: f64| {
             let size = found?.sizes.iter().find(|size| (size.factor - factor).abs() < 1e-9)?;

@@ -104,7 +104,7 @@ fn cache_pages(config: &SimConfig) -> Option<u64> {
 }
 
 impl Found {
-    /// The paper's numbers beside ours.
+    /// The paper's numbers and ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
         let scaled = |drives: u32| {
             let one = found?.scaling.iter().find(|one| one.drives == drives)?;

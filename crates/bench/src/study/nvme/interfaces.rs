@@ -41,7 +41,7 @@ struct Point {
     requests_per_s: f64,
     /// Processor time of a request.
     request_us: f64,
-    /// Share of the threads' time in which they worked.
+    /// Share of the threads' time that they worked.
     thread_use: Option<f64>,
 }
 
@@ -114,7 +114,7 @@ fn measured(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
-    /// The paper's numbers beside ours.
+    /// The paper's numbers and ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
         let number = |(interface, threads, papers): (Interface, u32, f64)| {
             let found = found.filter(|found| found.is_simulated);

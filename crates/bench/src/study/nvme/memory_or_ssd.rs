@@ -31,7 +31,7 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
-    /// The paper's numbers beside ours.
+    /// The paper's numbers and ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
         let bandwidth = found.map(|found| found.budget.with_drives.rates.bytes_per_s);
         let name = "bandwidth of the drives for 15,000 dollars";

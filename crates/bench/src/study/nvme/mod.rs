@@ -219,7 +219,7 @@ macro_rules! found {
     };
 }
 
-/// The paper's numbers beside those of these answers.
+/// The paper's numbers and those of these answers.
 fn numbers(answers: &[Answer]) -> Vec<Comparison> {
     [
         drives::Found::numbers(found!(answers, Drives)),

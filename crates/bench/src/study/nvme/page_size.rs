@@ -52,7 +52,7 @@ pub(super) fn ask(study: &Study<'_>) -> anyhow::Result<Found> {
 }
 
 impl Found {
-    /// The paper's numbers beside ours.
+    /// The paper's numbers and ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
         let number = |(bytes, papers): &(u64, f64)| {
             let ours = found.and_then(|found| {

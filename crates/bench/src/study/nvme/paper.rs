@@ -6,7 +6,7 @@ use flashgrain_cost::budget::{DriveRates, Server};
 use super::interface::Interface;
 use crate::study::about::About;
 
-/// What is repeated.
+/// The study that is repeated.
 pub const ABOUT: About = About {
     name: "nvme",
     paper: "Haas, Leis: What Modern NVMe Storage Can Do, And How To Exploit It: High-Performance I/O for High-Performance Storage Engines",

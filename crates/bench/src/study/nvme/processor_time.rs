@@ -30,7 +30,7 @@ pub(super) struct Found {
 struct Components {
     /// None where the data are in memory.
     interface: Option<Interface>,
-    /// Share of the workers' time in which they worked.
+    /// Share of the workers' time that they worked.
     worker_use: f64,
     total_us: f64,
     /// An operation with everything in memory.

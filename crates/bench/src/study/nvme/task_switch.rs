@@ -25,7 +25,7 @@ const ROUNDS: usize = 5;
 pub(super) struct Found {
     /// Processor time from one task to the next.
     task_ns: f64,
-    /// The same between two threads on one processor, one of which wakes the other and sleeps.
+    /// The same between two threads on one processor: one wakes the other and sleeps.
     thread_ns: f64,
     processor_hz: Option<f64>,
 }
@@ -69,12 +69,12 @@ fn tasks() -> f64 {
 fn threads() -> anyhow::Result<f64> {
     let (to_other, from_first) = sync_channel(1);
     let (to_first, from_other) = sync_channel(1);
-    // The receiver outlives its thread: the last token is for nobody.
+    // The receiver outlives its thread: the last token has no reader.
     let pass = |from: Receiver<()>, to: SyncSender<()>| {
         pin_thread(0).context("keep a thread on a processor")?;
         for _ in 0..THREAD_SWITCHES / 2 {
             from.recv()?;
-            // The token of the last turn finds nobody.
+            // The last token may find no reader.
             if to.send(()).is_err() {
                 break;
             }
@@ -100,7 +100,7 @@ fn ns_each(time: Nanos, count: u64) -> f64 {
 }
 
 impl Found {
-    /// The paper's number beside ours.
+    /// The paper's number and ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
         let cycles = found.and_then(|found| Some(found.task_ns * 1e-9 * found.processor_hz?));
         let number =

@@ -29,7 +29,7 @@ const WAREHOUSES: u32 = 1;
 const KEY_BYTES: usize = 8;
 const VALUE_BYTES: usize = 120;
 
-/// Memory of a store over its data, for what the run adds and for half-full pages; and the least.
+/// Memory of a store over its data, with room for the run's additions and half-full pages; and the least.
 const CACHE_FACTOR: u64 = 3;
 const CACHE_BYTES_MIN: u64 = 64 << 20;
 
@@ -124,7 +124,7 @@ fn on_one_processor(
 }
 
 impl Found {
-    /// The paper's number beside ours.
+    /// The paper's number and ours.
     pub fn numbers(found: Option<&Self>) -> Vec<Comparison> {
         let name = "TPC-C transactions/s in memory, of a thread";
         let ours = found.map(|found| found.transactions.per_s());

@@ -1,4 +1,4 @@
-//! What the paper says of the trees: Lemma 13 and the text before it.
+//! The paper's statements about the trees: Lemma 13 and the text before it.
 
 use super::{Found, Nodes, OnDrive, PdamResult};
 
@@ -21,8 +21,8 @@ pub(super) fn speedup(result: &PdamResult, drive: &OnDrive) -> Option<f64> {
     Some((per_block * f64::from(result.blocks)).ln() / per_block.ln())
 }
 
-/// How the throughput of the tree in van Emde Boas order grows with the clients, beside that of one:
-/// k / `log_{PB/k} N`, and for more than P clients as for P.
+/// Throughput of the tree in van Emde Boas order over that of one client: k / `log_{PB/k} N`, and for more
+/// than P clients as for P.
 pub(super) fn growth(result: &PdamResult, drive: &OnDrive, clients: u32) -> Option<f64> {
     let (per_block, slots) = (separators_per_block(small(drive)?), f64::from(result.blocks));
     let clients = f64::from(clients).min(slots);

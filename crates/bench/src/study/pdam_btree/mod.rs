@@ -30,7 +30,7 @@ use crate::workload::Mix;
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 760;
 
-/// A simulated drive is so many times as large as the records.
+/// Bytes of a simulated drive over those of the records.
 const DRIVE_FACTOR: u64 = 3;
 const DRIVE_BYTES_MIN: u64 = 256 << 20;
 
@@ -49,7 +49,7 @@ pub fn published() -> Vec<Comparison> {
     numbers::comparisons(None)
 }
 
-/// What the study is asked.
+/// The study's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Simulated drives, or directories.
@@ -118,7 +118,7 @@ struct Found {
 }
 
 impl Found {
-    /// Its look-ups by so many clients.
+    /// Its look-ups by `clients` clients.
     fn by(&self, clients: u32) -> Option<&Measured> {
         self.look_ups.iter().find(|measured| measured.clients == clients)
     }
@@ -235,7 +235,7 @@ fn look_up(
     let mut run = |clients: u32, stream: u64| {
         subject.run(Task { mix, clients, operations: options.look_ups, stream }, interrupt)
     };
-    // These bring into memory what stays there.
+    // Warm-up: these load the pages that stay in memory.
     run(options.clients_max(), 0)?;
     options.clients().into_iter().map(|clients| run(clients, clients.into())).collect()
 }

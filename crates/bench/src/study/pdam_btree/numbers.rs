@@ -1,10 +1,10 @@
-//! What the paper's lemma says, beside ours.
+//! The predictions of the paper's lemma, and ours.
 
 use super::{Nodes, PdamResult, lemma};
 use crate::study::about::About;
 use crate::study::comparison::{Comparison, Measure};
 
-/// What is repeated.
+/// The study that is repeated.
 pub const ABOUT: About = About {
     name: "pdam-btree",
     paper: "Bender et al.: Small Refinements to the DAM Can Have Big Consequences for Data-Structure Design",
@@ -17,8 +17,8 @@ pub const ABOUT: About = About {
     ],
 };
 
-/// The lemma's speed-up of one client, and growth with clients, of the separators that our trees have. Before
-/// they are built nobody knows these.
+/// The lemma's speed-up of one client, and growth with clients, of the separators that our trees have. These
+/// are unknown before the trees are built.
 pub(super) fn comparisons(result: Option<&PdamResult>) -> Vec<Comparison> {
     let Some(result) = result else { return Vec::new() };
     let mut all = Vec::new();

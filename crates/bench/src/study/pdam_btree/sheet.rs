@@ -1,4 +1,4 @@
-//! Tables, and what is to be said of them.
+//! Tables, and the remarks on them.
 
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
@@ -40,7 +40,7 @@ fn conditions(result: &PdamResult) -> Vec<String> {
     ]
 }
 
-/// The throughput of one tree over that of another, by so many clients.
+/// The throughput of one tree over that of another, by `clients` clients.
 fn ratio(drive: &OnDrive, one: Nodes, other: Nodes, clients: u32) -> Option<f64> {
     let of = |nodes: Nodes| {
         let found = drive.trees.iter().find(|found| found.nodes == nodes)?;

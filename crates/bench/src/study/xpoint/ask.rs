@@ -1,4 +1,4 @@
-//! What is measured for each question.
+//! The measurements for each question.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -32,7 +32,7 @@ const FIGURE_1_BLOCK_BYTES: u32 = 16 << 10;
 const SLICES: u32 = 48;
 const WARMUP_DIVISOR: u32 = 4;
 
-/// Bursts in slices: of 48, three times 16 for a minute, of which 25 seconds are a burst in the paper.
+/// Bursts in slices: of 48, three times 16 for a minute; the paper's bursts last 25 seconds of it.
 const PERIOD_SLICES: u32 = 16;
 const BURST_SLICES: u32 = 7;
 
@@ -82,7 +82,7 @@ pub(super) fn all(
     Ok(points)
 }
 
-/// The paper asks what it has changed of its fastest drive only.
+/// The paper has measured the changes on its fastest drive only.
 fn targets(question: Question, options: &Options) -> &[PathBuf] {
     match question {
         Question::Memtables | Question::Bursts | Question::Reads => {
@@ -165,7 +165,7 @@ fn values(mut trial: Trial) -> Trial {
     trial
 }
 
-/// A way to keep the log: what it is called, how durable writes are, its place and its compression.
+/// A way to keep the log: its name, how durable writes are, its place and its compression.
 type LogKept = (&'static str, Durability, LogPlace, LsmCompression);
 
 /// 90 % and half of writes with each way to keep the log, or without one.

@@ -16,7 +16,7 @@ const SECONDS: Quantity = Quantity { title: "seconds", unit: Unit::Seconds, grow
 type Number = fn(&Point) -> Option<f64>;
 type Papers = fn(&paper::Known) -> Option<f64>;
 
-/// What is drawn over what the question varies.
+/// The quantities that are drawn over the question's variable.
 const PANELS: [(&str, Quantity, Number, Papers); 3] = [
     ("Operations a second", RATE, |point| Some(point.watched.per_s), |known| known.per_s),
     (
@@ -59,7 +59,7 @@ fn curves(answer: &Answer) -> Vec<(String, Vec<&Point>)> {
     all
 }
 
-/// Rates and times over what the question varies.
+/// Rates and times over the question's variable.
 fn varying(answer: &Answer, id: &str) -> Figure {
     let question = answer.question;
     let unit = if question.is_share() { Unit::Share } else { Unit::Count };
@@ -116,7 +116,7 @@ fn distributions(answer: &Answer, id: &str) -> Figure {
     Figure { id: format!("{id}-times").into(), title: title.into(), caption, legend: keys, panels }
 }
 
-/// Operations a second, slice by slice: a panel for each value of what the question varies.
+/// Operations a second, slice by slice: a panel for each value of the question's variable.
 fn over_time(answer: &Answer, id: &str, values: &[f64]) -> Figure {
     let title = "Operations a second over time";
     let (mut panels, mut keys) = (Vec::new(), Vec::new());

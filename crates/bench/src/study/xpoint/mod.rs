@@ -2,8 +2,8 @@
 //! to 3D XPoint: Performance Bottlenecks and Potentials in RocksDB with Storage Evolution".
 //!
 //! Each [`Question`] is some of the paper's figures. For each of its points a store is filled, clients read
-//! and update random records for a while that does not count, and then for one that does, in slices of which
-//! each is looked at by itself. Unless a question varies it, the tree is as RocksDB 5.17 keeps its own.
+//! and update random records for a while that does not count, and then for one that does, in slices that are
+//! looked at one by one. Unless a question varies it, the tree is as RocksDB 5.17 keeps its own.
 
 mod ask;
 mod figures;
@@ -32,7 +32,7 @@ const BLOCK_BYTES: u32 = 4 << 10;
 /// Memtables and tables are 64 MiB in the paper.
 const MEMTABLE_BYTES: u64 = 256 << 10;
 
-/// The paper's sizes, and times, are so many times ours.
+/// The paper's sizes and times over ours.
 const SCALE: u64 = 256;
 
 /// Memory as a share of the records' bytes: 8 of 100 GB in the paper.
@@ -45,7 +45,7 @@ const SLOWDOWN_RUNS: u32 = 20;
 const STOP_RUNS: u32 = 36;
 const JOBS: u32 = 1;
 
-/// A simulated drive is so many times as large as the records.
+/// Bytes of a simulated drive over those of the records.
 const DRIVE_FACTOR: u64 = 3;
 const DRIVE_BYTES_MIN: u64 = 256 << 20;
 
@@ -85,7 +85,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// What it varies over.
+    /// The name of its variable.
     fn varied(self) -> &'static str {
         match self {
             Self::Writes | Self::Waiting | Self::Log => "writes",
@@ -109,7 +109,7 @@ impl Question {
     }
 }
 
-/// What the study is asked.
+/// The study's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Simulated drives, or directories.
@@ -131,9 +131,9 @@ pub struct Options {
 struct Point {
     /// The drive.
     target: String,
-    /// What the question varies beside `x`: the throttling, the log's place.
+    /// The second variable of the question: the throttling, the log's place.
     setting: &'static str,
-    /// What the question varies over.
+    /// The value of the question's variable.
     x: f64,
     #[serde(flatten)]
     watched: Watched,

@@ -1,11 +1,11 @@
-//! What the paper says in words of its Figures 3 to 20; their curves are not in its text.
+//! The paper's statements about its Figures 3 to 20; their curves are not in its text.
 
 use super::{Point, Question, XpointResult};
 use crate::study::about::About;
 use crate::study::comparison::{Comparison, Measure};
 use crate::study::subject::Times;
 
-/// What is repeated.
+/// The study that is repeated.
 pub const ABOUT: About = About {
     name: "xpoint",
     paper: "Jia, Chen: From Flash to 3D XPoint: Performance Bottlenecks and Potentials in RocksDB with Storage Evolution",
@@ -49,7 +49,7 @@ const XPOINT: &str = "sim:900p";
 
 use Number::{PerS, ReadP90, WriteP90};
 
-/// Figure, question, drive, setting, what is varied, and the number.
+/// Figure, question, drive, setting, value of the variable, and the number.
 type Row = (&'static str, Question, &'static str, &'static str, f64, Number);
 
 const NUMBERS: [Row; 30] = [
@@ -110,7 +110,7 @@ pub(super) fn of(question: Question, point: &Point) -> Known {
 const OF_WRITES: &str =
     "the paper's writes wait for the kernel only, these for the log's device or for nothing";
 
-/// All numbers beside ours.
+/// All numbers of the paper and ours.
 pub(super) fn comparisons(result: Option<&XpointResult>) -> Vec<Comparison> {
     let compared = |row: Row| {
         let (source, question, target, setting, x, number) = row;

@@ -1,4 +1,4 @@
-//! Tables, and what is to be said of them.
+//! Tables, and the remarks on them.
 
 use flashgrain_cost::lsm::SlowedWrites;
 use flashgrain_report::page::{Cell, Kind, Table};
@@ -209,7 +209,7 @@ fn less(from: Option<f64>, to: Option<f64>) -> Option<String> {
     Some(unit::share(1.0 - to? / from?))
 }
 
-/// The paper's finding beside ours.
+/// The paper's finding and ours.
 fn in_short(answer: &Answer) -> Option<String> {
     let last = &answer.points.last()?.target;
     let at = |setting: &str, x: f64| find(answer, None, setting, x);

@@ -1,4 +1,4 @@
-//! What is read while no transaction is under way.
+//! Reads while no transaction is under way.
 
 use anyhow::Context as _;
 

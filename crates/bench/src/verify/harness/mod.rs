@@ -1,4 +1,5 @@
-//! Engines within this process: the clients are those of the benchmarks, which check what they read.
+//! Engines within this process: the clients are those of the benchmarks, which check the records that they
+//! read.
 
 mod flashgrain;
 mod wiredtiger;

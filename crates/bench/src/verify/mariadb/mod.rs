@@ -22,7 +22,7 @@ use server::{DataDirectory, SOCKET};
 const SYSBENCH: &str = "sysbench";
 const POOL: &str = "innodb_buffer_pool_size";
 
-/// Two servers and what is run on them.
+/// Two servers and their workload.
 pub(super) struct MariaDb<'a> {
     workload: Workload,
     seconds: u32,
@@ -48,7 +48,7 @@ pub(super) fn adapted(workload: &Workload) -> Adapted {
 }
 
 impl<'a> MariaDb<'a> {
-    /// Writes both sides' settings and what sysbench runs.
+    /// Writes both sides' settings and sysbench's script.
     pub fn new(
         workload: &Workload,
         advice: &EngineAdvice,

@@ -40,7 +40,7 @@ fn random_bytes(bytes: u64) -> String {
     format!("CONCAT('', {})", if parts.is_empty() { "''".into() } else { parts.join(", ") })
 }
 
-/// A script of sysbench's: the workload's numbers, and what draws operations from them.
+/// A script of sysbench's: the workload's numbers, and the code that draws operations from them.
 pub(super) fn events(workload: &Workload) -> String {
     let (operations, records) = (workload.operations, workload.records);
     let zipf = match workload.skew {

@@ -1,5 +1,5 @@
-//! Point queries and scans of RocksDB over fanouts, block sizes and threads, beside what the drive's profile
-//! predicts: the question of the MQSSD paper's §5.2 and §6, about this drive.
+//! Point queries and scans of RocksDB over fanouts, block sizes and threads, compared with the predictions of
+//! the drive's profile: the question of the MQSSD paper's §5.2 and §6, about this drive.
 //!
 //! 1. Each tree (a fanout and a block size) is filled in random order and comes to rest.
 //! 2. In each round, all trees are read in turn, so that a drive that becomes slower or faster does so for
@@ -28,7 +28,7 @@ use crate::verify::scratch::{Scratch, room, rounded_down};
 /// Copies of the records that a tree may take, and one more of the tree whose compactions are under way.
 const COPIES_PER_TREE: f64 = 1.3;
 
-/// What to run.
+/// The options of a grid.
 #[derive(Clone, Debug)]
 pub struct GridOptions {
     /// The scratch directory is made below this one.
@@ -79,14 +79,14 @@ pub struct Grid {
 #[derive(Debug, Serialize)]
 struct Table {
     cells: Vec<Cell>,
-    /// Median of the predictions' errors, as a share of what was measured.
+    /// Median of the predictions' errors, as a share of the measured values.
     median_error: f64,
     /// By number of threads: Spearman's correlation of predicted and measured rates over the trees; none of
     /// fewer than three trees.
     rank_correlations: Vec<(u32, Option<f64>)>,
 }
 
-/// A tree under so many threads.
+/// A tree under a number of threads.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Cell {
     fanout: u32,
@@ -183,7 +183,7 @@ impl GridOptions {
         (self.scan_bytes / (self.key_bytes + self.value_bytes)).max(1)
     }
 
-    /// What is measured, in the order of [`KINDS`], as the advisor knows it.
+    /// The measured operations, in the order of [`KINDS`], as the advisor knows them.
     fn operations(&self) -> [Operations; 2] {
         let range_bytes = self.scan_records() * (self.key_bytes + self.value_bytes);
         [
@@ -233,7 +233,7 @@ impl GridOptions {
         self.fanouts.iter().flat_map(of_fanout).collect()
     }
 
-    /// Fills all trees and reads them in rounds. What was measured before an interrupt counts.
+    /// Fills all trees and reads them in rounds. Measurements before an interrupt count.
     fn measure(
         &self,
         scratch: &Scratch,
@@ -360,8 +360,8 @@ impl Table {
     }
 }
 
-/// Spearman's rank correlation: that of the ranks, of which equal values share the middle one. None of fewer
-/// than three values, or if all are equal.
+/// Spearman's rank correlation: that of the ranks; equal values share their mean rank. `None` for fewer than
+/// three values, or if all are equal.
 fn rank_correlation(one: &[f64], other: &[f64]) -> Option<f64> {
     if one.len() < 3 {
         return None;

@@ -27,7 +27,7 @@ const REMEDY: &str = "it is RocksDB's benchmark; scripts/install-peers.sh --engi
 /// `db_bench` makes keys from numbers of 8 bytes.
 const KEY_BYTES_MIN: u64 = 8;
 
-/// Two databases and what is run on them.
+/// Two databases and their workload.
 pub(super) struct RocksDb<'a> {
     workload: Workload,
     seconds: u32,

@@ -18,9 +18,10 @@ const CACHE_BYTES: u64 = 8 << 20;
 const MEMTABLE_BYTES: u64 = 64 << 20;
 const LEVEL_ZERO_FILES: u64 = 4;
 
-/// Bytes of a record in a memtable beside its key and value: its number, its lengths, and a node of a list.
+/// Bytes of a record in a memtable in addition to its key and value: its number, its lengths, and a node of a
+/// list.
 const ENTRY_BYTES: u64 = 64;
-/// Of a memtable, what is written before it is flushed: it must not be full, or another file would begin.
+/// Part of a memtable that is written before it is flushed: it must not be full, or another file would begin.
 const FLUSHED_PER_CENT: u64 = 95;
 
 const DATABASE: &str = "[DBOptions]\n";

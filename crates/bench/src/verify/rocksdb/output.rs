@@ -1,4 +1,4 @@
-//! What `db_bench` says.
+//! The rates in the output of `db_bench`.
 
 /// Operations per second of each run of a benchmark, in order, such as of
 /// `mixgraph : 18.446 micros/op 108070 ops/sec 1.018 seconds 109998 operations; ( Gets:27106 ... )`.

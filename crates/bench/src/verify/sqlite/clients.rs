@@ -57,7 +57,7 @@ impl Clients {
         let (answers, ended, log) = (Arc::clone(&self.answers), self.ended.0.clone(), log.to_owned());
         thread::spawn(move || {
             count(stdout, &answers);
-            // Nobody waits for it once the measurement is over.
+            // Once the measurement is over, no thread waits for it.
             let _unheard = ended.send(log);
         });
         Ok(())

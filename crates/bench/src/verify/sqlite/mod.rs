@@ -24,7 +24,7 @@ use statements::{Statements, fill, popularity};
 const PROGRAM: &str = "sqlite3";
 const REMEDY: &str = "scripts/install-peers.sh --engines or apt-get install sqlite3 installs it";
 
-/// Two databases and what is run on them.
+/// Two databases and their workload.
 pub(super) struct Sqlite<'a> {
     workload: Workload,
     seconds: u32,

@@ -1,4 +1,4 @@
-//! A client's operations: which pages of a table they need, and what they change.
+//! A client's operations: the pages of a table that they need, and the changes that they make.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use super::innodb::{InnoDb, Setup};
 use crate::keys::{self, Distribution, Picker, Popularity};
 use crate::workload::{Operation, Workload};
 
-/// Bytes of a record beside its columns: header, transaction, roll pointer, and lengths of columns.
+/// Bytes of a record in addition to its columns: header, transaction, roll pointer, and lengths of columns.
 const RECORD_OVERHEAD_BYTES: u64 = 25;
 
 /// Columns of a pair of the benchmark experiment, and of a record of YCSB: a key of 24 bytes and ten fields
@@ -27,7 +27,7 @@ const YCSB_ROW_BYTES: u64 = 24 + 10 * 100;
 /// Share of a leaf that records fill when they were inserted in a random order: ln 2.
 const FILLED: f64 = std::f64::consts::LN_2;
 
-/// Bytes of the redo log of a transaction beside those of its row, which is in the log twice where it is
+/// Bytes of a transaction's redo log in addition to those of its row, which is in the log twice where it is
 /// changed: in its page, and as it was before, in the undo log's.
 const REDO_OVERHEAD_BYTES: u64 = 300;
 
@@ -82,7 +82,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Rows of so many bytes in so many leaves.
+    /// A table of `records` rows of `row_bytes` in `pages` leaves.
     pub fn of_rows(records: u64, row_bytes: u64, pages: u32, page_bytes: u64) -> Self {
         Self { records, row_bytes, pages, page_bytes }
     }

@@ -3,9 +3,9 @@
 //! cleaner's batches, which go on while the client works.
 //!
 //! Of the table, only the leaves are modelled: all pages above them stay in memory. A transaction takes the
-//! next one of the rollback segments, each of which has a page with its header and one with its undo log in
-//! the system tablespace. Purge, which looks at some of these again, is left out. `recording` holds the
-//! requests to those of a server.
+//! next one of the rollback segments. Each has a page with its header and one with its undo log in the system
+//! tablespace. Purge, which looks at some of these again, is left out. `recording` holds the requests to
+//! those of a server.
 
 use std::sync::Arc;
 
@@ -173,7 +173,7 @@ impl InnoDb {
         Ok(is_read)
     }
 
-    /// Makes a transaction durable that has written so much to the redo log.
+    /// Makes a transaction durable that has written `redo_bytes` to the redo log.
     pub fn commit(&mut self, redo_bytes: u64) -> anyhow::Result<()> {
         let from = self.log_bytes;
         self.log_bytes += redo_bytes;
@@ -251,7 +251,7 @@ impl InnoDb {
         self.submit()
     }
 
-    /// Submits what the cleaner asks for.
+    /// Submits the cleaner's requests.
     fn submit(&mut self) -> anyhow::Result<()> {
         while self.requests.has_room()
             && let Some(asked) = self.cleaner.next_request()

@@ -23,14 +23,14 @@ pub(super) struct Layout {
     pub page_bytes: u64,
     /// Where the partition begins after a multiple of the drive's units.
     pub partition_begin_bytes: u64,
-    /// Bytes by which the engine moves the table's pages from the begin of their file.
+    /// Bytes that the engine shifts the table's pages by from the begin of their file.
     pub table_shift_bytes: u64,
-    /// Pages of the system tablespace beside the doublewrite area.
+    /// Pages of the system tablespace without the doublewrite area.
     pub system_pages: u32,
 }
 
 impl Layout {
-    /// Bytes of a drive for so many pages.
+    /// Bytes of a drive for `pages` pages.
     pub fn drive_bytes(&self, pages: u32) -> u64 {
         self.page(pages).end.next_multiple_of(ALIGN_BYTES)
     }

@@ -1,4 +1,4 @@
-//! The model of InnoDB beside a recording of MariaDB: the same requests to the same files, in the same
+//! The model of InnoDB compared with a recording of MariaDB: the same requests to the same files, in the same
 //! numbers.
 
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl Model {
         Self { client: Client::make(setup, device, table, costs, 1).unwrap(), layout }
     }
 
-    /// What the model asks for while it does `act`.
+    /// The model's requests while it does `act`.
     fn counts(&mut self, operations: f64, act: impl FnOnce(&mut Client)) -> Counts {
         let before = self.client.innodb.sent.len();
         act(&mut self.client);

@@ -1,4 +1,4 @@
-//! Tables of MariaDB, and what is to be said of them.
+//! Tables of MariaDB, and the remarks on them.
 
 use flashgrain_report::page::{Cell, Kind, Table};
 use flashgrain_report::unit;
@@ -27,7 +27,7 @@ pub(in super::super) fn part(found: &Found, show: Show) -> Part {
     }
 }
 
-/// How gains are shown, beside the paper's.
+/// The format of gains, and of gains with the paper's.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Show {
     pub gain: fn(f64) -> String,
