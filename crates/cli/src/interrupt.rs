@@ -11,15 +11,15 @@ use signal_hook::flag;
 
 use flashgrain_profile::Error as ProfileError;
 
-/// Interval at which work that knows no interrupt is left alone if the user wants an end.
+/// Interval at which a command checks whether the user wants an end, during work that knows no interrupt.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Whether the user wants the command to end, and by which signal it was said.
+/// Whether the user wants the command to end, and the signal that said so.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     wanted: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
-    /// Text on what the command leaves behind if it is ended now, if it leaves anything.
+    /// Text on the remains of the command if it is ended now, if it leaves any.
     left: Mutex<Option<String>>,
     watching: OnceLock<()>,
 }
@@ -48,12 +48,12 @@ impl Interrupt {
         Arc::clone(&self.wanted)
     }
 
-    /// Sets the text on what is left behind if the command is ended from now on.
+    /// Sets the text on the remains of the command if it is ended from now on.
     pub fn leaves(&self, text: impl Into<String>) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
     }
 
-    /// Text on what is left behind, for a command that was ended.
+    /// Text on the remains of a command that was ended.
     pub fn left(&self) -> String {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.clone().unwrap_or_else(|| "nothing was left behind".into())

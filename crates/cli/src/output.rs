@@ -1,4 +1,4 @@
-//! Text for the user: results to standard output, everything said beside them to standard error.
+//! Text for the user: results to standard output, everything else to standard error.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::interrupt::Interrupt;
 
-/// How much is said beside the results.
+/// The amount of text in addition to the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     Quiet,
@@ -14,7 +14,7 @@ pub enum Verbosity {
     Verbose,
 }
 
-/// Everything that a command gets beside its arguments.
+/// The input of a command other than its arguments.
 #[derive(Debug)]
 pub struct Context {
     pub verbosity: Verbosity,
@@ -22,7 +22,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Says something beside the results, unless `--quiet`.
+    /// Prints a note to standard error, unless `--quiet`.
     pub fn note(&self, text: &str) {
         if self.verbosity > Verbosity::Quiet {
             // A closed standard error does not end the work.
@@ -30,7 +30,7 @@ impl Context {
         }
     }
 
-    /// Says something beside the results only with `--verbose`.
+    /// Prints a detail to standard error, only with `--verbose`.
     pub fn detail(&self, text: &str) {
         if self.verbosity == Verbosity::Verbose {
             self.note(text);

@@ -26,7 +26,7 @@ pub enum Reporter {
 #[derive(Clone, Copy)]
 pub enum Clock {
     Real,
-    /// A simulated drive's; how long it takes is shown beside it.
+    /// A simulated drive's; its real time is shown as well.
     Virtual {
         began_s: u64,
     },
@@ -95,7 +95,7 @@ impl Progress for Reporter {
     }
 }
 
-/// Work of which only the share that is done is known.
+/// Work whose finished share alone is known.
 pub struct Percent {
     what: &'static str,
     bar: Option<ProgressBar>,

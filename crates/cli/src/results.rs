@@ -24,7 +24,7 @@ pub struct ResultsFolder {
 }
 
 impl ResultsFolder {
-    /// Makes the folder if needed, and refuses one in which a result would replace something that is not
+    /// Makes the folder if needed, and refuses one where a result would replace a file that is not
     /// Flashgrain's.
     pub fn prepare(path: &Path) -> anyhow::Result<Self> {
         let made = !path.exists();
@@ -57,7 +57,7 @@ impl ResultsFolder {
         self.path.join(REPORT)
     }
 
-    /// Stores the profile with its samples beside it.
+    /// Stores the profile with its samples next to it.
     pub fn store(&self, profiled: &Profiled) -> anyhow::Result<()> {
         let Profiled { profile, samples } = profiled;
         file::write(&self.profile(), profile)?;

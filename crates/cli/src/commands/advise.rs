@@ -25,10 +25,10 @@ pub const DEFAULT_WORKLOAD: &str = "ycsb-a";
 
 /// Say what storage-engine designs would do on a profiled drive for a workload, and which settings follow.
 ///
-/// Ranks designs by predicted operations per second, with intervals that follow from the profile's, and says
-/// what limits each, how far the second is and what would change the ranking. With `--for` it writes the
-/// settings of an engine, each with its reason, the learned number behind it, its predicted gain and its
-/// cost. Durability is weakened only where the workload allows it.
+/// Ranks designs by predicted operations per second, with intervals that follow from the profile's, and names
+/// the bottleneck of each, the distance of the second and the changes that would alter the ranking. With
+/// `--for` it writes the settings of an engine, each with its reason, the learned number that it follows
+/// from, its predicted gain and its cost. Durability is weakened only where the workload allows it.
 #[derive(Debug, Args)]
 pub struct AdviseArguments {
     /// A folder of results, or a `profile.json`.
@@ -38,8 +38,8 @@ pub struct AdviseArguments {
     /// uniform-reads and uniform-updates; with `--verify` also `all` of these.
     #[arg(long, value_name = "FILE|PRESET", default_value = DEFAULT_WORKLOAD)]
     workload: String,
-    /// Take the workload from what an engine has counted: a result of `flashgrain bench --json`, a LOG of
-    /// RocksDB with statistics, the output of `db_bench`, or MariaDB's SHOW GLOBAL STATUS.
+    /// Take the workload from an engine's counters: a result of `flashgrain bench --json`, a LOG of RocksDB
+    /// with statistics, the output of `db_bench`, or MariaDB's SHOW GLOBAL STATUS.
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     observe: Option<PathBuf>,
     /// Kind of that file, if it is not recognised.
@@ -68,9 +68,9 @@ pub struct AdviseArguments {
     #[arg(long)]
     print_workload: bool,
     /// Run the engine of `--for` with its defaults and as advised, in turns, in a scratch directory below
-    /// this one, and print the predicted gain beside the measured one; without `--for` all engines of other
-    /// projects that are installed. Nothing else in it is touched, and the scratch directory is removed, also
-    /// on Ctrl-C.
+    /// this one, and print the predicted and the measured gain; without `--for` all engines of other projects
+    /// that are installed. Nothing else in it is touched, and the scratch directory is removed, also on
+    /// Ctrl-C.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "print_workload"])]
     verify: Option<PathBuf>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub struct AdviseArguments {
     json: bool,
 }
 
-/// What `--verify` runs.
+/// The rounds of `--verify`.
 #[derive(Debug, Args)]
 struct RoundsOptions {
     /// Runs of each side.
@@ -225,7 +225,7 @@ fn profile(arguments: &AdviseArguments, context: &Context) -> anyhow::Result<Dev
 /// Stands for all presets.
 const ALL: &str = "all";
 
-/// Runs both sides of each engine and workload below a directory, and prints what was measured.
+/// Runs both sides of each engine and workload below a directory, and prints the measurements.
 fn verify_in(
     directory: &Path,
     engine: Option<EngineVersion>,

@@ -15,7 +15,7 @@ use crate::{results, summary};
 /// Put the four cost models side by side on points that their fits have not seen, and print their constants.
 ///
 /// Prints the errors of each model on held-out points, and then the constants of fits to all points with
-/// their 95 % intervals. It takes a folder of results, a profile with its `samples.csv` beside it, or a CSV
+/// their 95 % intervals. It takes a folder of results, a profile with its `samples.csv` next to it, or a CSV
 /// file of measurements made with any other tool (docs/samples-csv.md tells the form), which may be a pipe:
 /// `/dev/stdin`, or `<(...)` in a shell.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ struct Compared {
     /// With `--one-thread`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     one_thread: Vec<OneThreadRow>,
-    /// Fits to all samples, as in a profile; a profile without samples beside it may have none.
+    /// Fits to all samples, as in a profile; a profile without samples next to it may have none.
     models: Option<Models>,
 }
 
@@ -65,7 +65,7 @@ fn is_json(path: &Path, bytes: &[u8]) -> bool {
     named || bytes.trim_ascii_start().starts_with(b"{")
 }
 
-/// Fits again from the samples beside the profile, or shows the results from when it was made.
+/// Fits again from the samples next to the profile, or shows the results from when it was made.
 fn of_profile(
     arguments: &CompareArguments,
     path: &Path,
@@ -73,7 +73,7 @@ fn of_profile(
     context: &Context,
 ) -> anyhow::Result<Compared> {
     let profile = file::parse(path, bytes)?;
-    // Nothing lies beside a pipe.
+    // A pipe has no samples next to it.
     if !path.is_file() && arguments.one_thread {
         bail!(
             "{}: the costs of one thread come from samples: name the samples.csv of the profile",

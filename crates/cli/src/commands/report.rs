@@ -14,7 +14,7 @@ pub struct ReportArguments {
     /// A folder of results, or a `profile.json`.
     #[arg(value_name = "FILE")]
     profile: PathBuf,
-    /// File for the page; by default `report.html` beside the profile.
+    /// File for the page; by default `report.html` next to the profile.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -22,12 +22,12 @@ use crate::target::Opened;
 ///
 /// Profiles the drive within the budget, fits and compares four cost models, learns hidden parameters,
 /// derives settings, and checks the predictions against fresh workloads. Then it builds a store with the
-/// layout that follows, several times as large as its cache where the budget allows, and measures it beside
-/// the predictions and the raw device. It ends with advice for a default mix (see `advise`). It writes
+/// layout that follows, several times as large as its cache where the budget allows, and compares it with the
+/// predictions and the raw device. It ends with advice for a default mix (see `advise`). It writes
 /// `profile.json`, its samples and a self-contained `report.html`.
 #[derive(Debug, Args)]
 pub struct TuneArguments {
-    /// A directory on the drive, in which nothing is touched; or a simulated drive, sim:PRESET or
+    /// A directory on the drive whose files are not touched; or a simulated drive, sim:PRESET or
     /// sim:FILE.toml.
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,

@@ -55,7 +55,7 @@ struct ImportArguments {
     /// The layout in bytes, as `info` prints it.
     #[arg(long, value_name = "hot:CHUNK:OFFSET", group = "hot")]
     layout: Option<Layout>,
-    /// Give each page a checksum, for which the database must reserve 8 bytes of each.
+    /// Give each page a checksum; the database must reserve 8 bytes of each page for it.
     #[arg(long)]
     checksums: bool,
 }

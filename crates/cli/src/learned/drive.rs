@@ -120,7 +120,7 @@ impl Times {
     fn of(facts: &Facts, overhead: Overhead, drive: &mut Builder) -> Self {
         let link_s = READ_BYTES / facts.read_bytes_per_s;
         let command_s = if overhead == Overhead::Host { 1.0 / facts.reads_per_s } else { 0.0 };
-        // However many bytes large writes move, those of 4 KiB are bounded by what mapping them takes.
+        // However many bytes large writes move, those of 4 KiB are bounded by the time of their mapping.
         let write_command_s = match (&facts.writes_per_s, overhead) {
             (Ok((rate, how)), Overhead::Host) => {
                 drive.learned("host.write_command_ns", how.clone());
@@ -165,7 +165,7 @@ impl Times {
     }
 }
 
-/// Among common numbers of channels the one that comes nearest to so many dies.
+/// Among common numbers of channels the one that comes nearest to `dies`.
 fn channels(dies: u32) -> u32 {
     let miss = |channels: &u32| {
         (dies as f64 / f64::from(*channels)).round() * f64::from(*channels) - f64::from(dies)

@@ -16,7 +16,7 @@ use crate::units::count_within;
 #[command(mut_arg("seconds", |argument| argument.default_value("5")))]
 #[command(mut_arg("warmup", |argument| argument.default_value("0.5")))]
 pub struct CommitArguments {
-    /// Committers at a time, beside one.
+    /// Committers at a time, in addition to a run with one.
     #[arg(long, value_parser = count_within::<u32>(2..=65_536), default_value_t = 64)]
     committers: u32,
     #[command(flatten)]

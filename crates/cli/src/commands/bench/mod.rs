@@ -1,4 +1,4 @@
-//! `flashgrain bench`: workloads on a store, beside the raw device in the same run.
+//! `flashgrain bench`: workloads on a store and on the raw device in the same run.
 
 mod commit;
 mod nodes;

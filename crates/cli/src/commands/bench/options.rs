@@ -47,7 +47,7 @@ pub struct BenchOptions {
     /// Time that is measured; virtual time on a simulated drive.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "10")]
     pub seconds: f64,
-    /// End after so many operations if that is earlier; on a simulated drive a million unless given.
+    /// End after this number of operations if that is earlier; on a simulated drive a million unless given.
     #[arg(long, value_name = "COUNT", value_parser = count_within::<u64>(1..))]
     pub operations: Option<u64>,
     /// Time before it that is not counted.
@@ -74,8 +74,8 @@ pub struct BenchOptions {
     /// again.
     #[arg(long, value_enum, default_value_t = Order::Sequential)]
     pub fill_order: Order,
-    /// Give the store so much room that its pages, each counted whole, would take this share of it, instead
-    /// of letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.
+    /// Give the store room such that its pages, each counted whole, would take this share of it, instead of
+    /// letting it grow. A simulated drive is given that size; unless given it is half full, or has 1 GiB.
     #[arg(long, value_name = "SHARE", value_parser = parse_space_use)]
     pub space_use: Option<f64>,
     /// Size of the log's ring; by default as the layout decides.
@@ -87,7 +87,7 @@ pub struct BenchOptions {
     /// Node size; by default as the layout decides.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     pub node_size: Option<u64>,
-    /// A profile of the drive, or the folder of results with one, from which the layout is decided.
+    /// A profile of the drive, or the folder of results with one, which decides the layout.
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
     /// A directory on another drive for the log.

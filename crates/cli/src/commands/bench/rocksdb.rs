@@ -54,7 +54,7 @@ pub struct RocksdbArguments {
     /// Bytes of records that a scan yields.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes, default_value = "16KiB")]
     scan_bytes: u64,
-    /// Rounds over all trees, of which the medians count.
+    /// Rounds over all trees; the medians count.
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = count_within::<u32>(1..=1000))]
     rounds: u32,
     /// Measured time of each run, in whole seconds; it warms up for as long before that.

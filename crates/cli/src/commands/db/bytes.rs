@@ -13,8 +13,8 @@ use crate::exit::Usage;
 /// How bytes are written in arguments and results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct Notation {
-    /// Keys and values are typed and shown as hexadecimal digits. Without it they are text, in which bytes
-    /// that are none show as \xNN.
+    /// Keys and values are typed and shown as hexadecimal digits. Without it they are text; bytes that are
+    /// none show as \xNN.
     #[arg(long)]
     pub hex: bool,
 }
@@ -45,7 +45,7 @@ impl Notation {
     }
 }
 
-/// Text as it is; anything else, in which every byte that is no plain character is escaped.
+/// Text as it is; in anything else, every byte that is no plain character is escaped.
 fn escaped(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(|one| one.is_control() || one == '\\') => text.to_owned(),

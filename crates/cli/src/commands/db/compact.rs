@@ -7,8 +7,8 @@ use flashgrain_report::unit;
 use super::options::LookArguments;
 use crate::output::{Context, print, print_json};
 
-/// Compacts a store. When interrupted, it gives back what is free at the end by then, and leaves the store
-/// whole.
+/// Compacts a store. When interrupted, it gives back the space that is free at the end by then, and leaves
+/// the store whole.
 pub fn compact(arguments: &LookArguments, context: &Context) -> anyhow::Result<()> {
     let interrupt = context.interrupt.watch()?;
     let db = arguments.store.open(context)?;

@@ -27,8 +27,8 @@ pub struct ConvertArguments {
 /// Behind the name of the tree that one is converted into.
 const NEW: &str = ".converted";
 
-/// Copies the tree into one of the wanted kind, which then takes its place. Nobody else has the store open.
-/// A conversion that ends early leaves the tree as it was; a crash may leave the other one, too.
+/// Copies the tree into one of the wanted kind, which then takes its place. No other process has the store
+/// open. A conversion that ends early leaves the tree as it was; a crash may leave the other one, too.
 pub fn convert(arguments: &ConvertArguments, context: &Context) -> anyhow::Result<()> {
     let interrupt = context.interrupt.watch()?;
     if !arguments.kind.is_given() {

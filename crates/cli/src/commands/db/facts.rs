@@ -17,7 +17,7 @@ pub fn layout(decisions: &[Decision], as_json: bool) -> anyhow::Result<()> {
     Ok(print(&layout_text(decisions))?)
 }
 
-/// A line for each decision, with the number behind it.
+/// A line for each decision, with the number that it follows from.
 pub fn layout_text(decisions: &[Decision]) -> String {
     let rows: Vec<_> =
         decisions.iter().map(|one| (one.setting.name(), one.setting.value(), &one.because)).collect();
@@ -29,7 +29,7 @@ pub fn layout_text(decisions: &[Decision]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// How a tree is kept, and how one would be for what was done to it.
+/// The layout of a tree, and the one that would follow from its operations.
 pub fn observed_layout(
     operations: TreeOperations,
     own: &[Decision],
@@ -109,7 +109,7 @@ fn superblocks(damaged: u64) -> anyhow::Result<()> {
     )
 }
 
-/// Which trees are sound, and what is wrong with the others. It fails with the first damage.
+/// The sound trees, and the damage of the others. It fails with the first damage.
 fn damage(db: &Db, first: flashgrain::Error, as_json: bool, interrupt: &Interrupt) -> anyhow::Result<()> {
     let looked = |name: String| {
         let tree = db.existing_tree(&name);
@@ -157,7 +157,7 @@ pub fn stats(db: &Db, as_json: bool) -> anyhow::Result<()> {
     Ok(print(&(text + &numbers(&stats)))?)
 }
 
-/// What there is to say of a tree.
+/// The description of a tree.
 fn tree_text(tree: &Tree) -> String {
     let node = tree.options().size_of_nodes().map_or(String::new(), |bytes| unit::bytes(f64::from(bytes)));
     let name = tree.name();
@@ -190,7 +190,7 @@ fn buffers(tree: &BeTreeStats) -> String {
     tree.levels.iter().enumerate().rev().map(line).collect()
 }
 
-/// A line for each level of an LSM-tree, and one for what is deferred.
+/// A line for each level of an LSM-tree, and one for deferred work.
 fn levels(lsm: &LsmStats) -> String {
     let mut text = String::new();
     for (number, level) in lsm.levels.iter().enumerate() {

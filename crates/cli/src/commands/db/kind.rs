@@ -30,7 +30,7 @@ enum Layout {
     Tiered,
     /// Tiered, with one run in the last level.
     LazyLeveled,
-    /// One run has all, and what is new is merged into it.
+    /// One run has all records, and new ones are merged into it.
     SingleLevel,
 }
 
@@ -49,12 +49,12 @@ pub struct KindOptions {
     /// Structure of the tree; a B+-tree unless given.
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Size of its nodes, of an LSM-tree's blocks, or of the pieces in which a Bε-tree's leaves are read: a
+    /// Size of its nodes, of an LSM-tree's blocks, or of the pieces that a Bε-tree's leaves are read in: a
     /// power of two from 4 to 64 KiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_positive_bytes)]
     node_size: Option<u64>,
-    /// Makes nodes of a B+-tree of several blocks of that size, of which a look-up reads single ones: a power
-    /// of two, or `drive` for as many as the drive serves at a time.
+    /// Makes nodes of a B+-tree of several blocks of that size; a look-up reads single ones: a power of two,
+    /// or `drive` for as many as the drive serves at a time.
     #[arg(long, value_name = "COUNT", value_parser = parse_node_blocks)]
     node_blocks: Option<NodeBlocks>,
     /// How the runs of an LSM-tree are arranged in levels.
@@ -77,9 +77,9 @@ pub struct KindOptions {
     /// How the data blocks of an LSM-tree are compressed.
     #[arg(long, value_enum)]
     compression: Option<Compression>,
-    /// What will be done to an LSM-tree, as shares of writes, look-ups and scans, such as `70,25,5`: its
-    /// layout, fanout and level 0 follow from that. `convert` also takes `observed`, which is what was done
-    /// to the LSM-tree so far.
+    /// The future operations on an LSM-tree, as shares of writes, look-ups and scans, such as `70,25,5`: its
+    /// layout, fanout and level 0 follow from that. `convert` also takes `observed`, which stands for the
+    /// operations on the LSM-tree so far.
     #[arg(long, value_name = "WRITES,LOOKUPS,SCANS", value_parser = parse_workload)]
     workload: Option<Declared>,
     /// Bytes of a key and its value, for `--workload`; 128 unless given.
@@ -103,15 +103,15 @@ fn parse_node_blocks(text: &str) -> Result<NodeBlocks, String> {
 /// Why there is no observed workload.
 pub const NOT_OBSERVED: &str = "nothing was observed: LSM-trees count what programs do to them, B+-trees only for as long as the store is open; declare shares, such as `--workload 70,25,5`";
 
-/// What is declared of an LSM-tree.
+/// The declared operations on an LSM-tree.
 #[derive(Clone, Copy, Debug)]
 enum Declared {
     Shares(LsmWorkload),
-    /// What was done to the tree that is converted.
+    /// The operations on the tree that is converted.
     Observed,
 }
 
-/// Three shares that are not all 0, or what was observed.
+/// Three shares that are not all 0, or `observed`.
 fn parse_workload(text: &str) -> Result<Declared, String> {
     if text == "observed" {
         return Ok(Declared::Observed);
@@ -154,7 +154,7 @@ impl KindOptions {
         self.options_after(None)
     }
 
-    /// What is asked for is of the kind that is asked for.
+    /// The options must belong to the given kind of tree.
     fn check_kind(&self) -> Result<(), Usage> {
         if self.kind != Some(Kind::Lsm) && self.is_of_lsm() {
             let why = "`--layout`, `--filter-bits`, `--pin-metadata`, `--compression`, `--table-size` and `--workload` are of LSM-trees: add `--kind lsm`";

@@ -27,8 +27,8 @@ pub struct LoadArguments {
     /// same key the last one counts. `-` reads standard input.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-    /// How records are written: as text, each is a key, a tab and a value, in which a backslash begins an
-    /// escape (`\t`, `\n`, `\\`, `\xNN`).
+    /// How records are written: as text, each is a key, a tab and a value; a backslash begins an escape
+    /// (`\t`, `\n`, `\\`, `\xNN`).
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
     /// Take keys and values of text as they are, backslashes too.
@@ -51,7 +51,7 @@ fn things(number: u64, name: &str) -> String {
 /// Bytes of records that are sorted and loaded at a time.
 const SORTED_BYTES: usize = 64 << 20;
 
-/// Memory of a record beside its bytes.
+/// Memory of a record in addition to its bytes.
 const RECORD_BYTES: usize = 64;
 
 pub fn load(arguments: &LoadArguments, context: &Context) -> anyhow::Result<()> {

@@ -8,8 +8,8 @@ use crate::output::Context;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members(pub Vec<PathBuf>);
 
-/// Takes a list apart at its commas. A comma that belongs to a name stands behind a backslash; it also
-/// belongs to one if there is something of that name, or a directory that it would be made in.
+/// Takes a list apart at its commas. A comma that belongs to a name follows a backslash; it also belongs to
+/// one if a file of that name exists, or a directory that it would be made in.
 pub fn parse_members(text: &str) -> Result<Members, String> {
     let whole = PathBuf::from(text);
     let apart = split(text);
@@ -34,7 +34,7 @@ pub fn parse_members(text: &str) -> Result<Members, String> {
     Ok(Members(vec![whole]))
 }
 
-/// The parts between commas that stand behind no backslash.
+/// The parts between commas that follow no backslash.
 fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut characters = text.chars().peekable();

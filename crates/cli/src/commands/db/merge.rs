@@ -1,4 +1,4 @@
-//! Merging: an operand over what a key has.
+//! Merging: writes an operand over a key's value.
 
 use clap::{Args, ValueEnum};
 use flashgrain::{AddOperator, AppendOperator, IndexKind};
@@ -17,7 +17,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// The name by which trees know it.
+    /// The name under which trees know it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Add => AddOperator::NAME,
@@ -33,7 +33,7 @@ pub struct MergeArguments {
     /// The key.
     #[arg(value_name = "KEY")]
     key: String,
-    /// What is written over it: of a tree that adds, a whole number.
+    /// The operand: of a tree that adds, a whole number.
     #[arg(value_name = "OPERAND", allow_hyphen_values = true)]
     operand: String,
     /// Make an LSM-tree with this operator if there is no tree of that name.

@@ -83,8 +83,8 @@ enum Action {
 struct CreateArguments {
     #[command(flatten)]
     store: StoreOptions,
-    /// A profile of the drive, or the folder of results with one, from which the layout is decided;
-    /// `flashgrain tune` makes one.
+    /// A profile of the drive, or the folder of results with one, which decides the layout; `flashgrain tune`
+    /// makes one.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Node size of trees whose creator names none, whatever the profile says.
@@ -121,7 +121,7 @@ struct GetArguments {
     /// Write the value to this file, exactly as it is; `-` is standard output.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
-    /// Write the value to standard output exactly as it is, with nothing behind it.
+    /// Write the value to standard output exactly as it is, with nothing after it.
     #[arg(long, conflicts_with_all = ["json", "output"])]
     raw: bool,
     /// Print key and value as JSON.
@@ -146,7 +146,7 @@ struct ScanArguments {
     /// From the last key to the first.
     #[arg(long)]
     reverse: bool,
-    /// Print at most so many records.
+    /// Print at most this number of records.
     #[arg(long, value_name = "COUNT", value_parser = count_within::<u64>(..))]
     limit: Option<u64>,
     /// Leave the values out.
@@ -164,7 +164,7 @@ struct ScanArguments {
 struct CheckArguments {
     #[command(flatten)]
     look: LookArguments,
-    /// Free pages of overflow values that a crash has left behind.
+    /// Free pages of overflow values that a crash has left.
     #[arg(long)]
     reclaim: bool,
 }

@@ -90,8 +90,8 @@ pub fn with_shortages(db: Db, context: &Context) -> Db {
     db
 }
 
-/// Has `work` done on a tree, which is made if it is missing. If nothing comes of that, it is not left behind
-/// empty.
+/// Has `work` done on a tree, which is made if it is missing. If the work fails, a new tree that is empty is
+/// removed.
 pub fn with_tree<T>(
     db: &Db,
     (name, options): (&str, &flashgrain::TreeOptions),
@@ -125,7 +125,7 @@ impl RangeOptions {
     }
 }
 
-/// The first key behind all that begin with `prefix`, if there is one.
+/// The first key after all that begin with `prefix`, if there is one.
 fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut end = prefix.get(..=last)?.to_vec();

@@ -1,5 +1,4 @@
-//! Records as lines: the forms in which `scan` prints and `load` reads them. `load` reads any output of
-//! `scan`.
+//! Records as lines: the formats that `scan` prints and `load` reads. `load` reads any output of `scan`.
 //!
 //! 1. *text*: key, tab, value. Bytes that are no text, and control characters, are written as backslash
 //!    escapes (`\t`, `\n`, `\\`, `\xNN`).
@@ -33,7 +32,7 @@ pub enum Form {
     Csv,
 }
 
-/// The longest line: the longest value, escaped or in digits, beside its key.
+/// The longest line: the longest value, escaped or in digits, and its key.
 const LINE_BYTES_MAX: usize = 2 * VALUE_BYTES_MAX as usize + KEY_TEXT_BYTES_MAX;
 
 /// Text of the longest key that any tree takes, in bytes.
@@ -317,7 +316,7 @@ fn fields(row: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     }
 }
 
-/// A field up to the quote that ends it, and the rest behind that.
+/// A field up to the quote that ends it, and the rest after that.
 fn in_quotes(inside: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
     let mut field = Vec::new();
     let mut rest = inside;

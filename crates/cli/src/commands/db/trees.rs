@@ -34,8 +34,8 @@ pub struct ExplainArguments {
     /// The tree.
     #[arg(value_name = "TREE")]
     tree: String,
-    /// Say how an LSM-tree for what was done to this one so far would be kept, beside how it is; `convert
-    /// --workload observed` makes it.
+    /// Say how an LSM-tree would be kept for the operations on this one so far, in addition to how it is;
+    /// `convert --workload observed` makes it.
     #[arg(long)]
     observed: bool,
 }

@@ -46,7 +46,7 @@ pub struct RunArguments {
     /// Requests that are measured.
     #[arg(long, value_name = "COUNT", value_parser = count_within::<u64>(1..))]
     requests: Option<u64>,
-    /// Virtual time before that, in which nothing is counted.
+    /// Virtual time before that, which is not counted.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     warmup: Option<f64>,
     /// The drive's state at the start instead of that of its description: `fresh`, `filled`, or

@@ -19,7 +19,7 @@ pub struct Entry {
     pub published: fn() -> Vec<Comparison>,
     /// Questions that can be asked one by one, by `--only`; none: it is asked as a whole.
     pub questions: Vec<String>,
-    /// Arguments with which it takes a minute or less.
+    /// Arguments for a run of a minute or less.
     pub quick: &'static [&'static str],
     run: fn(&[String], &Context) -> anyhow::Result<Outcome>,
 }

@@ -27,7 +27,7 @@ pub struct HiddenParametersArguments {
     /// Divides the paper's 10 million pairs, and its 50,000 inserts and selects an iteration.
     #[arg(long, value_parser = count_within::<u64>(1..=50_000), default_value_t = 50)]
     divisor: u64,
-    /// Iterations of each measurement, of which the paper has 100, and 20 for the log.
+    /// Iterations of each measurement; the paper has 100, and 20 for the log.
     #[arg(long, value_parser = count_within::<u32>(1..=1000), default_value_t = 10)]
     iterations: u32,
     /// SQLite's cache as a share of the initial database.

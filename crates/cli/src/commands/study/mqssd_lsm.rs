@@ -20,7 +20,7 @@ pub struct MqssdLsmArguments {
     /// A simulated drive, sim:PRESET or sim:FILE.toml, or a directory on a real one.
     #[arg(value_name = "TARGET", default_value = "sim:990pro")]
     target: PathBuf,
-    /// Records of 2,064 bytes, of which the paper has 64 million.
+    /// Records of 2,064 bytes; the paper has 64 million.
     #[arg(long, value_parser = count_within::<u64>(1000..=1 << 40), default_value_t = 131_072)]
     records: u64,
     /// Bytes of a table and of a memtable, 64 MiB in the paper: a power of two.
@@ -29,7 +29,7 @@ pub struct MqssdLsmArguments {
     /// Memory as a share of the records' bytes.
     #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "5%")]
     cache: f64,
-    /// Fanouts beside the single level.
+    /// Fanouts in addition to the single level.
     #[arg(
         long,
         value_name = "F,...",

@@ -33,8 +33,8 @@ pub struct NodeSizeArguments {
     /// F: children of a node of the Bε-trees, a power of two.
     #[arg(long, value_name = "F", value_parser = parse_fanout, default_value = "16")]
     fanout: u32,
-    /// Basement nodes of the Bε-trees have B/F over so much, from 4KiB to 64KiB. With less than 4 parts have
-    /// more than B/F, as they have at least four basement nodes.
+    /// Basement nodes of the Bε-trees have B/F divided by this, from 4KiB to 64KiB. With less than 4, parts
+    /// have more than B/F, as they have at least four basement nodes.
     #[arg(long, value_name = "N", value_parser = parse_basement_divisor, default_value = "4")]
     basement_divisor: u32,
     /// Records of 116 bytes.

@@ -24,7 +24,7 @@ pub struct NvmeArguments {
     /// Only these of the questions.
     #[arg(long, value_name = "QUESTION,...", value_enum, value_delimiter = ',')]
     only: Vec<Question>,
-    /// Requests to simulated drives for each point without a store, half of which do not count.
+    /// Requests to simulated drives for each point without a store; half of them do not count.
     #[arg(long, value_parser = count_within::<u64>(100..=1 << 40), default_value_t = 100_000)]
     requests: u64,
     /// Requests in flight, on all drives together.
@@ -72,7 +72,7 @@ pub struct NvmeArguments {
     output: OutputOptions,
 }
 
-/// Smallest memory in which a store works, and four times that.
+/// Smallest memory that a store works in, and four times that.
 const CACHE_BYTES_MIN: u64 = 4 << 20;
 
 /// Size of the questions to stores.

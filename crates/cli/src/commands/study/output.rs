@@ -27,7 +27,7 @@ impl OutputOptions {
         Ok(self.report.iter().try_for_each(|path| file::check_writable(path))?)
     }
 
-    /// Shows a result, of which `sheet` is the form for people.
+    /// Shows a result; `sheet` is its form for people.
     pub fn show(&self, result: &impl Serialize, sheet: Sheet, context: &Context) -> anyhow::Result<()> {
         if self.json {
             print_json(result)?;

@@ -41,7 +41,7 @@ pub struct RunArguments {
     /// Only these questions of the studies, as `flashgrain study show NAME` lists them.
     #[arg(long, value_name = "QUESTION", value_delimiter = ',')]
     only: Vec<String>,
-    /// Run again what the folder has.
+    /// Run also those studies again whose results are in the folder.
     #[arg(long)]
     again: bool,
     /// Print the numbers as JSON.

@@ -13,8 +13,8 @@ use crate::units::{count_within, parse_seconds};
 /// Throttling, level 0, parallelism and the log on flash and on 3D XPoint: the paper on RocksDB and 3D
 /// XPoint.
 ///
-/// A store is filled for each point of its figures. What the paper has changed in RocksDB is asked of the
-/// last target only.
+/// A store is filled for each point of its figures. The paper's changes to RocksDB are measured on the last
+/// target only.
 #[derive(Debug, Args)]
 pub struct XpointArguments {
     /// Simulated drives, sim:PRESET or sim:FILE.toml, or directories on real ones.
@@ -26,7 +26,7 @@ pub struct XpointArguments {
     /// Records of 1,016 bytes.
     #[arg(long, value_parser = count_within::<u64>(1000..=1 << 40), default_value_t = 131_072)]
     records: u64,
-    /// Time that counts for each point, of which 1/256 passes.
+    /// Time that counts for each point; 1/256 of it passes.
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "150")]
     seconds: f64,
     /// Times that simulated processors take, in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST, and if they are

@@ -21,10 +21,11 @@ use crate::{results, summary};
 
 /// Say which requests of a trace go against the grain of a drive, and what that costs there.
 ///
-/// Applies the five rules of the hidden-parameters paper to each file, prices what breaks them with the
-/// models of the profile, counts flash pages and wear, and names settings and layouts that would mend it. A
-/// rule whose parameter the profile does not know is skipped. The format of the trace is recognised: that of
-/// `flashgrain trace record`, blkparse, blktrace, strace, fio, MQSim, MSR Cambridge or CloudPhysics.
+/// Applies the five rules of the hidden-parameters paper to each file, prices the requests that break them
+/// with the models of the profile, counts flash pages and wear, and names settings and layouts that would
+/// mend it. A rule whose parameter the profile does not know is skipped. The format of the trace is
+/// recognised: that of `flashgrain trace record`, blkparse, blktrace, strace, fio, MQSim, MSR Cambridge or
+/// CloudPhysics.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
     /// The trace; it may be a pipe, such as /dev/stdin.
@@ -118,7 +119,7 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> anyhow::Result<()> 
     } else {
         print(&summary::trace(&judged))?;
     }
-    // What came before the damage is worth showing, but it is not the whole trace.
+    // The requests before the damage are worth showing, but they are not the whole trace.
     damage.map_or(Ok(()), |error| Err(error).context(named))
 }
 

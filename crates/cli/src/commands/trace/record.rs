@@ -20,9 +20,9 @@ use crate::units::parse_seconds;
 /// Record the I/O of a command, of a process that runs, or of a drive.
 ///
 /// System calls are recorded through strace, which must be installed; they say which files. Block requests
-/// are recorded through the kernel's tracefs, for which root is needed; they say what reaches the drive. Of a
-/// command or process both are recorded, as far as they can be had. What was recorded so far is kept on
-/// Ctrl-C. docs/trace.md tells what recording costs.
+/// are recorded through the kernel's tracefs, which needs root; they show the requests that reach the drive.
+/// Of a command or process both are recorded, as far as they can be had. The trace so far is kept on Ctrl-C.
+/// docs/trace.md tells the cost of recording.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
     /// File for the trace.
@@ -34,7 +34,7 @@ pub struct RecordArguments {
     /// Record block requests of this drive only: a block device, or a file or folder on it.
     #[arg(long, value_name = "DEV")]
     device: Option<PathBuf>,
-    /// Leave system calls out: what is left costs the command little.
+    /// Leave system calls out: the rest costs the command little.
     #[arg(long)]
     no_calls: bool,
     /// Leave block requests out.
@@ -115,7 +115,7 @@ fn is_command(name: &OsStr) -> bool {
     }
 }
 
-/// Refuses to replace what is no trace.
+/// Refuses to replace a file that is no trace.
 fn check_output(output: &Path) -> anyhow::Result<()> {
     if !output.exists() {
         return Ok(());
@@ -133,7 +133,7 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
     .into())
 }
 
-/// What was recorded, in sentences.
+/// The recorded trace, in sentences.
 fn said(recorded: &Recorded, output: &str) -> String {
     let mut said = format!("wrote {output}: {}", unit::things(recorded.requests, "request"));
     if recorded.mapped > 0 {

@@ -27,7 +27,7 @@ use crate::units::{count_within, parse_factor, parse_positive_bytes};
 /// At the trace's times (open loop; latency counts from then on), or as fast as they go (`--closed`). A
 /// directory gets an unnamed scratch file, written once before. Existing files and block devices are read;
 /// writing to them needs `--destroy-contents-of`. Each file of the trace gets a region of the target;
-/// requests are rounded outwards to what the target can do.
+/// requests are rounded outwards to the target's alignment.
 #[derive(Debug, Args)]
 pub struct ReplayArguments {
     /// The trace; of any format that `flashgrain trace check` reads.
@@ -128,7 +128,7 @@ pub fn run(arguments: &ReplayArguments, context: &Context) -> anyhow::Result<()>
     if replayed.interrupted { Err(Error::Interrupted.into()) } else { Ok(()) }
 }
 
-/// Refuses a target that is the trace itself, under whatever name: its writes would be to what is replayed.
+/// Refuses a target that is the trace itself, under whatever name: its writes would change the trace.
 fn check_is_other(trace: &Path, target: &Path) -> Result<(), Usage> {
     let inode = |path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     match inode(trace).filter(|trace| inode(target) == Some(*trace)) {
