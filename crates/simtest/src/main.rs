@@ -53,7 +53,7 @@ enum Command {
     Inside(Length),
     /// Flip every bit of stores of one mebibyte; a seed is a sector, 2,048 of them are a store.
     Rot {
-        /// Flip one of so many bits.
+        /// Flip one bit of this number.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         every: u64,
         #[command(flatten)]
@@ -69,7 +69,7 @@ enum Command {
     Decay(Length),
     /// Raise counters by many transactions at a time, and watch them from snapshots.
     Counting(Length),
-    /// Record what concurrent transactions see, through crashes too, and look for anomalies; cases are
+    /// Record the reads of concurrent transactions, through crashes too, and look for anomalies; cases are
     /// histories.
     Isolation(Length),
     /// Back stores up while trees are made; cases are stores.
@@ -80,8 +80,8 @@ enum Command {
     /// Keep stores full: insert until nothing more is taken, remove, insert again, close and open; cases are
     /// stores of any kind of trees.
     Full(Length),
-    /// Draw everything: the features that a store has, what is done to it and how it is read again; cases are
-    /// stores with their lives. The end prints the features that were drawn, and the pairs that met.
+    /// Draw everything: the features of a store, its operations and how it is read again; cases are stores
+    /// with their lives. The end prints the features that were drawn, and the pairs that met.
     Swarm {
         /// Without these features.
         #[arg(long, value_delimiter = ',', value_parser = parse_feature)]
@@ -181,7 +181,7 @@ impl Trees {
     }
 }
 
-/// A number with perhaps `k`, `M` or `G` behind it.
+/// A number, optionally with `k`, `M` or `G` after it.
 fn parse_count(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),

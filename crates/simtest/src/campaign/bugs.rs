@@ -69,7 +69,7 @@ fn in_blocks(campaign: impl Campaign + 'static, seeds: u64) -> Turn {
     (Box::new(InBlocks::new(campaign)), seeds)
 }
 
-/// With so many records that most leaves are not in memory.
+/// With enough records that most leaves are not in memory.
 fn in_many_blocks() -> Turn {
     in_blocks(Crash { habits: Some(Habits::many_records()), states_per_life: 20, ..crashes() }, 4)
 }
@@ -129,8 +129,8 @@ fn lives_of(habits: Habits) -> Lives {
     Lives { habits: Some(habits), ..Lives::default() }
 }
 
-/// Lives of LSM-trees with many names, which are used again between a checkpoint and what a memtable keeps
-/// in the log.
+/// Lives of LSM-trees with many names, which are used again between a checkpoint and the part of the log that
+/// a memtable keeps.
 fn lives_of_many_names() -> Turn {
     lsm(lives_of(Habits { steps: 80, checkpoint: 0.05, value_bytes: 100, ..Habits::many_trees() }), 1)
 }

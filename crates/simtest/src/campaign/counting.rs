@@ -15,8 +15,8 @@ pub struct Counting;
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x0063_6f75_6e74;
 
-/// Counters that all transactions raise, so many that a commit does not apply them at once, and so few that
-/// it fits into the smallest log.
+/// Counters that all transactions raise: enough that a commit does not apply them at once, and few enough to
+/// fit into the smallest log.
 const COUNTERS: u32 = 72;
 
 /// Conflicts in a row that only a store without progress causes: far more than there are commits.
@@ -120,7 +120,7 @@ fn count_in(value: Option<&[u8]>) -> u64 {
     value.and_then(|value| value.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Raises all counters by one, so many times.
+/// Raises all counters by one, `times` times.
 fn raise(db: &Db, times: u32) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     let tree = db.tree("counters").map_err(text)?;

@@ -26,13 +26,13 @@ pub struct Crash {
     pub states_per_life: u64,
     /// Whether it begins in the middle of a life, so that all parts of long ones come up.
     pub begin_anywhere: bool,
-    /// Whether only moments count at which the drive has grown and may be shorter again.
+    /// Whether only the moments count when the drive has grown and may be shorter again.
     pub only_while_length_uncertain: bool,
-    /// Whether only moments count at which the log moves.
+    /// Whether only the moments count when the log moves.
     pub only_while_log_moves: bool,
-    /// One of so many states is also worked on, checked, closed and opened again.
+    /// One state of this number is also worked on, checked, closed and opened again.
     pub deep_every: u64,
-    /// In one of so many, recovery is cut short, too, at every moment.
+    /// In one state of this number, recovery is cut short, too, at every moment.
     pub again_every: u64,
     /// Crash states that were already tested in any life.
     pub checked: CheckedStates,

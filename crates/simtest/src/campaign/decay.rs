@@ -40,7 +40,7 @@ const ALIKE: &str = "alike";
 /// Its records: about as many leaves as fill a segment.
 const ALIKE_RECORDS: u16 = 600;
 
-/// So few records are in no leaf that one of so many in a row is in every leaf.
+/// No leaf has fewer records than this: one record in this number in a row reaches every leaf.
 const ALIKE_STEP: u16 = 20;
 
 /// Number of times that they are written.

@@ -1,8 +1,8 @@
 //! Requests that fail, of stores whose log may be on a drive of its own: the store may refuse operations, and
 //! must not forget acknowledged commits.
 //!
-//! This campaign covers cases that [faults](super::Faults) cannot: logs on another drive, of which only one
-//! fails, drives that lose different things in a power cut, and a power cut in the midst of everything.
+//! This campaign covers cases that [faults](super::Faults) cannot: logs on another drive where only one of
+//! both fails, drives that lose different things in a power cut, and a power cut in the midst of everything.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use crate::world::{CASES, Counts, Habits, quietly};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Full;
 
-/// What a store that is kept full does not have: it is about room.
+/// Features that a store that is kept full does not have: it is about room.
 const WITHOUT: [Feature; 4] =
     [Feature::PowerCuts, Feature::Kills, Feature::SeveralTrees, Feature::FailingOperator];
 

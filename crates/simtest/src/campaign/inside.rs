@@ -2,7 +2,7 @@
 //! needed is not in memory and cannot be read, memory for another page cannot be freed because changed pages
 //! cannot be written, or another task's write has just failed.
 //!
-//! This campaign complements [nth](super::Nth), in which only those who wait for a request notice that it
+//! This campaign complements [nth](super::Nth), where only the waiting thread of a request notices that it
 //! failed: small stores have most pages in memory.
 
 use flashgrain::testing::Trouble;

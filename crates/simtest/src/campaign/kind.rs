@@ -81,7 +81,7 @@ kinds! {
     Mixed: "mixed";
 }
 
-/// Outcomes that a kind of fault allows beside the right answer.
+/// Outcomes that a kind of fault allows in addition to the right answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Bytes on the drive are wrong: opening and reading may find them corrupt, even later.
@@ -112,7 +112,7 @@ impl Kind {
         }
     }
 
-    /// Faults of this kind for a device of so many bytes, somewhere in the next `commands` commands.
+    /// Faults of this kind for a device of `bytes` bytes, somewhere in the next `commands` commands.
     pub fn draw(self, bytes: u64, commands: u64, random: &mut Pcg64) -> Vec<Fault> {
         if self == Self::Mixed {
             let count = random.random_range(2..4);

@@ -94,7 +94,7 @@ impl Life {
     }
 }
 
-/// What a superblock says, if one is written.
+/// The device use in a superblock, if the event writes one.
 pub fn device_use_of(event: &Event) -> Option<DeviceUse> {
     match event {
         Event::Written(_, write) => device_use(&write.bytes),

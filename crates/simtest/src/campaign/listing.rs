@@ -12,14 +12,14 @@ use super::run::Campaign;
 use crate::media::Disk;
 use crate::world::{CASES, Counts, Habits, Shape, drive, quietly, segments_for, small};
 
-/// See the module. A case is a store in which some backups are made.
+/// See the module. In each case, a store makes some backups.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Listing;
 
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x6c69_7374;
 
-/// Of the points at which a task may lose its processor, one in so many.
+/// A task may lose its processor at one point of this number.
 const PREEMPTED_ONE_IN: u32 = 5;
 
 /// Backups of a store.

@@ -35,7 +35,7 @@ const STREAM: u64 = 0x006c_6976_6573;
 /// Lives after the first one.
 const ROUNDS: u64 = 2;
 
-/// Each beginning is chosen among so many states.
+/// States that each beginning is chosen from.
 const CANDIDATES: usize = 6;
 
 /// Crash states that are drawn from.

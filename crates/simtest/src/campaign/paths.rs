@@ -1,4 +1,4 @@
-//! The ways by which calls come to a place.
+//! The call paths that lead to a place.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ impl OccasionCounts {
     }
 }
 
-/// The way by which the caller was called.
+/// The call path of the caller.
 fn own_path() -> u64 {
     let (mut hasher, mut calls) = (DefaultHasher::new(), 0);
     backtrace::trace(|frame| {

@@ -40,7 +40,7 @@ pub trait Campaign: Sync {
 pub struct Extent {
     /// The first seed; the next ones follow.
     pub seed: u64,
-    /// It ends when there were so many cases, or a few more.
+    /// It ends after this number of cases, or a few more.
     pub cases: u64,
     /// Threads.
     pub jobs: usize,

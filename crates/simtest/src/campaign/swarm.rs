@@ -1,4 +1,4 @@
-//! Stores on which everything is drawn: what they have, what is done to them, and how it is read again.
+//! Stores on which everything is drawn: their features, their operations, and how they are read again.
 
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -11,7 +11,7 @@ pub(super) struct Graph<L> {
 /// A node and the label of the edge from there to the next one; the last edge leads to the first node.
 pub(super) type Cycle<L> = Vec<(usize, L)>;
 
-/// Nodes of a component of which the shortest cycle is looked for.
+/// Nodes of a component whose shortest cycle is looked for, at most.
 const LOOKED_AT_MAX: usize = 500;
 
 impl<L: Copy> Graph<L> {

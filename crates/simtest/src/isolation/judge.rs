@@ -349,7 +349,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Snapshot isolation holds if and only if beginnings and commits can be put into one order: each
-    /// transaction begins behind the commits of the versions it saw and overwrote, and behind all that had
+    /// transaction begins after the commits of the versions it saw and overwrote, and after all that had
     /// returned before, and before the commits of the versions it missed. (The remaining cycles have two
     /// misses in a row.)
     fn find_cycles(&mut self) {

@@ -19,7 +19,8 @@ pub struct Shape {
     /// Lists that they all share: the fewer, the more they are in each other's way. Each session has two more
     /// that only it appends to.
     pub keys: Key,
-    /// Bytes beside the numbers in every third list's value; in another third there are a tenth of them.
+    /// Bytes in addition to the numbers in every third list's value; in another third there are a tenth of
+    /// them.
     pub padding_bytes: usize,
     /// Whether every commit is durable when it returns; otherwise some are.
     pub all_durable: bool,
@@ -32,8 +33,8 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Few lists, and few or many sessions: with many there is always a session for which old versions are
-    /// kept.
+    /// Few lists, and few or many sessions: with many there is always a session that old versions are kept
+    /// for.
     pub fn contended(seed: u64) -> Self {
         const TRANSACTIONS: usize = 200;
         let sessions = [3, 8, 16][seed as usize % 3];
@@ -99,7 +100,7 @@ impl Trees {
     }
 }
 
-/// Lists behind which there are other records.
+/// Lists that other records follow.
 const FILLED: Key = 40;
 
 fn name(key: Key) -> [u8; 4] {

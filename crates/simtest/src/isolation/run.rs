@@ -57,8 +57,8 @@ pub fn simulated(seed: u64, shape: Shape) -> anyhow::Result<History> {
     Ok(recorder.history())
 }
 
-/// The same through so many power cuts, after each of which the store is opened again. All commits of the
-/// history are durable when they return.
+/// The same through `crashes` power cuts; the store is opened again after each. All commits of the history
+/// are durable when they return.
 ///
 /// # Errors
 /// Whatever the store refuses, opening included.

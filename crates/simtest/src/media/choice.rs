@@ -10,9 +10,9 @@ use super::SECTOR_BYTES;
 /// The fate of each uncertain write of a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// By write: whether it survives. Writes behind the end do not survive.
+    /// By write: whether it survives. Writes after the end do not survive.
     pub kept: Vec<bool>,
-    /// The one write, if any, of which only a part survives.
+    /// The one write, if any, that survives in part.
     pub tear: Option<Tear>,
     /// Whether the ranges of writes that did not survive hold nonsense, rather than their previous content.
     pub is_spoilt: bool,
@@ -29,8 +29,8 @@ pub struct Tear {
     pub left: Vec<Range<usize>>,
 }
 
-/// How many choices are looked at beside those that always are: none, also with nonsense in their places,
-/// all, each alone, all but each, all but each two of up to 8, and the first so many.
+/// Number of choices in addition to the fixed ones: none, also with nonsense in their places, all, each
+/// alone, all but each, all but each two of up to 8, and every prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
     /// Random subsets.
@@ -44,7 +44,7 @@ pub struct Choices {
 const PAIRS_OF_MAX: usize = 8;
 
 impl Choices {
-    /// The choices for uncertain writes of so many sectors each.
+    /// The choices for uncertain writes of these numbers of sectors.
     pub fn of(self, writes: &[usize], random: &mut Pcg64) -> Vec<Choice> {
         let count = writes.len();
         let mut all = vec![whole(vec![false; count])];

@@ -65,14 +65,14 @@ impl Disk {
         Self { geometry, capacity_bytes, identity, plan: None, state }
     }
 
-    /// The same disk, of which requests fail as `plan` says; those that are answered with an error or refused
+    /// The same disk, but its requests fail as `plan` says; those that are answered with an error or refused
     /// have no effect.
     #[must_use]
     pub fn failing(&self, plan: &Arc<FailPlan>) -> Self {
         Self { plan: Some(Arc::clone(plan)), ..self.clone() }
     }
 
-    /// The same bytes, of which only so many are there until it grows, as a file does.
+    /// The same bytes, limited to the first `capacity_bytes` until it grows, as a file does.
     pub fn of_bytes(&self, capacity_bytes: u64) -> Self {
         let geometry = Geometry { capacity_bytes, ..self.geometry.clone() };
         let identity = Arc::new(Identity { kind: "file".into(), ..(*self.identity).clone() });

@@ -20,8 +20,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records on `tape` the requests to `device`, of which only the first `capacity_bytes` are there until
-    /// it grows.
+    /// Records on `tape` the requests to `device`, which has only the first `capacity_bytes` until it grows.
     pub fn new(device: Arc<dyn Device>, capacity_bytes: u64, tape: Tape) -> Self {
         let geometry = Geometry { capacity_bytes, ..device.geometry().clone() };
         let capacity_bytes = AtomicU64::new(capacity_bytes);

@@ -120,7 +120,7 @@ impl Pending {
 }
 
 impl Timeline {
-    /// A drive with these bytes on its medium, of which the first `length_bytes` are there until it grows.
+    /// A drive with these bytes on its medium; the first `length_bytes` are there until it grows.
     pub fn new(bytes: Vec<u8>, length_bytes: u64, moment: Moment) -> Self {
         let prints = prints_of(0, &bytes);
         let print = prints.iter().fold(0, |all, print| all ^ print);

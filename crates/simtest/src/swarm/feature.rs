@@ -90,7 +90,7 @@ features! {
     Prefixes: "shared prefixes";
     /// Many keys.
     ManyKeys: "many keys";
-    /// Values up to what a page holds.
+    /// Values up to the room of a page.
     LargeValues: "large values";
     /// Values with pages of their own.
     OverflowValues: "overflow values";
@@ -100,7 +100,7 @@ features! {
     Batches: "batches";
     /// Transactions that read before they write.
     Transactions: "transactions";
-    /// Values that are replaced by what they are.
+    /// Values that are replaced by themselves.
     Swaps: "swaps";
     /// Operands.
     Merges: "merges";
@@ -132,7 +132,7 @@ features! {
     Compaction: "compaction";
     /// Backups.
     Backups: "backups";
-    /// Checks beside other work.
+    /// Checks during other work.
     Checks: "checks";
     /// Commits that are not durable at once.
     Buffered: "buffered commits";
@@ -143,7 +143,7 @@ features! {
     /// Power that fails.
     PowerCuts: "power cuts";
 
-    // What few programs meet.
+    // Situations that few programs meet.
     /// Memtables that are frozen before they are full, so that little data makes many tables and flushes.
     EarlyMemtables: "early memtables";
     /// Commits that are staged although they have few writes.
@@ -177,8 +177,8 @@ const LOG_LEFT_OUT_ONE_IN: u64 = 4;
 
 const KINDS: [Feature; 4] = [Feature::BTrees, Feature::Blocks, Feature::LsmTrees, Feature::BeTrees];
 
-/// Groups of features that say little without each other: what waits for a flush of little data, for a scan
-/// over many removals, or for a dropped tree that nothing else has cut short.
+/// Groups of features that say little without each other: failures that need a flush of little data, a scan
+/// over many removals, or a dropped tree that nothing else has cut short.
 const GROUPS: [Group; 5] = [
     Group {
         kind: Feature::LsmTrees,

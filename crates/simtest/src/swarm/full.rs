@@ -1,8 +1,8 @@
 //! A store whose device is kept between almost full and full.
 //!
 //! Inserts go on until the store is full; then records are removed, single ones or ranges, and inserts go on.
-//! What is there stays readable throughout, removals are taken in the end, and after them so are inserts.
-//! Between rounds the store is closed and opened.
+//! Records stay readable throughout, removals are taken in the end, and after them so are inserts. Between
+//! rounds the store is closed and opened.
 
 use flashgrain::{Db, Durability, Error, IndexKind};
 use rand::RngExt;
@@ -33,7 +33,7 @@ pub struct Filling {
     pub value_bytes: u64,
 }
 
-/// What a round did.
+/// The counts of a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
     pub inserted: u64,
@@ -42,10 +42,10 @@ pub struct Round {
 }
 
 impl Filling {
-    /// Inserts until the store is full, and then removes some of what is there.
+    /// Inserts until the store is full, and then removes some records.
     ///
     /// # Errors
-    /// What a store must not do.
+    /// Failures of the store.
     pub fn round(mut self) -> Result<Round, Stop> {
         let mut round = Round::default();
         for number in 0..RECORDS_MAX {
@@ -129,7 +129,7 @@ impl Filling {
         Ok(1)
     }
 
-    /// A range of at most so many records, where that is one commit.
+    /// Removes a range of at most `most` records, where that is one commit.
     fn clear(&mut self, most: u64) -> Result<u64, Stop> {
         if !matches!(self.slot.tree.options().index_kind(), IndexKind::Lsm | IndexKind::BeTree) {
             return self.remove();

@@ -132,7 +132,7 @@ impl Keys {
         &self.all[start..start + count]
     }
 
-    /// A bound near a key: the key, the key with a zero behind, what comes before it, a part of it, or more
+    /// A bound near a key: the key, the key with a zero after it, a key before it, a part of it, or more
     /// bytes than a key may have.
     fn near(&self, random: &mut Pcg64, key: &[u8]) -> Vec<u8> {
         let mut bound = key.to_vec();

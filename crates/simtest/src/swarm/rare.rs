@@ -20,7 +20,7 @@ const LOADED_RECORDS: u64 = 200;
 /// And most bytes: a sixteenth of the smallest log without its two spare blocks, as the store loads in steps.
 const LOADED_BYTES: usize = (LOG_BLOCKS_MIN as usize - 2) * LOG_BLOCK_BYTES_MAX as usize / 16;
 
-/// The store counts so many bytes of a record beside its key and value.
+/// Bytes that the store counts for a record in addition to its key and value.
 const OVERHEAD_BYTES: usize = 16;
 
 /// Segments of copies.
@@ -30,7 +30,7 @@ const COPY_SEGMENTS: u64 = 80;
 const COPY_ID: [u8; 16] = [6; 16];
 
 impl Work {
-    /// Sorted records, so few that they are one commit.
+    /// Sorted records, few enough for one commit.
     pub(super) fn load(&mut self) -> Result<(), Stop> {
         let (_, slot) = self.maker.slots.clone().any(&mut self.random);
         let Some(slot) = slot else { return Ok(()) };
@@ -52,8 +52,8 @@ impl Work {
         Ok(self.shared().commit(changes, durable, || slot.tree.load(records).map(drop))?)
     }
 
-    /// The records of a tree go into one of other options, which gets its name. What others write to the old
-    /// one meanwhile is lost, as it is to a tree that is dropped.
+    /// The records of a tree go into one of other options, which gets its name. Writes of other tasks to the
+    /// old one meanwhile are lost, as it is to a tree that is dropped.
     pub(super) fn convert(&mut self) -> Result<(), Stop> {
         let maker = self.maker.clone();
         let (index, Some(old)) = maker.slots.any(&mut self.random) else { return Ok(()) };

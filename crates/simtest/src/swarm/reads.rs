@@ -1,4 +1,4 @@
-//! Reading a tree in all ways, and comparing with what is expected.
+//! Reads a tree in all ways, and compares with the expected content.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
@@ -13,7 +13,7 @@ use crate::world::{KeyRange, Stop};
 /// Records of a tree.
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Key by key at most so many times in one look beside others' work.
+/// Key by key at most this number of times in one look during other tasks' work.
 const LOOKS: usize = 12;
 
 /// Records at the begin of a scan that are compared.
@@ -240,12 +240,12 @@ impl<S: Readable> Reads<'_, S> {
     }
 }
 
-/// Errors that a run has beside those that any store may have.
+/// Errors that a run has in addition to those that any store may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     /// Those of a merge operator.
     pub of_operator: bool,
-    /// Those of trees that have no room for what snapshots keep.
+    /// Those of trees that have no room for the versions that snapshots keep.
     pub of_snapshots: bool,
     /// Any, as reads fail.
     pub any: bool,

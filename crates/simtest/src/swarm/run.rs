@@ -43,10 +43,10 @@ const STEPS_MAX: u64 = 400;
 /// Operations of all tasks of a life, at most.
 const OPERATIONS_MAX: u64 = 800;
 
-/// Tasks lose their processor at one of so many places where they may.
+/// A task may lose its processor at one place of this number.
 const PREEMPTED_ONE_IN: u32 = 30;
 
-/// One of so many reads fails, from one run to another.
+/// One read of this number fails, from one run to another.
 const READS_PER_ERROR: Range<u64> = 20..3_000;
 
 /// Turns of all workers within which a step of the run ends.
@@ -254,7 +254,7 @@ impl Run {
         }
     }
 
-    /// Has tasks work, and verifies what is there, unless they are cut short.
+    /// Has tasks work, and verifies the content, unless they are cut short.
     fn live(&mut self, store: &mut Simulated, opening: Opening, life: u64) -> Result<End, String> {
         let maker = self.maker();
         let random = &mut self.random;
@@ -268,7 +268,7 @@ impl Run {
         let reads_fail = self.features.has(Feature::ReadErrors);
         if reads_fail {
             self.medium.fail_reads(log_uniform(random, READS_PER_ERROR.start, READS_PER_ERROR.end));
-            // What could not be freed stays allocated, as after a crash.
+            // Pages that could not be freed stay allocated, as after a crash.
             self.has_crashed = true;
         }
         let is_alone = tasks == 1;
@@ -309,7 +309,7 @@ impl Run {
             return Ok(End::Killed);
         }
         match self.verify(store) {
-            // Where reads have failed, the store may refuse what it likes until it is opened again.
+            // Once reads have failed, the store may refuse any call until it is opened again.
             Err(Stop::Error(_)) if reads_fail => return Ok(End::Killed),
             verified => verified.map_err(text)?,
         }

@@ -13,7 +13,7 @@ use super::feature::{Feature, Features};
 /// The least memory of a store with a layout that users may give.
 const PUBLIC_CACHE_BYTES_MIN: u64 = 1 << 20;
 
-/// A device has at least so many segments.
+/// Segments of a device, at least.
 const SEGMENTS_MIN: u64 = 24;
 
 /// Superblocks and labels lie before the log.

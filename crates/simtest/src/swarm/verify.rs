@@ -1,4 +1,4 @@
-//! What must be true of a store in which nothing happens.
+//! Invariants of a store without work in progress.
 
 use flashgrain::Db;
 use flashgrain::testing::last_commit;

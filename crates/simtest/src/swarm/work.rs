@@ -56,7 +56,7 @@ pub struct Work {
     held: Vec<Held>,
 }
 
-/// An operation, and how often it is done beside others.
+/// An operation, and its frequency relative to others.
 type Operation = (Feature, f64, fn(&mut Work) -> Result<(), Stop>);
 
 const OPERATIONS: &[Operation] = &[
@@ -83,7 +83,7 @@ const OPERATIONS: &[Operation] = &[
     (Feature::FailingOperator, 0.5, Work::toggle_operator),
 ];
 
-/// Single inserts, beside the operations.
+/// Single inserts, in addition to the operations.
 const INSERTS: f64 = 10.0;
 
 /// An operation that is frequent in a run.
@@ -120,10 +120,10 @@ impl Work {
         &self.maker.shared
     }
 
-    /// Does so many operations.
+    /// Does `steps` operations.
     ///
     /// # Errors
-    /// What a store must not do.
+    /// Failures of the store.
     pub fn run(mut self, steps: u64) -> Result<Counts, Stop> {
         let operations: Vec<Operation> = OPERATIONS
             .iter()
@@ -183,7 +183,7 @@ impl Work {
         value
     }
 
-    /// Many writes one after the other, none of which waits to be durable.
+    /// Many writes one after the other; none waits to be durable.
     pub(super) fn burst(&mut self, slot: &Slot) -> Result<(), Stop> {
         for _ in 0..log_uniform(&mut self.random, 1, BURST_MAX) {
             let mut batch = self.db.batch().durability(Durability::None);
@@ -463,7 +463,7 @@ impl Work {
         Ok(())
     }
 
-    /// Goes on with what is held.
+    /// Looks again at the snapshots and iterators that are held.
     fn look_back(&mut self) -> Result<(), Stop> {
         if self.held.is_empty() {
             return Ok(());

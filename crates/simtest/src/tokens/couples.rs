@@ -1,10 +1,10 @@
-//! Couples: a record that says whether there is another one beside it.
+//! Couples: a record that says whether there is another one next to it.
 //!
 //! A couple is absent, alone or whole. Alone or whole, its first record has a number and says which; whole,
 //! the second record has the same number. Batches make couples alone or whole, bulk removals remove ranges of
 //! them. A removal that looked at a couple while it was alone and removes it after another task has made it
-//! whole would leave the second record. So would a transaction that writes the second record because of what
-//! it has read of the first, if it is committed after a removal of both.
+//! whole would leave the second record. So would a transaction that writes the second record because of the
+//! first one that it has read, if it is committed after a removal of both.
 
 use std::time::Duration;
 
@@ -21,14 +21,14 @@ const COUPLES: u8 = 40;
 /// Couples that are removed at once, at most.
 const REMOVED: u8 = 20;
 
-/// Bytes of a first record: so many that a removal looks at several leaves, and waits for some of them in
+/// Bytes of a first record: long enough that a removal looks at several leaves, and waits for some of them in
 /// between.
 const FIRST_BYTES: usize = 700;
 
 /// The same for a record that needs pages of its own.
 const LARGE_BYTES: usize = 3000;
 
-/// A transaction waits so long between what it reads and what it writes.
+/// Wait of a transaction between its reads and its writes.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The tree of all couples.

@@ -1,5 +1,5 @@
-//! Fields: each task has one, sows it, and clears it by ranges. Nobody else writes to it, so that nothing is
-//! there from then on until the task sows again, whatever snapshots and merges come meanwhile.
+//! Fields: each task has one, sows it, and clears it by ranges. No other task writes to it, so that nothing
+//! is there from then on until the task sows again, whatever snapshots and merges come meanwhile.
 
 use flashgrain::{Db, Error, Tree};
 use rand::RngExt;
@@ -33,7 +33,7 @@ impl Field {
         db.tree("fields")
     }
 
-    /// The field of a task. Nothing is known of what lies there.
+    /// The field of a task, with unknown content.
     pub fn new(tree: &Tree, task: usize) -> Self {
         Self { tree: tree.clone(), task, cleared: None }
     }
@@ -43,7 +43,7 @@ impl Field {
         [self.task as u8, high, low]
     }
 
-    /// Checks that what was cleared is still empty, sows a part of the field, and clears that part and more.
+    /// Checks that the cleared part is still empty, sows a part of the field, and clears that part and more.
     ///
     /// # Errors
     /// The store's; a record that was removed is there.

@@ -13,14 +13,14 @@ const LOOKS: u32 = 200;
 /// Between two looks.
 const WAIT: Duration = Duration::from_millis(2);
 
-/// What trees are filled with before, so that they have several leaves.
+/// Records that trees are filled with before, so that they have several leaves.
 const FILLING_RECORDS: u32 = 100;
 const FILLING_BYTES: usize = 200;
 
 /// A value in pages of its own.
 const LATE_BYTES: usize = 20_000;
 
-/// Pages of a store in which there is nothing, after trees and values came and went.
+/// Pages of an empty store, after trees and values came and went.
 ///
 /// # Errors
 /// The store's; or it does not come to rest.
@@ -47,7 +47,7 @@ pub fn give_everything_back(db: &Db, trees: Trees, empty_pages: u64) -> Result<(
     for tree in trees.all() {
         if_room(fill(tree))?;
     }
-    // What is in buffers comes to leaves, as what is removed does.
+    // Records in buffers reach leaves only then, as removals do.
     db.compact()?;
     no_orphans(db, "while everything is there")?;
     for tree in trees.all() {
@@ -55,7 +55,7 @@ pub fn give_everything_back(db: &Db, trees: Trees, empty_pages: u64) -> Result<(
     }
     no_orphans(db, "after everything was removed")?;
     db.compact()?;
-    // Trees are dropped with what is in memory.
+    // Trees are dropped with their changes in memory.
     for tree in trees.all() {
         if_room(tree.insert("late", [7; LATE_BYTES]))?;
     }

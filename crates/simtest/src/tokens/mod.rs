@@ -1,8 +1,7 @@
 //! Tokens that transactions move between places: none may ever be lost, doubled or seen on the way.
 //!
-//! Every invariant can be judged from inside, without knowing in which order commits happened, so the same
-//! work runs as tasks in virtual time ([`simulated`]), through restarts and power cuts, and on real threads
-//! ([`threads`]):
+//! Every invariant can be judged from inside, without knowing the order of commits, so the same work runs as
+//! tasks in virtual time ([`simulated`]), through restarts and power cuts, and on real threads ([`threads`]):
 //!
 //! 1. *Tokens.* A fixed set of tokens lies in the places of two trees, each token in one place. Transactions
 //!    move one, swap two, or take all tokens of a range away with one bulk removal and put them elsewhere.
@@ -16,7 +15,7 @@
 //!    a part (`couples`).
 //! 4. *Ashes.* Records are inserted by all and removed by one task each, by ranges; the removals say how many
 //!    records they removed. The difference must be the number of records left.
-//! 5. *Fields.* What a task has cleared of its own field by a range stays empty until it sows there again
+//! 5. 5. *Fields.* A range of its own field that a task has cleared stays empty until it sows there again
 //!    (`fields`).
 //! 6. *Streams.* Some values come piece by piece, some of them are given up. A crash in the middle of one
 //!    leaves nothing of it, however many checkpoints fell into it (`streams`).

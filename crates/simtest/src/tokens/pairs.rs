@@ -26,7 +26,7 @@ const BETWEEN: u32 = 3;
 /// Bytes of one of these.
 const BETWEEN_BYTES: usize = 900;
 
-/// Records that a long commit has beside those of its pair.
+/// Records that a long commit has in addition to those of its pair.
 const MIDDLE: u8 = 80;
 
 /// Reads of a pair in a row.
@@ -99,8 +99,8 @@ impl Pairs {
         batch.remove(&self.tree, key(pair, number - 1))?;
         batch.insert(&self.tree, key(pair, number), value(number, random))?;
         if random.random() {
-            // Keys between both, so many that the commit stops between its removal and its insert, where it
-            // may be seen in part.
+            // Keys between both, enough to stop the commit between its removal and its insert, where it may
+            // be seen in part.
             for between in 0..MIDDLE {
                 batch.insert(&self.tree, [b'a', u8::MAX, between], [number as u8; 8])?;
             }

@@ -21,13 +21,13 @@ use crate::world::{Shape, Stop, drive, segments_for, small};
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x746f_6b65_6e73;
 
-/// A task loses its processor at one of so many points where it may.
+/// A task may lose its processor at one point of this number.
 const PREEMPTED_ONE_IN: u32 = 30;
 
 /// CPU costs in some lives.
 const COSTS: CpuCosts = CpuCosts { task_ns: 1000, request_ns: 500, ..CpuCosts::NONE };
 
-/// One in so many stores crashes before while values are written.
+/// One store of this number crashes before while values are written.
 const LEAVES_ONE_IN: u32 = 3;
 
 /// Times that a store is opened in one run.
@@ -44,8 +44,8 @@ enum End {
     PowerCut,
 }
 
-/// Segments for the records. With 64, merges of LSM-trees leave none in one of 100 lives: what they have
-/// replaced is free after the next checkpoint.
+/// Segments for the records. With 64, merges of LSM-trees leave none in one of 100 lives: segments of
+/// replaced tables are free after the next checkpoint.
 const SEGMENTS: u64 = 96;
 
 /// One run after the other on the same drive, as tasks in virtual time, in an order that is drawn from
@@ -97,7 +97,7 @@ pub fn simulated(seed: u64) -> Result<(), String> {
         .run(move |db| {
             let trees = Trees::of(db)?;
             if has_crashed {
-                // Pages of commits that were cut off may be left behind.
+                // Pages of commits that were cut off may remain.
                 reclaim(db)?;
             }
             give_everything_back(db, trees, empty)

@@ -18,7 +18,7 @@ pub const PLACES: u32 = 40;
 /// Names of the trees that have places.
 pub const TREES: [&str; 2] = ["left", "right"];
 
-/// A token's values have at least so many bytes: its number and its length.
+/// Bytes of a token's value, at least: its number and its length.
 const HEAD_BYTES: usize = 8;
 
 /// A place: which tree, and which of its keys.

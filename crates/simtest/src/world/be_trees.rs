@@ -30,7 +30,7 @@ impl BeTrees {
         Self { node_bytes, fanout, eager_jobs: random.random() }
     }
 
-    /// Trees are made so on this thread, as long as what is returned lives.
+    /// Trees are made like this on this thread, as long as the returned value lives.
     pub fn make(self) -> TreesOf {
         be_trees_of(BeTreeOptions::new().node_bytes(self.node_bytes).fanout(self.fanout), self.eager_jobs)
     }

@@ -46,7 +46,7 @@ pub struct History {
     acknowledged: u64,
     /// The newest commit whose call has returned.
     returned: u64,
-    /// The first commit whose changes no task had announced: what follows is not known.
+    /// The first commit whose changes no task had announced; the content after it is unknown.
     unannounced: Option<u64>,
     tape: Tape,
     /// Number of the commit before the first of `commits`, and the store's content after it.

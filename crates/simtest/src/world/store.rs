@@ -25,7 +25,7 @@ const MORE_SEGMENTS: u64 = 14;
 /// Segments more for trees that own whole ones, however few records are in them.
 const SEGMENTS_OF_OWNERS: u64 = 64;
 
-/// Segments for what takes so many usual ones of a store whose trees keep records in pages.
+/// Segments for a store that takes `segments` usual ones where trees keep records in pages.
 pub fn segments_for(segments: u64) -> u64 {
     let of_owners = match kind_of_trees() {
         IndexKind::Lsm => SEGMENTS_OF_OWNERS,
@@ -79,7 +79,7 @@ impl Shape {
         Self { small, segments: segments_for(segments), workers, grows: false, fails: None }
     }
 
-    /// Drawn, on a device of so many bytes, of which many segments are made.
+    /// Drawn, with many segments on a device of `bytes` bytes.
     pub fn of_bytes(bytes: u64, random: &mut Pcg64) -> Self {
         let drawn = Self::draw(random);
         let small = Small {

@@ -14,7 +14,7 @@ use super::history::{Change, Shared};
 use super::look::{same, text};
 use super::store::{Shape, small};
 
-/// Nothing is added to a batch of so many bytes: a store takes none of more than an eighth of its log, and
+/// Bytes of a batch that nothing more is added to: a store takes none of more than an eighth of its log, and
 /// the smallest that [`Shape::draw`] makes has 84 KiB.
 const BATCH_BYTES: usize = 5000;
 
@@ -305,7 +305,7 @@ impl Work {
         self.own_tree()
     }
 
-    /// Many sorted records at once, so few and small that they are one commit.
+    /// Many sorted records at once, few and small enough for one commit.
     fn load(&mut self, own: &Tree) -> Result<(), Error> {
         let mut records: Vec<_> = (0..20).map(|_| (self.key(), self.key())).collect();
         records.sort_unstable();
