@@ -232,9 +232,9 @@ pub struct Config {
     pub location_groups: usize,
     /// Limits of `sustain`.
     pub sustain: SustainLimits,
-    /// Shares of the region, above 0 and below 1, with which `sustain` looks for further steady states: only
-    /// these hold valid data, the rest of the region is discarded. None, or as many as the term for garbage
-    /// collection needs next to the whole region.
+    /// Shares of the region, above 0 and below 1, for further steady states of `sustain`: only these hold
+    /// valid data, the rest of the region is discarded. None, or as many as the term for garbage collection
+    /// needs next to the whole region.
     pub sustain_valid_shares: Vec<f64>,
     /// State of the drive.
     pub precondition: Precondition,

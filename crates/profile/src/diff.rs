@@ -152,7 +152,7 @@ fn provenance_changes(before: &DeviceProfile, after: &DeviceProfile) -> Result<V
 
 fn decision_changes(before: &DeviceProfile, after: &DeviceProfile) -> Vec<DecisionChange> {
     let by_setting = |profile: &DeviceProfile| -> BTreeMap<String, String> {
-        // What this version does not know says nothing of the drive.
+        // A setting that this version does not know says nothing of the drive.
         let known = profile.decisions.iter().filter(|one| !matches!(one.setting, Setting::Unknown(_)));
         known.map(|one| (one.setting.name().to_owned(), one.setting.value())).collect()
     };

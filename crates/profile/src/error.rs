@@ -39,7 +39,7 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// Stopped by the user; nothing was left behind.
+    /// Stopped by the user; nothing remains on the target.
     #[error("interrupted")]
     Interrupted,
 }

@@ -29,8 +29,8 @@ pub fn write(path: &Path, profile: &DeviceProfile) -> Result<(), Error> {
 /// Writes `content` to where `path` leads.
 ///
 /// 1. `-` is standard output, and so are `/dev/stdout` and its synonyms.
-/// 2. A regular file, or none, is replaced through a temporary one beside it, whose name depends on `path`
-///    only: the temporary file of a killed run is replaced by the next run and never piles up.
+/// 2. A regular file, or none, is replaced through a temporary one in its folder, whose name depends on
+///    `path` only: the temporary file of a killed run is replaced by the next run and never piles up.
 /// 3. Any other target (a symbolic link, a FIFO, a terminal, `/dev/null`) may have other users: it is opened
 ///    and written through, never replaced.
 ///
@@ -228,7 +228,7 @@ fn migrate(mut value: Value, from: u32) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Turns a profile of the version beside it into one of the next.
+/// The version of a profile, and the function that turns it into one of the next version.
 type Migration = (u32, fn(Value) -> Value);
 
 /// All migrations. Version 1 is the first, so that there are none yet.

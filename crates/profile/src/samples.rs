@@ -1,4 +1,5 @@
-//! The raw samples beside a profile: tidy CSV of throughputs, and JSON lines of everything else.
+//! The raw samples of a profile, in files next to it: tidy CSV of throughputs, and JSON lines of everything
+//! else.
 
 use std::io::Write;
 

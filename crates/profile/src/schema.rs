@@ -15,7 +15,7 @@ pub const FORMAT: &str = "flashgrain device profile";
 /// Everything learned about one drive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceProfile {
-    /// Says what the file is: always [`FORMAT`].
+    /// Names the format of the file: always [`FORMAT`].
     pub format: String,
     /// [`SCHEMA_VERSION`] at the time of writing.
     pub schema_version: u32,
@@ -23,7 +23,7 @@ pub struct DeviceProfile {
     pub provenance: Provenance,
     /// Planned and used time and bytes.
     pub budget: Budget,
-    /// Measurements, summarised over repeats; the raw samples lie beside the profile.
+    /// Measurements, summarised over repeats; the raw samples lie next to the profile.
     pub measurements: Measurements,
     /// The four models fitted to everything measured by `order`, `parallel`, `size`, `depth` and `mix`.
     pub models: Option<Models>,
@@ -43,8 +43,8 @@ pub struct DeviceProfile {
     pub decisions: Vec<drive::Decision>,
     /// Fresh workloads, predicted and then measured.
     pub verification: Vec<Verification>,
-    /// A store with the layout that follows, measured beside predictions and the raw device; `None` if none
-    /// was built, and in older files.
+    /// A store with the layout that follows, compared with predictions and the raw device; `None` if none was
+    /// built, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreRun>,
 }
@@ -109,7 +109,7 @@ impl ProcessorUse {
     /// The same limit for stolen time.
     const STOLEN: f64 = 0.05;
 
-    /// Share of the time in which the threads were ready to run that they had to wait; 0 if they never were.
+    /// Share of the threads' ready time that they had to wait; 0 if they never were ready.
     pub fn waited_share(&self) -> f64 {
         let ready_s = self.ran_s + self.waited_s;
         if ready_s > 0.0 { self.waited_s / ready_s } else { 0.0 }
@@ -196,7 +196,7 @@ pub struct Point {
     pub write_latency: Option<Latency>,
     /// CPU time of the driver per request.
     pub cpu_us_per_request: f64,
-    /// Whether the writes among the requests went into the cache or at the rate behind it. `None` for reads,
+    /// Whether the writes among the requests went into the cache or at the medium's rate. `None` for reads,
     /// where no cache shows, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regime: Option<Regime>,
@@ -211,7 +211,7 @@ pub struct Point {
 pub enum Regime {
     /// The drive's write cache, which was empty at the start and takes all of it.
     Burst,
-    /// The medium behind the cache, which was full from the start.
+    /// The medium, as the cache was full from the start.
     Sustained,
 }
 
@@ -296,12 +296,12 @@ pub struct Measurements {
 /// Meaning of the write rates in `order`, `mix` and `sequential`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WriteRates {
-    /// Writes behind the cache, which takes the first `burst_bytes` faster.
+    /// At the rate of the medium, after the cache, which takes the first `burst_bytes` faster.
     Sustained {
         /// Bytes that are written before the rate falls.
         burst_bytes: f64,
     },
-    /// No cache shows: the rate did not fall while so many bytes were written.
+    /// No cache shows: the rate did not fall while this number of bytes was written.
     NoFall {
         /// Bytes of the search.
         written_bytes: u64,
@@ -320,7 +320,7 @@ impl Measurements {
         }
     }
 
-    /// Bytes per second of writes behind the drive's write cache, if `sustain` found its steady state.
+    /// Bytes per second of writes once the drive's write cache is full, if `sustain` found its steady state.
     pub fn sustained_write_bytes_per_second(&self) -> Option<f64> {
         self.sustain.as_ref().and_then(|sustain| sustain.sustained_bytes_per_second.value())
     }
@@ -437,7 +437,7 @@ pub struct SustainRound {
 pub struct LearnedValue {
     /// The number, or why there is none.
     pub estimate: Estimate,
-    /// Observations behind the value, in words with numbers.
+    /// Observations that support the value, in words with numbers.
     pub evidence: String,
     /// 0 to 1: the share of bootstrap resamples that lead to the same value; 0 if undetermined.
     pub confidence: f64,
@@ -454,7 +454,7 @@ pub struct Cap {
     /// Repeats that were faster at first; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credits: Option<Credits>,
-    /// Observations behind the cap, in words with numbers.
+    /// Observations that support the cap, in words with numbers.
     pub evidence: String,
 }
 
@@ -521,7 +521,7 @@ pub struct Learned {
     pub parallelism: LearnedValue,
     /// Rate at the PDAM plateau.
     pub saturation_bytes_per_second: LearnedValue,
-    /// Size at which a random read at depth 1 reaches half of the transfer bandwidth: setup divided by
+    /// Size of a random read at depth 1 that reaches half of the transfer bandwidth: setup divided by
     /// transfer cost per byte.
     pub half_bandwidth_bytes: LearnedValue,
 }

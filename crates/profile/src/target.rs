@@ -11,7 +11,7 @@ pub struct Target<'a> {
     pub device: &'a dyn Device,
     /// The same storage through each backend by name, for `interface`. A simulated drive has one.
     pub backends: Vec<Backend<'a>>,
-    /// The device again if files that grow can be made beside it: scratch files in a directory.
+    /// The device again if growing files can be made in its directory: scratch files.
     pub scratch: Option<&'a FileDevice>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// A new, empty file beside the device's.
+    /// A new, empty file in the directory of the device's.
     pub(crate) fn growing_file(&self) -> Result<FileDevice, Error> {
         match self.scratch.and_then(FileDevice::growing) {
             Some(file) => Ok(file?),
@@ -80,7 +80,7 @@ pub struct Site {
     /// Region that `location` reads: written once with 512 KiB requests and then left alone. Empty if not
     /// wanted.
     pub location: Region,
-    /// Region in which `request-size` creates its own regions, one behind the other. Empty if not wanted.
+    /// Region where `request-size` creates its own regions, one after the other. Empty if not wanted.
     pub request_size: Region,
 }
 
@@ -88,7 +88,7 @@ pub struct Site {
 const LAYOUT_REQUEST_BYTES: u64 = layout::REQUEST_BYTES;
 
 impl Site {
-    /// Divides the first `bytes` of a device, of which `location` gets a quarter, 256 MiB, or
+    /// Divides the first `bytes` of a device; `location` gets a quarter of them, 256 MiB, or
     /// `location_bytes_max`, whichever is least.
     pub(crate) fn divide(
         geometry: &Geometry,

@@ -41,20 +41,21 @@ pub struct LoadWork {
     pub workload: Workload,
     /// How writes are made durable.
     pub sync: Sync,
-    /// What the requests go to.
+    /// The place of the requests.
     pub place: Place,
     /// Requests after which a repeat ends even if its time slice has not.
     pub max_requests: Option<u64>,
 }
 
-/// What a load's requests go to.
+/// The place of a load's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The device.
     Device,
     /// The device through another of the target's backends, by its index.
     Backend(usize),
-    /// A new file beside the device's, which each repeat begins empty and which grows with every write.
+    /// A new file in the directory of the device's, which each repeat begins empty and which grows with every
+    /// write.
     GrowingFile,
 }
 

@@ -1,15 +1,16 @@
-//! Whether a run can be trusted: a run whose repeats differ by more than what they measure concludes nothing.
+//! Whether a run can be trusted: a run whose repeats differ by more than the measured value concludes
+//! nothing.
 
 use crate::series::Series;
 use crate::stats::median;
 
-/// Noise, as [`Series::noise`] has it, from which on the interval of a measurement includes zero.
+/// Noise, as [`Series::noise`] has it, at and above which the interval of a measurement includes zero.
 const NOISE_MAX: f64 = 1.0;
 
 /// Fewer workloads may be noisy by their kind, as durable writes are.
 const WORKLOADS_MIN: usize = 3;
 
-/// Reason of each single value of a run from which nothing is concluded.
+/// Reason of each single value of a run without conclusions.
 pub(crate) const NOTHING_CONCLUDED: &str = "nothing is concluded from this run";
 
 /// Why nothing may be concluded from these measurements; `None` if something may.

@@ -58,7 +58,7 @@ pub(crate) fn predict(models: &Models, workload: &Workload) -> Option<f64> {
     (seconds > 0.0 && seconds.is_finite()).then(|| 1.0 / seconds)
 }
 
-/// A prediction beside the later measurement.
+/// A prediction and the later measurement.
 pub(crate) fn judge(series: &Series, predicted_bytes_per_second: f64) -> Option<Verification> {
     let point = series.point()?;
     let measured = point.bytes_per_second;

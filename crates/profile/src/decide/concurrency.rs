@@ -15,7 +15,7 @@ const DEFAULT_READ_AHEAD: Bytes = Bytes(256 << 10);
 const READ_AHEAD_UNIT_BYTES: u64 = 64 << 10;
 
 const DEFAULT_BUSY_HALF_BANDWIDTH: Bytes = Bytes(64 << 10);
-/// What follows from a half-bandwidth size changes little within this factor.
+/// Decisions from a half-bandwidth size change little within this factor.
 const TOLERABLE_SPREAD: f64 = 8.0;
 
 /// Readers may wait this much longer than alone.
@@ -40,8 +40,8 @@ fn in_flight(known: &DecisionInputs<'_>) -> Decision {
     }
 }
 
-/// Seconds of the drive's time that a random read of a size takes at the depth at which it takes least; the
-/// bytes, the seconds, and the factor by which noise may have moved them.
+/// Seconds of the drive's time that a random read of a size takes at the best depth; the bytes, the seconds,
+/// and the factor by which noise may have moved them.
 fn busy_seconds(points: &[Point]) -> Vec<(f64, f64, f64)> {
     let typical = typical_spread(points);
     let mut sizes: Vec<(f64, f64, f64)> = Vec::new();
@@ -99,8 +99,8 @@ fn half_bandwidth_setting(bytes: f64) -> Setting {
     Setting::BusyHalfBandwidth(Bytes((bytes as u64).clamp(512, 16 << 20).next_power_of_two()))
 }
 
-/// Where setups are most of all times, as on a disk: a single reader's half-bandwidth size, less in the
-/// proportion in which a busy drive's setups take less of its time.
+/// Where setups are most of all times, as on a disk: a single reader's half-bandwidth size, less in
+/// proportion to the share of time that a busy drive's setups take.
 fn of_one_reader(known: &DecisionInputs<'_>, (bytes, busy_s, _): &(f64, f64, f64)) -> Option<Decision> {
     let half = known.learned.half_bandwidth_bytes.estimate.value()?;
     let alone = known.measurements.depth.iter().find(|point| {
@@ -134,7 +134,7 @@ fn read_ahead(known: &DecisionInputs<'_>) -> Decision {
     }
 }
 
-/// Reads beside a share of writes: the latency of the median read, and the factor by which noise may have
+/// Reads during a share of writes: the latency of the median read, and the factor by which noise may have
 /// moved it.
 #[derive(Clone, Copy, Debug)]
 struct Beside {
@@ -143,8 +143,8 @@ struct Beside {
     factor: f64,
 }
 
-/// The largest share of writes beside which the median read waits no more than `TOLERABLE` times as long as
-/// alone; with the time that it takes there, and alone.
+/// The largest share of writes that lets the median read wait no more than `TOLERABLE` times as long as
+/// alone; with its time there, and alone.
 fn tolerable_writes(points: &[Point]) -> Option<(Span<f64>, f64, f64)> {
     let deepest =
         points.iter().map(|point| point.workload.concurrency).filter(|k| *k <= 8.0).reduce(f64::max)?;
@@ -194,7 +194,7 @@ fn pacing(known: &DecisionInputs<'_>) -> Decision {
     }
 }
 
-/// The interfaces that were measured at the deepest queue at which the one in use was, best first.
+/// The interfaces measured at the deepest queue that the one in use was measured at, best first.
 fn compared_interfaces(points: &[InterfacePoint], in_use: BackendKind) -> (f64, Vec<(BackendKind, &Point)>) {
     let of = |one: &InterfacePoint| one.backend.parse::<BackendKind>().ok();
     let depth = |one: &InterfacePoint| one.point.workload.concurrency;

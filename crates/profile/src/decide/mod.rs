@@ -49,7 +49,7 @@ pub(crate) fn decide(
     decisions
 }
 
-/// The default of every setting, for a run from which nothing is concluded.
+/// The default of every setting, for a run without conclusions.
 pub(crate) fn defaults(why: &str) -> Vec<Decision> {
     let learned = crate::learn::nothing(why);
     let stays = |decision| Decision { because: why.to_owned(), from_default: true, ..decision };

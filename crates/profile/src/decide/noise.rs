@@ -93,8 +93,8 @@ impl<T: PartialOrd + Copy> Span<T> {
     }
 }
 
-/// Alternatives that a decision takes at least: with one or two, the best one only reflects the choice of
-/// what was tried.
+/// Alternatives that a decision takes at least: with one or two, the best one only reflects the choice of the
+/// tried values.
 const ALTERNATIVES_MIN: usize = 3;
 
 /// The smallest workload, by `size`, that reaches `share` of the best rate; and that rate. `None` of too few

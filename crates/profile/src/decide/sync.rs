@@ -129,7 +129,7 @@ fn window(known: &DecisionInputs<'_>) -> Decision {
     }
 }
 
-/// Whether a durable write costs little beside a plain one; `None` if the repeats lie on both sides.
+/// Whether a durable write costs little compared with a plain one; `None` if the repeats lie on both sides.
 fn is_cheap(durable: &FlushPoint, plain: &FlushPoint) -> Option<bool> {
     let ((durable_min, durable_max), (plain_min, plain_max)) = (means_us(durable)?, means_us(plain)?);
     if durable_max < CHEAP * plain_min {

@@ -15,8 +15,8 @@ pub(crate) const DEEPEST: u64 = 256;
 const DEEPEST_OF_ALL: u64 = 4096;
 const PAGE_WEIGHT: f64 = 2.0;
 
-/// Growth over the last two doublings of the depth from which the rate still rises: as `learn::curve` judges
-/// it, so that whatever ends the depths here has reached its plateau there.
+/// Growth over the last two doublings of the depth at and above which the rate still rises: as `learn::curve`
+/// judges it, so that a series whose depths end here has reached its plateau there.
 const RISING: f64 = 1.04;
 
 /// Whether a depth is worth measuring after shallower ones have been: all up to 256, and then one after the

@@ -35,8 +35,8 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
     let chunk_sizes = doublings_and_between(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX, CHUNK_BYTES_MIN);
     let mut unexamined = 0;
     for chunk_bytes in chunk_sizes {
-        // Chunks are counted from the beginning of the device, of which sizes that are no doublings need not
-        // divide the region's offset.
+        // Chunks are counted from the beginning of the device; sizes that are no doublings need not divide
+        // the region's offset.
         let first_bytes = region.offset_bytes.next_multiple_of(chunk_bytes);
         let end_bytes = region.offset_bytes + region.length_bytes;
         let chunks = end_bytes.saturating_sub(first_bytes) / chunk_bytes;
@@ -55,7 +55,7 @@ pub(super) fn trials(setting: &Setting<'_>) -> Trials {
             label: offset,
             first_bytes: first_bytes + offset,
             stride_bytes: chunk_bytes,
-            // The last chunk is left alone: a read that starts inside of it ends behind the region.
+            // The last chunk is left alone: a read that starts inside of it ends after the region.
             count: chunks - 1,
         };
         let sweep =

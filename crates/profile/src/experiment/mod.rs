@@ -58,7 +58,7 @@ impl Trials {
             ExperimentName::Flush => flush::trials(setting),
             ExperimentName::RequestSize => request_size::trials(setting),
             ExperimentName::Location => location::trials(setting),
-            // It runs by itself behind all others: see `sustain`.
+            // It runs by itself after all others: see `sustain`.
             ExperimentName::Sustain => Self::default(),
         }
     }

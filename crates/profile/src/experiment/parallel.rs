@@ -1,5 +1,5 @@
-//! `parallel`: rounds of 64 KiB random reads by p streams (dictionaries paper §4.1), from which a segmented
-//! regression finds the PDAM's P.
+//! `parallel`: rounds of 64 KiB random reads by p streams (dictionaries paper §4.1). A segmented regression
+//! of them finds the PDAM's P.
 
 use flashgrain_model::{Access, Workload};
 

@@ -2,14 +2,14 @@
 //! writes of one size each; then 1 MiB reads of all of them tell by their latency which write sizes the drive
 //! handles well.
 //!
-//! Smaller reads beside them show the size of the parts that a write was cut into, which 1 MiB reads hide if
+//! Additional smaller reads show the size of the parts that a write was cut into, which 1 MiB reads hide if
 //! all channels work for them anyway.
 //!
-//! The paper uses files of 1 GB and a flush behind every write. Here regions of one scratch file stand for
-//! the files, two for each size, as a region may be faster or slower for where it lies; if there is not
-//! enough time for a flush behind every write, there is one flush behind each region: a flush policy that
-//! differed between sizes would itself show as a difference. Each size gets its place, and with it its time
-//! of writing, by lot, so that neither place nor age can pass for an effect of size. The reads of all regions
+//! The paper uses files of 1 GB and a flush after every write. Here regions of one scratch file stand for the
+//! files, two for each size, as a region may be faster or slower for where it lies; if there is not enough
+//! time for a flush after every write, there is one flush after each region: a flush policy that differed
+//! between sizes would itself show as a difference. Each size gets its place, and with it its time of
+//! writing, by lot, so that neither place nor age can pass for an effect of size. The reads of all regions
 //! take turns at random.
 
 use rand::SeedableRng;
@@ -72,7 +72,7 @@ pub(crate) fn regions_per_size(sizes: u64, room_bytes: u64) -> u64 {
 }
 
 /// Divides the site's space among the write sizes, in an order drawn from `seed`: the order of the regions on
-/// the device, and that in which they are to be made.
+/// the device, and that of their creation.
 pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
     let sizes = write_sizes(site.align_bytes, site.request_size.length_bytes);
     let per_size = regions_per_size(sizes.len() as u64, site.request_size.length_bytes);
@@ -90,8 +90,8 @@ pub(crate) fn regions(site: &Site, seed: u64) -> Vec<SizedRegion> {
     sizes.iter().enumerate().map(region).collect()
 }
 
-/// Bytes to write behind the regions, so that no data of the last region stay in the drive's cache: as much
-/// as a region has.
+/// Bytes to write after the regions, so that no data of the last region stay in the drive's cache: as much as
+/// a region has.
 pub(crate) fn tail_bytes(regions: &[SizedRegion]) -> u64 {
     regions.first().map_or(0, |sized| sized.region.length_bytes)
 }

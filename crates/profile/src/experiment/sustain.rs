@@ -24,7 +24,7 @@ const SLOPE: f64 = 0.10;
 /// Valid data grow by whole pieces, and are discarded by these.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Bytes of the sequential writes by which they grow.
+/// Bytes of the sequential writes that they grow by.
 const GROWN_BYTES: f64 = 131_072.0;
 
 /// Limits of the search for one steady state.

@@ -7,9 +7,9 @@
 //! 2. `run::cap` probes: reads that drain the buckets first, by many streams and alone, and paced far below
 //!    the limit.
 //! 3. [`judge`] recognises a cap by behaviour that no drive shows. A drive that serves one request after the
-//!    other takes as long for each when few come; behind a cap, single requests are slow at its limit and
-//!    fast below it. A higher cap, which takes several streams to reach, is recognised by its width: eight
-//!    page sizes at exactly one rate, random or sequential.
+//!    other takes as long for each when few come; under a cap, single requests are slow at its limit and fast
+//!    below it. A higher cap, which takes several streams to reach, is recognised by its width: eight page
+//!    sizes at exactly one rate, random or sequential.
 //! 4. Repeats that were faster than the cap ran on credits. [`without_credits`] removes them, so that the
 //!    remaining repeats describe one regime.
 //! 5. Parameters that the cap hides are undetermined, and say so ([`hide`]).
@@ -26,12 +26,12 @@ use crate::trial::{Work, bytes_text};
 /// Rates that differ by no more than this are one limit.
 const SAME: f64 = 0.03;
 
-/// Shares from which rates are alike enough to suspect a limit; and from which reads became so much slower.
+/// Shares above which rates are alike enough to suspect a limit, and below which reads count as slower.
 const ALIKE: f64 = 0.8;
 const SLOWER: f64 = 0.6;
 const SLOWER_SERIES_MIN: usize = 3;
 
-/// The largest read of which a single stream reaches no drive's bandwidth.
+/// The largest read size whose single stream reaches no drive's bandwidth.
 const SMALL_BYTES: f64 = 65_536.0;
 
 /// Shares of a request's time at the limit below which a paced one shows that it only waited for its turn: of

@@ -139,7 +139,7 @@ fn best_of(map: &Map, rate: Rate) -> Option<u64> {
     rates.iter().filter(|(_, rate)| *rate >= best * (1.0 - EQUALLY_GOOD)).map(|(bytes, _)| *bytes).max()
 }
 
-/// The best size by `rate`, for which each size must have been measured at so many depths.
+/// The best size by `rate`; each size must have been measured at `depths_min` depths.
 fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, what: &str) -> LearnedValue {
     let Some(best) = best_of(map, rate) else { return undetermined("no such depth was measured", "") };
     let answers: Vec<f64> =
@@ -177,8 +177,7 @@ fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, what: 
     determined(best as f64, interval, confidence, evidence, Basis { repeats: repeats_of(map), tried })
 }
 
-/// The depth at which throughput reaches `share` of its plateau, between measured depths on a logarithmic
-/// scale.
+/// The depth where throughput reaches `share` of its plateau, between measured depths on a logarithmic scale.
 fn crossing(by_depth: &BTreeMap<u64, Vec<f64>>, share: f64) -> Option<f64> {
     let curve = rising(
         by_depth

@@ -16,7 +16,7 @@ use crate::stats::{mean, median, quantile, resample};
 /// nothing about it.
 const CLIPPED_FRACTION: f64 = 0.05;
 
-/// The reads of which the slowest share is cut.
+/// The reads whose slowest share is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clip {
     /// Of all together: groups stay exchangeable, as a permutation test needs them.
@@ -99,8 +99,8 @@ impl Groups {
         Self { error_of_regions, ..self.clone() }
     }
 
-    /// What the means of regions scatter more than their reads explain, typically: the median over the
-    /// groups, as some have more than others for what they are.
+    /// Scatter of the means of regions beyond the scatter of their reads, typically: the median over the
+    /// groups, as some have more than others because of their sizes.
     fn excess_of_regions(&self) -> f64 {
         let relative = self.means_of_regions();
         let common = common_of_regions(&relative);
@@ -168,8 +168,8 @@ impl Groups {
     }
 }
 
-/// What the regions of one number have in common, relative to others, as they were made and read at one time:
-/// it tells nothing of a single group. It is 1 unless all groups have equally many.
+/// The common factor of the regions of one number, relative to others, as they were made and read at one
+/// time: it tells nothing of a single group. It is 1 unless all groups have equally many.
 fn common_of_regions(relative: &[Vec<f64>]) -> Vec<f64> {
     let count = relative.iter().map(Vec::len).max().unwrap_or(0);
     if relative.len() < 2 || relative.iter().any(|means| means.len() != count) {
@@ -181,7 +181,7 @@ fn common_of_regions(relative: &[Vec<f64>]) -> Vec<f64> {
     (0..count).map(|number| of(number).unwrap_or(1.0)).collect()
 }
 
-/// Median of estimates of a variance over that variance, for so many degrees of freedom (Wilson and
+/// Median of estimates of a variance over that variance, for `degrees` degrees of freedom (Wilson and
 /// Hilferty).
 fn median_of_variances(degrees: f64) -> f64 {
     (1.0 - 2.0 / (9.0 * degrees)).powi(3)

@@ -14,13 +14,13 @@ const RESAMPLES: u32 = 300;
 /// Least R² of a line worth reading a number from.
 const R_SQUARED_MIN: f64 = 0.8;
 
-/// By how much the fit may miss any of the rates for its knee to mean something, and those well behind the
-/// knee for its plateau. On drives with a knee, such as those of the paper, it misses the rates beside the
-/// knee by up to 8 %.
+/// Largest miss of any rate by the fit for a valid knee, and of the rates well beyond the knee for a valid
+/// plateau. On drives with a knee, such as those of the paper, it misses the rates near the knee by up to 8
+/// %.
 const KNEE_MISS: f64 = 0.10;
 const PLATEAU_MISS: f64 = 0.04;
 
-/// Fewest numbers of streams, or sizes, that make a line; and fewest numbers of streams behind a knee that
+/// Fewest numbers of streams, or sizes, that make a line; and fewest numbers of streams beyond a knee that
 /// make a plateau.
 const POINTS_MIN: usize = 5;
 const POINTS_BEHIND_MIN: usize = 2;
@@ -135,7 +135,7 @@ fn linear_text(medians: &[(f64, f64)]) -> String {
     )
 }
 
-/// Repeats of most of what was measured: more than one if any was, as [`too_few`] has it.
+/// Repeats of most of the measured points: more than one if any was, as [`too_few`] has it.
 fn repeats_of(points: &[(f64, f64)]) -> usize {
     points.len().div_ceil(medians(points).len().max(1))
 }
@@ -149,8 +149,7 @@ fn too_few(points: &[(f64, f64)]) -> Option<String> {
     (points.len() == measured).then(|| "no trial was repeated, so that noise is unknown".to_owned())
 }
 
-/// By how much the fit is off, at most, among the medians of which `counts` says that they count; `None` if
-/// it has no knee.
+/// By how much the fit is off, at most, among the medians that `counts` accepts; `None` if it has no knee.
 fn largest_miss(fit: &Segmented, medians: &[(f64, f64)], counts: impl Fn(f64, f64) -> bool) -> Option<f64> {
     let (knee, slope) = (fit.knee.value()?, fit.slope.value()?);
     let miss = |(streams, rate): &(f64, f64)| (slope * streams.min(knee) / rate - 1.0).abs();
@@ -171,7 +170,7 @@ fn of_the_shape(estimate: Estimate, miss: Option<f64>, within: f64) -> Estimate 
 }
 
 /// The estimate with an interval that holds `values`, too, which it stands for: resamples tell how far noise
-/// moves the fit, but not how far the fit lies from what was measured.
+/// moves the fit, but not how far the fit lies from the measured values.
 fn widened(estimate: Estimate, values: impl Iterator<Item = f64>) -> Estimate {
     match estimate {
         Estimate::Determined { value, low, high } => {

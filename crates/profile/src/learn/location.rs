@@ -52,10 +52,10 @@ const NEARLY_ALIGNED: f64 = 0.4;
 /// of the time of the first. Smaller gains come of chunks' borders among the places that are read.
 const PAGE_DROP_MIN: f64 = 0.2;
 
-/// Least gain across the border of a chunk, relative to that of aligned reads, by which a chunk is known.
+/// Least gain across the border of a chunk, relative to that of aligned reads, that identifies a chunk.
 const ACROSS_TO_ALIGNED: f64 = 0.7;
 
-/// Gain of reads at another offset than 0 from which a chunk may stand behind it, though aligned reads gain
+/// Gain of reads at another offset than 0 from which on a chunk may explain it, though aligned reads gain
 /// more.
 const ACROSS_DROP_MIN: f64 = 0.10;
 
@@ -290,8 +290,8 @@ fn findings(supposed: &[&Supposed]) -> Option<Findings> {
             Some(Finding { chunk_bytes: one.chunk_bytes, hot_offset, drop })
         })
         .collect();
-    // Two channels gain most where each has half of the chunk to read; and they gain no less than pages make
-    // of the same reads, or the gain has another cause, such as the pace at which parts arrive.
+    // Two channels gain most where each has half of the chunk to read; and they gain no less than the same
+    // reads do from pages, or the gain has another cause, such as the pace at which parts arrive.
     let aligned = all.iter().filter(|one| one.hot_offset == 0).map(|one| one.drop).fold(0.0, f64::max);
     let least = DROP_MIN.max(ACROSS_TO_ALIGNED * aligned);
     let across =

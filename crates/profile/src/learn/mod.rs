@@ -84,13 +84,13 @@ pub(crate) fn nothing(why: &str) -> Learned {
     }
 }
 
-/// What a value rests on, besides its numbers.
+/// The basis of a value, besides its numbers.
 #[derive(Clone, Copy, Debug)]
 struct Basis {
     /// Repeats of its measurements.
     repeats: usize,
-    /// The least and the most that was tried of what the value is about, if the value must lie between them:
-    /// at an end nothing shows the other side.
+    /// The least and the most tried value, if the value must lie between them: at an end nothing shows the
+    /// other side.
     tried: Option<(f64, f64)>,
 }
 
@@ -105,7 +105,7 @@ impl Basis {
 const REPEATS_MIN: usize = 2;
 
 /// A value that the data support: only here values become learned ones. It takes repeats and, where a value
-/// is about what was tried, more on both sides of it.
+/// is one of the tried ones, tried values on both sides of it.
 fn determined(
     value: f64,
     interval: (f64, f64),

@@ -24,13 +24,14 @@ const PERIOD_BYTES_MAX: u64 = 768 << 10;
 /// Explained share of the variance that a rival must have more than the supposed chunk.
 const GAIN_MIN: f64 = 0.2;
 
-/// Share of latency (root mean square) by which a rival must move latencies more than the supposed chunk
-/// does: on a drive of hardly any noise, trifles explain most of the variance. A chunk that gains 10 % moves
-/// them by 3 %.
+/// Share of latency (root mean square) that a rival must move latencies by in excess of the supposed chunk:
+/// on a drive of hardly any noise, trifles explain most of the variance. A chunk that gains 10 % moves them
+/// by 3 %.
 const MOVED_MIN: f64 = 0.03;
 
-/// The same beside a chunk of one page, for periods of many pages: rows of dies, and the types of their
-/// cells, repeat with periods of their own, but move large reads by less than chunks of so many pages do.
+/// The same next to a chunk of one page, for periods of many pages: rows of dies, and the types of their
+/// cells, repeat with periods of their own, but move large reads by less than chunks of that number of pages
+/// do.
 const MOVED_FAR_MIN: f64 = 0.09;
 
 /// Reads for each bin.
@@ -150,7 +151,7 @@ pub(super) fn rival(sweeps: &[(u64, &[PlacedRead])], chunk_bytes: u64, is_page: 
     best.map(|(_, rival)| rival)
 }
 
-/// Whether a period is no news beside a chunk: the chunk or a part of it, a power of two of it, or a long
+/// Whether a period adds nothing to a chunk: the chunk or a part of it, a power of two of it, or a long
 /// multiple.
 fn repeats_with(chunk_bytes: u64, period_bytes: u64, is_page: bool) -> bool {
     if chunk_bytes.is_multiple_of(period_bytes) {

@@ -1,7 +1,7 @@
 //! Desirable write sizes and the stripe size from the request-size profile (hidden-parameters paper §3.1.1).
 //!
 //! 1. A write of whole stripes leaves no part of one: the *doublings* of the true size share one latency, and
-//!    a size is judged by its doublings rather than by all larger sizes, of which some cut stripes.
+//!    a size is judged by its doublings rather than by all larger sizes, as some of them cut stripes.
 //! 2. Writes just below the true size consist of parts only, and read as slowly as much smaller ones. If they
 //!    are nearly as fast as the supposed size, the true size was not among those tried, and nothing is
 //!    concluded. Writes somewhat larger leave parts, too: where all of them are as good, the true size lies
@@ -9,8 +9,8 @@
 //! 3. Nothing is concluded from the largest size tried: larger sizes may be faster still. Nor from the
 //!    smallest, unless there are no smaller ones: where all are alike, those that were too slow to write may
 //!    be as good.
-//! 4. A size has several regions, and a region is a repeat: where it lies, and what its writes met, is its
-//!    own. Without a second region nothing is concluded.
+//! 4. A size has several regions, and a region is a repeat: its place, and the conditions of its writes, are
+//!    its own. Without a second region nothing is concluded.
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -50,11 +50,11 @@ const SMALLER_CONSTANT_WITHIN: f64 = 0.09;
 const SURELY_CONSTANT_WITHIN: f64 = 0.06;
 const SMALLER_SURELY_CONSTANT_WITHIN: f64 = 0.12;
 
-/// Differences of so many times what counts as constant may come from how evenly writes lie on the channels,
+/// Differences of this multiple of the constant's bound may come from how evenly writes lie on the channels,
 /// which depends on their number of stripes, rather than from stripes that they cut.
 const LAID_DIFFERENTLY_FACTOR: f64 = 2.0;
 
-/// Standard errors by which a size must differ from those above it to end a constant stretch in a resample.
+/// Standard errors that a size must differ by from those above it to end a constant stretch in a resample.
 const STEP_Z_MIN: f64 = 3.5;
 
 /// Standard errors that a difference between sizes must have: nine boundaries are looked at, and none may be
@@ -307,7 +307,7 @@ fn stripe(profiles: &[Profile], text: &str) -> LearnedValue {
     if let Some(why) = rival(profiles, first, &constant) {
         return undetermined(why, text);
     }
-    // The reads in which the step shows most clearly speak for it.
+    // The reads that show the step most clearly speak for it.
     let step_of = |profile: &Profile| step_between(&profile.groups, first - 1, &constant);
     let clearest = profiles.iter().max_by(|a, b| step_of(a).z().abs().total_cmp(&step_of(b).z().abs()));
     let Some(clearest) = clearest else { return undetermined("no sizes", text) };
@@ -432,7 +432,7 @@ impl Step {
     }
 }
 
-/// The step from the sizes at `others`, each of which counts alike, to that at `index`; none without others.
+/// The step from the sizes at `others`, with equal weights, to that at `index`; none without others.
 fn step_between(groups: &Groups, index: usize, others: &[usize]) -> Step {
     let of = |index: usize| {
         let (_, values) = groups.groups.get(index)?;
@@ -458,8 +458,8 @@ fn agreement(answers: &[Option<usize>], sizes: &[u64], found: usize) -> (f64, (f
     (same as f64 / answers.len().max(1) as f64, (at(0.025), at(0.975)))
 }
 
-/// Such as `1 MiB reads take 812 µs behind 1 KiB writes, ...; regions of 25 MiB with one flush behind each
-/// region`.
+/// Such as `1 MiB reads by write size, in 2 regions of each: 1 KiB 812 µs, ...`, and how the regions were
+/// created.
 fn profile_text(papers: &Profile, creation: &str) -> String {
     let groups = &papers.groups;
     let latencies: Vec<String> = groups

@@ -5,7 +5,7 @@ use flashgrain_device::{Channel, ChannelOptions, Completion, Device, Nanos, Op, 
 use super::memory::Scratch;
 use crate::Error;
 
-/// A channel to a device. What is read is not kept, and what is written is random.
+/// A channel to a device. Read data are not kept, and written data are random.
 pub struct InFlight {
     // Dropped before the memory that its requests use.
     channel: Box<dyn Channel>,

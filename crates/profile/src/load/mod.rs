@@ -109,7 +109,7 @@ pub struct Load {
     /// How writes are made durable.
     pub sync: Sync,
     /// Open loop: requests per second at exponentially distributed times, latency counted from the intended
-    /// time, so that a slow drive cannot hide behind fewer requests. The streams are the most that may be
+    /// time, so that fewer requests cannot make a slow drive look fast. The streams are the most that may be
     /// outstanding.
     pub rate_per_s: Option<f64>,
     /// Poll for completions where the device has poll queues.

@@ -16,7 +16,7 @@ const LOOK: Nanos = Nanos(50_000_000);
 pub struct Recorded {
     /// When it was issued, since the first one.
     pub at: Nanos,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// Where it begins on the device.
     pub offset_bytes: u64,
@@ -27,8 +27,8 @@ pub struct Recorded {
 /// When requests are issued.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Open loop: at their times, divided by `speed`. Latency counts from then on, so that a slow device
-    /// cannot hide behind late requests.
+    /// Open loop: at their times, divided by `speed`. Latency counts from then on, so that late requests
+    /// cannot make a slow device look fast.
     AsRecorded {
         /// How many times as fast as recorded.
         speed: f64,

@@ -54,7 +54,7 @@ pub struct SimulatedThreads {
 pub struct SimulatedRun {
     /// Requests done.
     pub requests: u64,
-    /// Virtual time in which they were done.
+    /// Virtual time that they took.
     pub elapsed: Nanos,
     /// Processor time of all threads in it, without waiting.
     pub busy: Nanos,
@@ -66,7 +66,7 @@ impl SimulatedRun {
         self.requests as f64 / self.elapsed.seconds().max(f64::MIN_POSITIVE)
     }
 
-    /// Share of the time of this number of threads in which they worked.
+    /// Share of the time of this number of threads that they worked.
     pub fn use_of(&self, threads: u32) -> f64 {
         self.busy.seconds() / self.elapsed.seconds().max(f64::MIN_POSITIVE) / f64::from(threads)
     }

@@ -1,6 +1,6 @@
 //! Driver thread: runs its streams over its channel.
 //!
-//! A closed loop goes through three phases, and each request belongs to the phase in which it was asked:
+//! A closed loop goes through three phases, and each request belongs to the phase that it was asked in:
 //!
 //! 1. *Warm-up*, at least as many requests as there are streams: the first ones were asked at the same time,
 //!    and wait less for each other.
@@ -269,7 +269,7 @@ impl<'a> Worker<'a> {
         self.asked.requests == 0 || self.has_remaining(bounds, 1)
     }
 
-    /// Whether so many more requests keep within the bounds.
+    /// Whether `requests` more requests keep within the bounds.
     fn has_remaining(&self, bounds: &Bounds, requests: u64) -> bool {
         let (next, asked) = (requests * u64::from(self.request_bytes), &self.asked);
         let writes = self.load.workload.read_share < 1.0;

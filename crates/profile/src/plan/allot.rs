@@ -11,10 +11,10 @@ const SLICE_S_MIN: f64 = 0.02;
 const SLICE_S_MAX: f64 = 0.25;
 
 /// The same for trials that end by their number of requests. Fast drives end them long before; on a disk, a
-/// slice of the length above holds a dozen reads, of which the last is likely to be a long one.
+/// slice of the length above holds a dozen reads, and the last of them is likely to be a long one.
 const COUNTED_SLICE_S_MAX: f64 = 2.0;
 
-/// Rough time to open a channel and to settle behind a write.
+/// Rough time to open a channel and to settle after a write.
 const OVERHEAD_S: f64 = 0.004;
 
 /// Fewest bytes that a write trial is worth.

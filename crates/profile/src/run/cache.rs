@@ -3,7 +3,7 @@
 //! 1. [`find`] empties the cache, writes at random piece by piece, and ends when the rate has fallen and
 //!    stayed low for as many bytes as it was high, or at its limits.
 //! 2. Trials of the burst regime begin when it is empty and write less than the cache holds.
-//! 3. Trials of the sustained regime follow one another behind [`fill`], without a flush between them
+//! 3. Trials of the sustained regime follow one another after [`fill`], without a flush between them
 //!    (`sustained`).
 
 use flashgrain_model::{Access, Estimate, Workload};
@@ -31,7 +31,7 @@ const FALLEN_FRACTION: f64 = 0.75;
 /// Part of the cache that a piece of a later fill has.
 const FULL_PIECE_DIVISOR: u64 = 8;
 
-/// Writes no faster than this multiple of the rate behind the cache do not fill it.
+/// Writes no faster than this multiple of the medium's rate do not fill the cache.
 const SLOW_RATIO: f64 = 1.1;
 
 /// Times its size that is written into a cache whose rate neither falls nor is slow.
@@ -193,7 +193,7 @@ fn fills(pieces: &[Piece], cache: Cache) -> bool {
     }
     let passed_on = cache.sustained_bytes_per_second;
     let has_fallen = now < FALLEN_FRACTION * fastest;
-    // What is no faster than the drive passes on never fills a cache, and need not.
+    // Writes no faster than the drive passes on never fill a cache, and need not.
     let is_slow = fastest <= SLOW_RATIO * passed_on;
     let needed = cache.capacity_bytes as f64 * fastest / (fastest - passed_on);
     has_fallen || is_slow || written as f64 >= needed.min((FILLS_MAX * cache.capacity_bytes) as f64)
@@ -206,7 +206,7 @@ fn rate(pieces: &[Piece]) -> Option<f64> {
 }
 
 impl Cache {
-    /// The least part of it that a rate behind it is measured with.
+    /// Bytes of the smallest piece that the medium's rate is measured with.
     pub(super) fn piece_bytes(self) -> u64 {
         self.capacity_bytes / FULL_PIECE_DIVISOR
     }
@@ -221,8 +221,8 @@ impl Cache {
         })
     }
 
-    /// Time in which a cache that a flush does not empty passes on its capacity, or `written_bytes` if these
-    /// are less.
+    /// Time that a cache which a flush does not empty takes to pass on its capacity, or `written_bytes` if
+    /// these are less.
     pub(super) fn drain_s(self, written_bytes: u64) -> f64 {
         written_bytes.min(self.capacity_bytes) as f64 / self.sustained_bytes_per_second
     }
@@ -262,7 +262,7 @@ fn fall(pieces: &[Piece]) -> Option<Fall> {
     let last = pieces.len().checked_sub(PIECES_MIN)?;
     let splits = (1..=last).filter_map(|at| pieces.split_at_checked(at));
     let (before, after) = splits.min_by(|one, other| {
-        // The piece in which the cache became full has a rate between both and counts as none.
+        // The piece that filled the cache has a rate between both and counts as none.
         let all = |(before, after): &(&[Piece], &[Piece])| {
             deviation(before) + after.get(1..).map_or(0.0, deviation)
         };
@@ -270,8 +270,8 @@ fn fall(pieces: &[Piece]) -> Option<Fall> {
     })?;
     let (first, rest) = after.split_first()?;
     let (fast, slow) = (rate(before)?, rate(rest)?);
-    // A rate that rises again or wanders has no two levels: each piece behind the fall must be slower than
-    // any before it.
+    // A rate that rises again or wanders has no two levels: each piece after the fall must be slower than any
+    // before it.
     let slowest = before.iter().filter_map(|piece| rate(std::slice::from_ref(piece))).reduce(f64::min)?;
     if slow >= FALLEN_FRACTION * fast || slow >= slowest {
         return None;

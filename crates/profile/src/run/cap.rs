@@ -115,7 +115,7 @@ impl Probe<'_, '_> {
         Ok(())
     }
 
-    /// The rate at which requests of a kind come in the end.
+    /// The final rate of requests of a kind.
     fn drained(&mut self, workload: Workload) -> Result<Option<f64>, Error> {
         let mut before = f64::INFINITY;
         loop {

@@ -99,7 +99,7 @@ pub(crate) fn create(
     Ok(created)
 }
 
-/// Times a few writes of the smallest size, without and with a flush behind each.
+/// Times a few writes of the smallest size, without and with a flush after each.
 fn calibrate(bench: &mut Bench<'_>, smallest: SizedRegion, bytes_per_second: f64) -> Result<Costs, Error> {
     let mut cost = |flush: bool| -> Result<f64, Error> {
         let bytes = smallest.write_request_bytes * CALIBRATION_WRITES;
@@ -113,7 +113,7 @@ fn calibrate(bench: &mut Bench<'_>, smallest: SizedRegion, bytes_per_second: f64
     Ok(Costs { write_s, flushed_write_s, per_byte_s: 1.0 / bytes_per_second.max(1.0) })
 }
 
-/// The largest regions that can be made in `seconds`: with a flush behind every write if they can be as large
+/// The largest regions that can be made in `seconds`: with a flush after every write if they can be as large
 /// as planned, otherwise without, smaller, and without the smallest writes if even that takes too long.
 fn choose(planned: &[SizedRegion], costs: Costs, seconds: f64) -> Making {
     let whole = planned.first().map_or(0, |sized| sized.region.length_bytes);

@@ -46,8 +46,8 @@ pub struct Profiled {
 
 /// Profiles `target` within the limits of `config`.
 ///
-/// Nothing is left behind whatever happens: all writing goes to the target, which is a scratch file that
-/// vanishes with its device, or a target that the user gave up explicitly when it was opened.
+/// Nothing remains whatever happens: all writing goes to the target, which is a scratch file that vanishes
+/// with its device, or a target that the user gave up explicitly when it was opened.
 ///
 /// # Errors
 /// [`Error::Argument`] if the limits make no sense on this device, [`Error::Interrupted`] if `interrupt`

@@ -1,6 +1,6 @@
-//! What is left of the budget: as long as a hidden parameter is undetermined, there is time, and there are
+//! Spends the rest of the budget: as long as a hidden parameter is undetermined, there is time, and there are
 //! bytes to write, its experiment is repeated. Regions of `request-size` are made anew for that, in another
-//! order: how far they are off for where they lie shows in nothing else.
+//! order: the effect of their places shows in nothing else.
 
 use std::collections::BTreeMap;
 

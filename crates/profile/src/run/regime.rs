@@ -1,4 +1,4 @@
-//! Trials of writes in two regimes: into the cache, and behind the full cache.
+//! Trials of writes in two regimes: into the cache, and at the medium's rate with a full cache.
 
 use flashgrain_model::{Access, Workload};
 

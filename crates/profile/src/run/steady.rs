@@ -1,4 +1,4 @@
-//! Trials of one kind of writes behind the full cache, and the judgement of each: steady, or left out.
+//! Trials of one kind of writes with a full cache, and the judgement of each: steady, or left out.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::series::Series;
 use crate::stats::median;
 use crate::target::Site;
 
-/// A write rate above this multiple of the one at which the drive passes on has gone into the cache.
+/// A write rate above this multiple of the drive's passing-on rate has gone into the cache.
 const INTO_CACHE_RATIO: f64 = 1.25;
 
 /// A write rate below this share of it lets the cache drain.
@@ -38,8 +38,8 @@ pub(super) struct Steady<'a> {
 
 impl Steady<'_> {
     /// Runs all trials of the kind: pure writes before mixed ones, which let the cache drain, and in both the
-    /// most writers first. A series that is no steady state is left out, and counted. Returns what is left of
-    /// the bytes that may fill the cache.
+    /// most writers first. A series that is no steady state is left out, and counted. Returns the rest of the
+    /// bytes that may fill the cache.
     pub fn run(
         &self,
         bench: &mut Bench<'_>,

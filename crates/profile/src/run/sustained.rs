@@ -1,18 +1,18 @@
-//! Trials of the sustained regime: writes behind a full cache.
+//! Trials of the sustained regime: writes with a full cache.
 //!
-//! A cache passes on its oldest data first: a write behind a full cache goes as fast as the writes before it
-//! are put away, whatever their size. Trials that write the same *kind* (size and order) therefore follow one
-//! another, behind as many bytes of their kind as the cache holds.
+//! A cache passes on its oldest data first: a write to a full cache goes as fast as the writes before it are
+//! put away, whatever their size. Trials that write the same *kind* (size and order) therefore follow one
+//! another, after as many bytes of their kind as the cache holds.
 //!
-//! 1. [`affordable`] keeps the most important kinds for which the bytes suffice.
+//! 1. 1. [`affordable`] keeps the most important kinds, as far as the bytes suffice.
 //! 2. The cache is filled from empty by the writes that it was found with: many small ones might never fill
 //!    it.
 //! 3. Kinds follow from large to small requests, since the content of the cache decides how long it takes to
 //!    replace it. Each has its share of the time. It fills the cache until the rate shows that it is full,
-//!    and a longer write gives the rate at which the drive passes such writes on.
-//! 4. Trials follow from many writers to few, all repeats of one before the next: whoever writes more slowly
-//!    than the drive passes on lets the cache drain, and no later trial needs it full. Mixed trials that do
-//!    so begin with an empty cache, as they would after a while.
+//!    and a longer write gives the rate of passing such writes on.
+//! 4. Trials follow from many writers to few, all repeats of one before the next: a trial that writes more
+//!    slowly than the drive passes on lets the cache drain, and no later trial needs it full. Mixed trials
+//!    that do so begin with an empty cache, as they would after a while.
 //! 5. A trial that writes faster than the drive passes on has found room in the cache, and one whose repeats
 //!    are far apart is no steady state: [`Steady`] leaves them out.
 
@@ -86,7 +86,7 @@ impl Group {
     }
 }
 
-/// Runs all trials of the kinds for which bytes and time suffice.
+/// Runs all trials of the kinds, as far as bytes and time suffice.
 pub(super) fn run(
     bench: &mut Bench<'_>,
     site: &Site,
@@ -168,8 +168,8 @@ fn affordable(planned: Vec<PlannedTrial>, fill_bytes: u64, cache: Cache) -> (Vec
     (groups, too_many.iter().map(|group| group.trials.len()).sum())
 }
 
-/// Makes the cache full of a group's writes; the rate at which the drive passes these on, or `None` if the
-/// time did not suffice.
+/// Makes the cache full of a group's writes; returns the rate of passing these on, or `None` if the time did
+/// not suffice.
 fn fill(
     bench: &mut Bench<'_>,
     site: &Site,
