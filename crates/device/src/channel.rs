@@ -106,9 +106,9 @@ pub trait Channel {
         completions: &mut Vec<Completion>,
     ) -> Result<usize, Error>;
 
-    /// Returns a handle with which other threads can end this channel's waits from now on. A wait that is
-    /// ended returns with the completions it has, even if there are none and `until` has not come. Devices
-    /// with simulated time have no such handle (`None`): no wait of theirs lasts any real time.
+    /// Returns a handle that lets other threads end this channel's waits from now on. A wait that is ended
+    /// returns with the completions it has, even if there are none and `until` has not come. Devices with
+    /// simulated time have no such handle (`None`): no wait of theirs lasts any real time.
     fn waker(&mut self) -> Option<ChannelWaker> {
         None
     }

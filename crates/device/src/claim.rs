@@ -102,7 +102,7 @@ impl Claim {
         Self::of(places, making, true)
     }
 
-    /// Claims all `places` for reading, beside other readers.
+    /// Claims all `places` for reading, shared with other readers.
     ///
     /// # Errors
     /// As [`Claim::take`]; [`Error::Locked`] only for an opener that has one of them for itself.

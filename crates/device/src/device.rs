@@ -172,7 +172,7 @@ pub trait Device: Send + Sync {
         false
     }
 
-    /// Gives room behind `capacity_bytes` back, where the device is made of files that grow; nothing may be
+    /// Gives room after `capacity_bytes` back, where the device is made of files that grow; nothing may be
     /// under way there. Others stay as they are.
     ///
     /// # Errors

@@ -90,8 +90,8 @@ impl FileDevice {
         Self::assemble(directories.iter().map(open).collect::<Result<_, _>>()?, true, options)
     }
 
-    /// An empty scratch file beside the first of these, which grows as it is written, as logs of many
-    /// programs do: the file system then writes its own records as well. What lies behind its end cannot be
+    /// An empty scratch file in the folder of the first of these, which grows as it is written, as logs of
+    /// many programs do: the file system then writes its own records as well. Bytes after its end cannot be
     /// read. `None` unless this is a scratch device.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Facts that the kernel knows about the drive behind a target: /sys and /proc.
+//! Facts that the kernel knows about the drive of a target: /sys and /proc.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -53,7 +53,7 @@ fn remark_on_device(name: &str, model: Option<&str>) -> Option<String> {
     Some(format!("this is {}: {what}", model.unwrap_or(name)))
 }
 
-/// Names the effects of a file system beside passing requests on.
+/// Names the effects of a file system other than passing requests on.
 fn remark_on_file_system(name: &str) -> Option<String> {
     let what = match name {
         "btrfs" | "bcachefs" | "zfs" => {

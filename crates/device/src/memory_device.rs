@@ -17,7 +17,7 @@ use crate::{
 /// Alignment of offsets and lengths, as most drives have it.
 const SECTOR_BYTES: u32 = 512;
 
-/// What the system takes memory back in.
+/// The unit of memory that the system takes back.
 const PAGE_BYTES: usize = 4096;
 
 /// See the module. Its bytes are zero until they are written. The memory is taken from the system when it is
@@ -40,8 +40,8 @@ struct Bytes {
 }
 
 // SAFETY: plain memory with no thread affinity. It is only copied to and from, through raw pointers. Requests
-// in flight that overlap and of which one writes leave unspecified bytes behind, as on every device; no
-// reference to the memory is ever made.
+// in flight that overlap leave unspecified bytes if one of them writes, as on every device; no reference to
+// the memory is ever made.
 unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}
@@ -51,7 +51,7 @@ impl MemoryDevice {
     /// `limit_bytes`.
     ///
     /// # Errors
-    /// [`Error::Os`] if there is no address space for so many.
+    /// [`Error::Os`] if there is no address space of `limit_bytes`.
     pub fn new(capacity_bytes: u64, limit_bytes: u64) -> Result<Self, Error> {
         let capacity_bytes = capacity_bytes.max(1).next_multiple_of(u64::from(SECTOR_BYTES));
         let bytes = Bytes::new(capacity_bytes, limit_bytes.max(capacity_bytes))?;
@@ -138,11 +138,11 @@ impl Bytes {
 }
 
 impl Bytes {
-    /// Returns the memory behind this byte to the system: it reads as zeros.
+    /// Returns the memory after this byte to the system: it reads as zeros.
     fn give_back_from(&self, from: usize) {
         let from = from.next_multiple_of(PAGE_BYTES).min(self.reserved_bytes);
         // SAFETY: the range lies within this private mapping, which lives as long as `self`. A concurrent
-        // read of it gets the old bytes or zeros: behind its end a device promises neither.
+        // read of it gets the old bytes or zeros: after its end a device promises neither.
         unsafe {
             libc::madvise(
                 self.start.as_ptr().add(from).cast(),

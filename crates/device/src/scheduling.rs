@@ -51,7 +51,7 @@ impl ProcessorTicks {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// The line `cpu`: user, nice, system, idle, iowait, irq, softirq, steal; guests' time behind it is part
+    /// The line `cpu`: user, nice, system, idle, iowait, irq, softirq, steal; guests' time after it is part
     /// of user's.
     fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;

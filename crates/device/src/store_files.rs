@@ -20,7 +20,7 @@ impl FileDevice {
     ///
     /// # Errors
     /// [`Error::Locked`] if another store has a block device; [`Error::Os`] if a file exists, its directory
-    /// does not, or there is no room (kind `NoSpace`); nothing is left behind then.
+    /// does not, or there is no room (kind `NoSpace`); nothing remains then.
     pub fn create_store(
         paths: &[PathBuf],
         claim: &Arc<Claim>,

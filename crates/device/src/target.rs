@@ -91,7 +91,7 @@ impl Target {
         Self::finish(file, path, is_block_device, size_bytes, direct)
     }
 
-    /// Refuses what no drive is read or written through.
+    /// Refuses a file of a kind that no drive is read or written through.
     pub fn check_kind(path: &Path, kind: FileType) -> Result<(), Error> {
         if kind.is_block_device() || kind.is_file() || is_namespace(path) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Advice for a terminal: ranked designs, what would change the ranking, and an engine's settings.
+//! Advice for a terminal: ranked designs, the changes that would alter the ranking, and an engine's settings.
 
 use flashgrain_advisor::engine::{EngineAdvice, PredictedTree, Setting, factor};
 use flashgrain_advisor::rank::{Change, Lever, Ranking, Row, WARRANTY_YEARS};
@@ -74,7 +74,7 @@ pub fn engine(advice: &EngineAdvice, style: impl Into<Style>) -> String {
     out.into_text()
 }
 
-/// The trees that the store may have, with what the average operation takes.
+/// The trees that the store may have, with the cost of the average operation.
 fn trees(trees: &[PredictedTree]) -> Table {
     let mut table = Table::new(&[
         ("tree", Kind::Label),
@@ -102,7 +102,7 @@ fn trees(trees: &[PredictedTree]) -> Table {
     table
 }
 
-/// The first designs and the engines with their gains, in short: what `tune` ends with.
+/// The first designs and the engines with their gains, in short: the end of `tune`.
 pub fn brief(advice: &Advice, style: impl Into<Style>) -> String {
     let mut out = Printer::new(style.into());
     out.title(&format!("Advice for a default mix ({})", advice.workload.name));

@@ -15,7 +15,7 @@ pub fn terminal(budget: &Budget, style: impl Into<Style>) -> String {
     out.into_text()
 }
 
-/// The prices, and what follows from them.
+/// The prices, and their consequences.
 pub fn sentences(budget: &Budget) -> Vec<String> {
     let Prices { budget: all, server, memory_gb, drive_tb } = budget.prices;
     vec![

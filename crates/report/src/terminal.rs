@@ -323,7 +323,7 @@ impl Printer {
     }
 }
 
-/// Takes the last column out where it holds sentences and too little room is left beside the others; its
+/// Takes the last column out where it holds sentences and too little room is left next to the others; its
 /// entries then go below their rows.
 fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) {
     let mut table = table.clone();
@@ -339,8 +339,8 @@ fn with_long_prose_aside(table: &Table, available: usize) -> (Table, Vec<Cell>) 
     (table, asides)
 }
 
-/// The table, or if its columns do not fit beside each other, several with some of them, one below the other.
-/// Each has the labels that name the rows; entries are never broken.
+/// The table, or if its columns do not fit next to each other, several with some of them, one below the
+/// other. Each has the labels that name the rows; entries are never broken.
 fn parts(table: &Table, available: usize) -> Vec<Table> {
     let natural = natural_widths(table, Heads::Wrapped);
     let has_prose = table.columns.iter().any(|column| column.kind == Kind::Prose);

@@ -156,7 +156,7 @@ pub fn count(value: f64) -> String {
     Unit::Count.show(value)
 }
 
-/// The name of so many things, from its singular.
+/// The name of `number` things, from its singular.
 pub fn plural(number: u64, name: &str) -> String {
     let ending = match name {
         _ if number == 1 => "",

@@ -66,7 +66,7 @@ impl StageTotals {
         self.medium_ns += other.medium_ns;
     }
 
-    /// Name and nanoseconds of every stage, in the order in which a request passes them.
+    /// Name and nanoseconds of every stage, in the order of the stages.
     pub fn named(&self) -> [(&'static str, u64); 7] {
         [
             ("queue", self.queue_ns),
@@ -130,11 +130,11 @@ pub struct Counters {
     pub bank_reads: u64,
     /// The same for writes.
     pub bank_writes: u64,
-    /// Accesses for which a disk moved its arm.
+    /// Accesses that moved a disk's arm.
     pub seeks: u64,
-    /// Time in which its arm moved, nanoseconds.
+    /// Time of its arm's movements, nanoseconds.
     pub seek_ns: u64,
-    /// Time in which it waited for the platter to turn, nanoseconds.
+    /// Time of its waits for the platter to turn, nanoseconds.
     pub rotation_ns: u64,
     /// Reads that a disk had already read ahead, or was about to.
     pub read_ahead_hits: u64,

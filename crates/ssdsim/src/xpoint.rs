@@ -1,4 +1,4 @@
-//! 3D XPoint: banks behind channels, written in place. No erase, no garbage collection, no cache to lose.
+//! 3D XPoint: banks on channels, written in place. No erase, no garbage collection, no cache to lose.
 //!
 //! Chunks are dealt out over the channels first, then over the banks of a channel. A read occupies its bank
 //! for sensing and then the channel for its bytes only; a write crosses the channel and then occupies its

@@ -1,4 +1,4 @@
-//! How a request reaches the kernel: several backends behind one small trait.
+//! How a request reaches the kernel: several backends with one small trait.
 //!
 //! A backend carries *parts*: a request to one member of the device, already cut at stripe boundaries. It
 //! knows nothing of retries, stripes or timestamps; those live once, in [`crate::queue`].

@@ -113,7 +113,7 @@ pub(crate) fn available() -> Result<(), String> {
     })
 }
 
-/// Whether the kernel lets this process make a ring for so many parts in flight.
+/// Whether the kernel lets this process make a ring for `capacity` parts in flight.
 pub(crate) fn ample(capacity: u32) -> Result<(), String> {
     available()?;
     let options = RingOptions { capacity, ..RingOptions::default() };

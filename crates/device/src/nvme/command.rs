@@ -131,7 +131,7 @@ impl Command {
         entry
     }
 
-    /// Runs it on the namespace behind `fd`, blocking.
+    /// Runs it on the namespace of `fd`, blocking.
     ///
     /// Returns the drive's status, zero for success.
     ///
@@ -143,7 +143,7 @@ impl Command {
     }
 }
 
-/// The number of the namespace behind `fd`.
+/// The number of the namespace of `fd`.
 pub(crate) fn namespace_number(fd: RawFd) -> io::Result<u32> {
     // SAFETY: this call takes no memory of ours.
     let number = unsafe { libc::ioctl(fd, IOCTL_ID) };
@@ -163,7 +163,7 @@ pub(crate) enum Structure {
 /// Bytes of each.
 pub(crate) const STRUCTURE_BYTES: usize = 4096;
 
-/// Asks the drive behind `fd` for a description. The status is not zero if the drive refuses.
+/// Asks the drive of `fd` for a description. The status is not zero if the drive refuses.
 pub(crate) fn identify(fd: RawFd, namespace: u32, structure: Structure) -> io::Result<(u16, Vec<u8>)> {
     let mut answer = vec![0; STRUCTURE_BYTES];
     let mut command = Command {

@@ -63,7 +63,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace behind `file`, which was opened by `path`.
+    /// The namespace of `file`, which was opened by `path`.
     ///
     /// # Errors
     /// [`Error::Target`] with a remedy, also if its block device is in use and it is to be held exclusively.
@@ -177,8 +177,8 @@ pub fn read_head(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 fn drop_cache(fd: RawFd) {
-    // SAFETY: this call takes no memory of ours. Without the right to do so the cache stays, and what others
-    // have written is the worse for it only if they still write.
+    // SAFETY: this call takes no memory of ours. Without the right to do so the cache stays, and the data of
+    // other writers suffer only if they still write.
     unsafe { libc::ioctl(fd, DROP_CACHE, 0) };
 }
 

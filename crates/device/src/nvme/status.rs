@@ -7,7 +7,7 @@
 /// Status code and status code type.
 const CODE: u16 = 0x7ff;
 
-/// The error for a status that is not zero, and what the drive means by it.
+/// The error for a status that is not zero, and its meaning in words.
 pub(crate) fn meaning(status: u16) -> (i32, &'static str) {
     match status & CODE {
         0x001 => (libc::EOPNOTSUPP, "the drive does not have this command"),

@@ -122,8 +122,8 @@ fn fastest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<&'a Point> {
         .max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))
 }
 
-/// Writes behind the drive's cache: in the steady state if `sustain` found it, else behind a cache that was
-/// kept full.
+/// Writes once the drive's cache is full: in the steady state if `sustain` found it, else with a cache that
+/// was kept full.
 fn sustained_writes(profile: &DeviceProfile) -> Option<Headline> {
     let all = &profile.measurements;
     let name = "sustained write bandwidth";

@@ -63,7 +63,7 @@ pub(crate) fn learned_table(learned: &Learned, detail: Detail) -> Table {
     table
 }
 
-/// Stands for the numbers of a run that cannot be trusted, of which the first line says why.
+/// Stands for the numbers of a run that cannot be trusted; the report's first line says why.
 pub(crate) const NOTHING_LEARNED: &str = "Nothing, for the reason at the top.";
 
 /// The reason of a decision. All of a run that cannot be trusted have the same one, which the top says.
@@ -71,7 +71,7 @@ pub(super) fn because(because: &str, is_trusted: bool) -> &str {
     if is_trusted { because } else { "" }
 }
 
-/// Settings and the numbers behind them.
+/// Settings and the numbers that they follow from.
 pub(crate) fn decision_table(decisions: &[Decision], is_trusted: bool) -> Table {
     let mut table = Table::new(&[
         ("setting", Kind::Label),

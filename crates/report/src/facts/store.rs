@@ -1,4 +1,4 @@
-//! The store on the drive, beside the rates that the drive allows.
+//! The store on the drive, compared with the rates that the drive allows.
 
 use flashgrain_profile::DeviceProfile;
 use flashgrain_profile::schema::{StoreOperation, StoreRun};

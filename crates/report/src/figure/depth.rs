@@ -83,7 +83,7 @@ fn map(
     let best = points.iter().map(|point| value_of(point)).filter(|value| value.is_finite()).reduce(better);
     let largest =
         points.iter().map(|point| value_of(point)).filter(|value| value.is_finite()).fold(0.0, f64::max);
-    // One unit for the whole map, in which no cell has more than four digits: it stands in the title.
+    // One unit for the whole map, chosen so that no cell has more than four digits: it stands in the title.
     let (factor, suffix) = match unit {
         Unit::Count if largest >= 1e7 => (1e6, " M"),
         Unit::Count if largest >= 1e4 => (1e3, " k"),

@@ -8,7 +8,7 @@ use crate::facts::{no_store, operation_name, share_of_raw};
 use crate::svg::{Axis, Bar, Growth, bars, colour};
 use crate::unit::{self, Unit};
 
-/// Measured and predicted rates as shares of the raw device's, and beside them how busy the processors were.
+/// Measured and predicted rates as shares of the raw device's, and next to them the processors' use.
 pub(crate) fn store(profile: &DeviceProfile) -> Drawn {
     let store = profile.store.as_ref().ok_or_else(|| no_store(profile))?;
     let rows: Vec<Bar> = store.operations.iter().filter_map(of_raw).collect();

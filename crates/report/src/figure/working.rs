@@ -59,7 +59,7 @@ pub(crate) fn affine(profile: &DeviceProfile) -> Drawn {
         return Err(not_run(profile, "size"));
     }
     let first_concurrency = points.first().map_or(1.0, |point| point.workload.concurrency);
-    // Little's law: the time of one request, with so many in flight.
+    // Little's law: the time of one request, with `in_flight` in flight.
     let seconds_of =
         |rate: f64, point: &Point| point.workload.request_bytes * point.workload.concurrency / rate;
     let x = Axis::over(

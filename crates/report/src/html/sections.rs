@@ -58,7 +58,7 @@ pub(super) fn all(profile: &DeviceProfile) -> Vec<Section> {
     ]
 }
 
-/// Figures side by side and a table beside them; figures that cannot be drawn say why below.
+/// Figures side by side and a table next to them; figures that cannot be drawn say why below.
 fn row<const N: usize>(drawn: [(&str, Drawn); N], table: Option<Captioned>) -> Vec<Block> {
     let mut figures = Vec::new();
     let mut absent = Vec::new();

@@ -1,4 +1,4 @@
-//! The section in which a reader varies workload and drive, and the ranking of designs follows.
+//! The section where a reader varies workload and drive, and the ranking of designs follows.
 //!
 //! The table of the default mix is there without scripts. `what_if.js` has the controls and ranks anew,
 //! offline: it asks `flashgrain_cost::ranking`, which the page holds as a WebAssembly module

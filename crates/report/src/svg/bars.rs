@@ -21,7 +21,7 @@ pub struct Bar {
     pub dot: Option<f64>,
     /// End of its whisker, if it has one.
     pub whisker: Option<f64>,
-    /// Printed beside it.
+    /// Printed next to it.
     pub shown: String,
     /// CSS colour.
     pub colour: String,

@@ -103,7 +103,7 @@ impl Axis {
         }
     }
 
-    /// As many tick marks as have room for their labels beside each other, at most `most`; `x_at` gives the
+    /// As many tick marks as have room for their labels next to each other, at most `most`; `x_at` gives the
     /// middle of a label, `gap` the least room between two, both in pixels.
     pub fn ticks_with_room(&self, most: usize, gap: f64, x_at: impl Fn(f64) -> f64) -> Vec<Tick> {
         let has_room = |pair: &[Tick]| match pair {
@@ -134,8 +134,8 @@ impl Axis {
             .unwrap_or(10.0 * power);
         let first = ((low - 1e-9) / step).ceil() as i64;
         let last = ((high + 1e-9) / step).floor() as i64;
-        // If the range vanishes beside its ends, steps are lost to rounding, and the bound alone ends the
-        // loop.
+        // If the range is tiny compared with its ends, steps are lost to rounding, and the bound alone ends
+        // the loop.
         (first..=last)
             .take(most)
             .map(|index| {

@@ -46,8 +46,8 @@ pub(super) fn spread(report: &Report, file: &FileReport, number: usize) -> Figur
     }
 }
 
-/// As many points as are drawn: the half with the most requests, and of the others, in order of their
-/// offsets, each so many-th.
+/// As many points as are drawn: the half with the most requests, and a regular sample of the others in the
+/// order of their offsets.
 fn thinned(mut points: Vec<&SpreadPoint>) -> Vec<&SpreadPoint> {
     if points.len() <= MARKS_MAX {
         return points;

@@ -1,4 +1,4 @@
-//! What a judged trace says, in sentences.
+//! A judged trace, in sentences.
 
 use flashgrain_trace::Layer;
 use flashgrain_trace::check::{Endurance, Group, JudgedBy, Report};
@@ -6,7 +6,7 @@ use flashgrain_trace::check::{Endurance, Group, JudgedBy, Report};
 use super::JudgedTrace;
 use crate::unit::{self, Unit};
 
-/// What was read.
+/// The requests that were read.
 pub(super) fn requests(judged: &JudgedTrace<'_>) -> Vec<String> {
     let report = judged.report;
     let mut sentences = vec![format!(
@@ -50,7 +50,7 @@ fn layer(group: &Group) -> String {
     )
 }
 
-/// What was judged by which parameters.
+/// The drive and the parameters that the trace was judged by.
 pub(super) fn drive(report: &Report) -> String {
     let parameters = report.parameters.iter().map(|parameter| {
         let name = parameter.name.trim_end_matches("_bytes").replace('_', " ");
@@ -128,7 +128,7 @@ fn endurance(endurance: &Endurance) -> String {
     }
 }
 
-/// What is missing, and what the trace says to people.
+/// Losses of the trace, and its notes for people.
 pub(super) fn losses(report: &Report) -> Vec<String> {
     let losses =
         report.losses.iter().map(|(_, count, meaning)| format!("{}: {meaning}.", unit::count(*count as f64)));

@@ -9,7 +9,7 @@ use crate::unit::{self, Unit};
 /// The longest name in a table, in characters.
 const NAME_CHARACTERS_MAX: usize = 28;
 
-/// What each rule has found in some files.
+/// The findings of each rule in some files.
 pub(super) fn rules(report: &Report, group: &Group) -> Table {
     let mut table = Table::new(&[
         ("rule", Kind::Label),
@@ -155,7 +155,7 @@ pub(super) fn at_hot(kinds: &[KindReport]) -> Table {
     table
 }
 
-/// How many files there are beside those that are shown.
+/// Number of files in addition to those that are shown.
 pub(super) fn further(report: &Report, shown: usize) -> u64 {
     (report.files.len() - shown) as u64 + report.unnamed_files
 }
@@ -181,7 +181,7 @@ pub(super) fn examples(files: &[&FileReport], rows_max: usize) -> Table {
     table
 }
 
-/// What would mend what.
+/// Remedies for the broken rules.
 pub(super) fn mending(kinds: &[KindReport]) -> Table {
     let mut table = Table::new(&[
         ("kind of file", Kind::Label),
@@ -197,7 +197,7 @@ pub(super) fn mending(kinds: &[KindReport]) -> Table {
     table
 }
 
-/// What a kind's remedies have to paste.
+/// The commands to paste of a kind's remedies.
 pub(super) fn commands(kind: &KindReport) -> impl Iterator<Item = &String> {
     kind.mending.iter().flat_map(|mending| &mending.commands)
 }

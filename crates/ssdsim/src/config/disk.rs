@@ -24,7 +24,7 @@ pub struct DiskConfig {
     pub zones: u32,
     /// Commands among which the disk chooses the next by positioning time; 1: first come, first served.
     pub reorder_depth: u32,
-    /// Buffer for data behind the last access, which are read while nothing else is to be done; 0: none.
+    /// Buffer for data after the last access, which are read while nothing else is to be done; 0: none.
     #[serde(default)]
     pub read_ahead_bytes: u64,
     /// Cache for writes; 0: none. Lost in a power cut.

@@ -65,7 +65,7 @@ impl SimConfig {
     }
 }
 
-/// Published and assumed facts behind a preset.
+/// Published and assumed facts that a preset rests on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
@@ -84,7 +84,7 @@ pub struct About {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediumConfig {
-    /// NAND flash behind a translation layer.
+    /// NAND flash with a translation layer.
     Nand(Box<NandConfig>),
     /// 3D XPoint: addressed by bytes, written in place.
     #[serde(rename = "3d-xpoint")]

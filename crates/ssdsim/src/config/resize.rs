@@ -6,13 +6,13 @@ use super::{MappingCache, MediumConfig, NandConfig, SimConfig};
 /// Blocks that a die of a shrunk drive should have: enough for collection to choose among.
 const BLOCKS_PER_DIE: f64 = 48.0;
 
-/// A shrunk block has at least so many pages.
+/// Pages of a shrunk block, at least.
 const PAGES_MIN: u32 = 2;
 
 /// Blocks of a die that hold no data: open blocks, reserved ones, and the loss by rounding.
 const SPARE_BLOCKS: f64 = 10.0;
 
-/// The write cache holds at least so many rows for each die, if it did before.
+/// Rows that the write cache holds for each die, at least, if it did before.
 const CACHE_ROWS_PER_DIE: u64 = 2;
 
 impl SimConfig {
@@ -22,7 +22,7 @@ impl SimConfig {
     /// A flash drive keeps its channels, chips and dies with their timing. If its blocks would become too
     /// few, they become smaller, and erasing them shorter in proportion; the write cache shrinks with the
     /// blocks, and the cache of the mapping with the capacity. More spare space compensates for the blocks
-    /// that a die keeps free beside data. Disks and 3D XPoint change only their capacity.
+    /// that a die keeps free in addition to those of data. Disks and 3D XPoint change only their capacity.
     #[must_use]
     pub fn resized(mut self, capacity_bytes: u64) -> Self {
         const MULTIPLE: u64 = 1 << 20;

@@ -12,10 +12,10 @@ pub enum StartState {
     /// Written once from front to back with large requests; the over-provisioned space is free.
     #[default]
     Filled,
-    /// Written at random for so long that garbage collection has come to its steady state: valid units per
-    /// block follow the analytic distribution for uniform random writes of one mapping unit over
-    /// `working_set` of the capacity (0 to 1), and each die is at a point of its own in the cycle of filling,
-    /// collecting and erasing blocks, as far behind as hosts that write without pause leave it.
+    /// Written at random until garbage collection has come to its steady state: valid units per block follow
+    /// the analytic distribution for uniform random writes of one mapping unit over `working_set` of the
+    /// capacity (0 to 1), and each die is at a point of its own in the cycle of filling, collecting and
+    /// erasing blocks, with the backlog that hosts that write without pause leave.
     SteadyRandom {
         /// Share of the capacity that was written.
         working_set: f64,

@@ -9,7 +9,7 @@ pub(super) const PAGE_BYTES: usize = 4096;
 /// A page's bytes.
 pub(super) type Page = [u8; PAGE_BYTES];
 
-/// Pages of a leaf: a single page in the middle of nowhere then needs little memory beside its bytes.
+/// Pages of a leaf: a single page in the middle of nowhere then needs little memory in addition to its bytes.
 const LEAF_PAGES: u64 = 16;
 
 /// Leaves of a node: 32 MiB.
@@ -50,7 +50,7 @@ fn places(page: u64) -> (usize, usize, usize) {
 }
 
 impl Table {
-    /// Room for `pages` pages, none of which is stored.
+    /// Room for `pages` pages; none is stored.
     pub fn new(pages: u64) -> Self {
         Self { nodes: (0..pages.div_ceil(NODE_PAGES)).map(|_| None).collect() }
     }

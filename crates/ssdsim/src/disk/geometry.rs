@@ -30,7 +30,7 @@ struct Zone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadPosition {
     pub cylinder: u32,
-    /// Time within a revolution at which the head is above it.
+    /// Time within a revolution when the head is above it.
     pub angle_ns: u64,
 }
 
@@ -57,7 +57,7 @@ impl Geometry {
         }
     }
 
-    /// Time of the head from one byte to another behind it, without stopping.
+    /// Time of the head from one byte to another after it, without stopping.
     pub fn transfer_ns(&self, from_byte: u64, to_byte: u64) -> u64 {
         let to_byte = to_byte.min(self.capacity_bytes);
         let mut from_byte = from_byte;

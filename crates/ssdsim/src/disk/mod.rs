@@ -2,8 +2,8 @@
 //!
 //! The arm serves one access at a time: it seeks, waits for the platters to turn to the first byte, and moves
 //! the data at the rate of its zone. Among the commands in its queue the disk takes the one that it reaches
-//! soonest. While idle, it reads ahead behind the last access. Writes complete in the cache, if there is one,
-//! and are written back when no command waits, when the cache is full, or for a flush.
+//! soonest. While idle, it reads ahead of the last access. Writes complete in the cache, if there is one, and
+//! are written back when no command waits, when the cache is full, or for a flush.
 
 mod cache;
 mod geometry;
@@ -45,7 +45,7 @@ pub(crate) struct Disk {
 /// Position of the head along the tracks while the arm does not move.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// The first byte behind the last access.
+    /// The first byte after the last access.
     next_byte: u64,
     /// When the head was, or is, above it.
     at_ns: u64,
@@ -280,7 +280,7 @@ impl Disk {
     }
 }
 
-/// Bytes of an access that have passed the head when the part behind `passed_bytes` has: writes go in one.
+/// Bytes of an access that have passed the head when the part after `passed_bytes` has: writes go in one.
 fn part_end(access: &Access, passed_bytes: u64) -> u64 {
     match access.purpose {
         Purpose::Read { .. } => access.length_bytes.min(passed_bytes + PART_BYTES),

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::cache::Dirty;
 use super::geometry::HeadPosition;
 
-/// An access may be passed over so many times for each place in the queue; then it is the next, however far
-/// away it is.
+/// Times that an access may be passed over for each place in the queue; then it is the next, however far away
+/// it is.
 const PATIENCE: u32 = 2;
 
 /// One access of the arm.

@@ -64,7 +64,7 @@ impl Bucket {
     }
 }
 
-/// Nanoseconds in which so many tokens come, rounded up.
+/// Time of `tokens` tokens in nanoseconds, rounded up.
 fn span_ns(tokens: u64, per_s: u64) -> u64 {
     u64::try_from((u128::from(tokens) * NS_PER_S).div_ceil(u128::from(per_s))).unwrap_or(u64::MAX)
 }

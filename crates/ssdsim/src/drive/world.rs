@@ -16,7 +16,8 @@ use crate::fault::Plan;
 use crate::medium::Medium;
 use crate::statistics::{HostTally, Statistics, Tally};
 
-/// Everything behind a device. One lock around it serialises its channels; virtual time only moves inside.
+/// The state of a simulated device. One lock around it serialises its channels; virtual time only moves
+/// inside.
 #[derive(Debug)]
 pub(crate) struct World {
     pub events: Events,

@@ -116,7 +116,7 @@ pub enum FlushLoss {
     Undurable,
 }
 
-/// Content that a discard may leave behind.
+/// Content of a range after its discard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discarded {
@@ -155,7 +155,7 @@ pub enum Trigger {
     /// From the n-th command on that matches kind, operation and range, counted from 1 in the order in which
     /// the drive takes them up.
     Nth(u64),
-    /// When so many events have happened since the start of the simulation (see
+    /// At this number of events since the start of the simulation (see
     /// [`SimDevice::events`](crate::SimDevice::events)).
     Event(u64),
     /// From this time on, nanoseconds.
@@ -171,7 +171,7 @@ pub enum Repeat {
     /// To one command.
     #[default]
     Once,
-    /// To so many.
+    /// To this number of commands.
     Times(u64),
     /// To all.
     Sticky,

@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     faults: Vec<Armed>,
     /// Those of them that may still happen to a command.
     live: Vec<u32>,
-    /// When so many events have happened, something strikes by itself.
+    /// Number of events at which a fault strikes by itself.
     next_event: u64,
     random: Pcg64,
 }
@@ -91,7 +91,7 @@ impl Plan {
         !self.live.is_empty()
     }
 
-    /// When so many events have happened, [`Plan::due`] needs to be asked.
+    /// Number of events at which [`Plan::due`] needs to be asked.
     #[inline]
     pub fn next_event(&self) -> u64 {
         self.next_event
@@ -151,8 +151,7 @@ impl Plan {
         chosen
     }
 
-    /// A fault that strikes by itself, now that so many events have happened and it is so late; each is
-    /// returned once.
+    /// A fault that strikes by itself, at this number of events and at this time; each is returned once.
     pub fn due(&mut self, now_ns: u64, events: u64) -> Option<u32> {
         let due = |armed: &Armed| match armed.fault.at {
             Trigger::Event(event) => events >= event,

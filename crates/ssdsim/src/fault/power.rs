@@ -40,7 +40,7 @@ pub enum Survivors {
     All,
     /// Each with probability one half.
     Random,
-    /// The oldest so many: those that an ordered cache leaves.
+    /// This number of the oldest: those that an ordered cache leaves.
     First(usize),
     /// All but one.
     AllBut(usize),

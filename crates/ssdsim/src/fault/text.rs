@@ -29,7 +29,7 @@ enum Kind {
     Stall,
 }
 
-/// A fault with its kind's fields beside its own, as it stands in a file.
+/// A fault with its kind's fields next to its own, as it stands in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Flat {

@@ -24,11 +24,11 @@ const WIDEST_BYTES: u32 = 16;
 /// A drive as MQSim's `ssdconfig.xml`, with every field that MQSim knows.
 ///
 /// `remark` is asked for a remark on each field of the drive's description by its path, such as
-/// `medium.nand.page_bytes`; it becomes a comment beside the elements that were made from that field.
+/// `medium.nand.page_bytes`; it becomes a comment next to the elements that were made from that field.
 ///
 /// # Errors
 /// [`Error::Config`] for drives that MQSim cannot simulate: other media than flash, stripe sets, and drives
-/// behind a cap.
+/// with a cap.
 pub fn export_drive(config: &SimConfig, remark: &dyn Fn(&str) -> Option<String>) -> Result<String, Error> {
     let refuse = |field: &str, value: String, allowed: &str| {
         Err(Error::Config { field: field.to_owned(), value, allowed: allowed.to_owned() })

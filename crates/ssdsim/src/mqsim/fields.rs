@@ -51,7 +51,7 @@ pub(super) struct Section {
     given: BTreeMap<&'static str, String>,
 }
 
-/// Whether the text is what stands in a file instead of XML to have MQSim's own values.
+/// Whether the text is the mark that stands in a file instead of XML for MQSim's own values.
 pub(super) fn is_internal(text: &str) -> bool {
     text.trim() == "USE_INTERNAL_PARAMS"
 }
@@ -82,7 +82,7 @@ pub(super) fn children<'a, 'input>(node: Node<'a, 'input>) -> impl Iterator<Item
 }
 
 impl Section {
-    /// A section of which nothing is given.
+    /// A section without given fields.
     pub(super) fn empty(tag: &'static str, fields: &'static [Field]) -> Self {
         Self { tag, fields, given: BTreeMap::new() }
     }

@@ -66,7 +66,7 @@ pub enum Arrivals {
 /// Rule for the addresses of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Addresses {
-    /// One behind the other, from a random one on.
+    /// One after the other, from a random one on.
     Streaming,
     /// Anywhere.
     Uniform,

@@ -115,7 +115,7 @@ pub fn run(device: &SimDevice, scenario: &Scenario, interrupt: &AtomicBool) -> R
 }
 
 struct Runner {
-    // Before the slots, so that it is dropped first: it waits for what uses their memory.
+    // Before the slots, so that it is dropped first: it waits for the requests that use their memory.
     channel: Box<dyn Channel>,
     sources: Vec<Source>,
     results: Vec<FlowResult>,
@@ -214,8 +214,8 @@ impl Runner {
             tag: index as u64,
         };
         // SAFETY: the memory is as long as the request, belongs to this slot alone, and is neither touched
-        // nor moved (growing `slots` moves the slot, not what it points to) until the completion frees the
-        // slot; the channel is dropped before the slots.
+        // nor moved (growing `slots` moves the slot, not the memory that it points to) until the completion
+        // frees the slot; the channel is dropped before the slots.
         unsafe { self.channel.submit(request) }?;
         Ok(())
     }

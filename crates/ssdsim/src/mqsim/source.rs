@@ -214,7 +214,7 @@ impl Replay {
         }
         let have = self.addresses.end - self.addresses.start;
         let length_bytes = recorded.length_bytes.min(have);
-        // Traces come from drives of any size: what is behind the end comes round again.
+        // Traces come from drives of any size: addresses after the end wrap around.
         let offset_bytes = self.addresses.start + (recorded.offset_bytes % have).min(have - length_bytes);
         Wanted { offset_bytes, length_bytes, is_read: recorded.is_read }
     }

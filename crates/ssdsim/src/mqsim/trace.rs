@@ -23,8 +23,8 @@ pub struct Recorded {
 /// Longest request, in sectors: 64 MiB.
 const SECTORS_MAX: u64 = 1 << 17;
 
-/// What of a trace runs, in the order of arrival and with arrival times from 0 on; `lines` are those of its
-/// file.
+/// The requests of a trace that run, in the order of arrival and with arrival times from 0 on; `lines` are
+/// those of its file.
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read; [`Error::Syntax`] with the line that is no request.
@@ -77,7 +77,7 @@ fn request(text: &str, unit_ns: f64) -> Option<Recorded> {
     })
 }
 
-/// A whole number as C writes it: decimal, hexadecimal behind `0x`, or octal behind another `0`.
+/// A whole number as C writes it: decimal, hexadecimal after `0x`, or octal after another `0`.
 fn whole(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let (digits, radix) = match (lower.strip_prefix("0x"), lower.strip_prefix('0')) {

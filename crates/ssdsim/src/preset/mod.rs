@@ -4,7 +4,7 @@
 use crate::config::SimConfig;
 use crate::error::Error;
 
-/// Name and text of every preset, in the order in which they are listed: flash, 3D XPoint, disks.
+/// Name and text of every preset, in the order of lists: flash, 3D XPoint, disks.
 const PRESETS: &[(&str, &str)] = &[
     ("960evo", include_str!("960evo.toml")),
     ("xg5", include_str!("xg5.toml")),

@@ -29,7 +29,7 @@ impl Times {
         }
     }
 
-    /// A die reads so many bytes that lie one behind the other in its rows.
+    /// A die reads `bytes` bytes that lie one after the other in its rows.
     fn die(&self, bytes: u64) -> f64 {
         bytes.div_ceil(self.row_bytes) as f64 * self.sense + bytes as f64 * self.per_channel_byte
     }

@@ -30,7 +30,7 @@ pub(super) struct Running {
     pub began_ns: u64,
     /// When the cells begin to work.
     pub cells_from_ns: u64,
-    /// When the current part of the operation ends, with which event.
+    /// End of the current part of the operation, and its event.
     pub end_ns: u64,
     pub end_kind: u8,
     /// Command, cells and transfer in all.

@@ -31,7 +31,7 @@ pub(super) struct Block {
     pub sealed: u32,
     /// Rows that flash has been told to program.
     pub submitted: u32,
-    /// Rows that are on flash; units that are mapped to a row behind them are in memory.
+    /// Rows that are on flash; units that are mapped to a later row are in memory.
     pub programmed: u32,
     /// Number of the block in the order of opening.
     pub opened: u64,

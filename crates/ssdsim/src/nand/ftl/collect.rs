@@ -115,8 +115,7 @@ impl Ftl {
         }
     }
 
-    /// Static wear levelling: the least erased block, if it has fallen too far behind and there is room to
-    /// move it.
+    /// Static wear levelling: the least erased block, if its erases lag too far and there is room to move it.
     fn worn_victim(&self, die: u32) -> Option<u32> {
         if self.wear_gap == 0 || self.blocks.free(die) == 0 {
             return None;

@@ -36,7 +36,7 @@ pub(super) struct Geometry {
     pub page_bytes: u32,
     /// Units that the host sees.
     pub host_units: u32,
-    /// Units that hold the mapping table, numbered behind those of the host; none if the table is in memory.
+    /// Units that hold the mapping table, numbered after those of the host; none if the table is in memory.
     pub table_units: u32,
     /// Mapping entries in one unit of the table.
     pub entries_per_unit: u32,

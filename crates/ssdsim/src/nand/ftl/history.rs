@@ -27,7 +27,7 @@ pub(super) enum History {
 pub(super) struct RowTimes {
     /// Programming, the transfer included.
     pub program_s: f64,
-    /// Sensing what is moved, without the transfer.
+    /// Sensing the moved units, without the transfer.
     pub sense_s: f64,
     /// Erasing a block, a row's share.
     pub erase_s: f64,
@@ -67,7 +67,7 @@ impl History {
         let block_bytes = row_bytes * f64::from(geometry.rows_per_block);
         let small_dies = f64::from(config.layout.small_write_dies);
         Self::FreeDies {
-            // A block of which half is programmed, on average, is in the cache by its other half.
+            // On average, half of a block is programmed, and its other half is in the cache.
             programming: if is_small {
                 small_dies + 2.0 * cache_bytes / block_bytes
             } else {
@@ -91,8 +91,8 @@ impl History {
         let behind = geometry.stop_below - 1;
         match *self {
             Self::FixedDies { queued_rows } => {
-                // A die programs in the order of arrival, and collection has a few rows waiting: it falls
-                // behind as far as it may, unless it has little to move.
+                // A die programs in the order of arrival, and collection has a few rows waiting: its backlog
+                // grows as far as it may, unless it has little to move.
                 let programs_ahead = f64::from(PROGRAMS_AHEAD);
                 let falls_behind = kept > programs_ahead / (programs_ahead + queued_rows);
                 let at_all_times = Cycle { programming: 0.0, busy: 1.0, free: behind, cached_rows: 0 };

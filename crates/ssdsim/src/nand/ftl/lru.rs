@@ -175,7 +175,7 @@ impl Lru {
         }
     }
 
-    /// Removes a key that is in the table, and moves those behind it up, so that searches need no marks.
+    /// Removes a key that is in the table, and moves those after it up, so that searches need no marks.
     fn remove_from_table(&mut self, key: u32) {
         let mask = self.table.len() - 1;
         let mut hole = self.position(key);

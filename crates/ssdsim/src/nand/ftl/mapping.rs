@@ -110,7 +110,7 @@ impl Mapping {
         }
     }
 
-    /// Unmaps whole parts from `part` on that are as at the start and end by `limit`; returns the unit behind
+    /// Unmaps whole parts from `part` on that are as at the start and end by `limit`; returns the unit after
     /// the last of them.
     fn take_run_as_at_start(&mut self, mut part: u32, limit: u32) -> u32 {
         while let Some(next) = self.parts.get_mut(part as usize)

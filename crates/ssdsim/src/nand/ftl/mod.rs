@@ -77,7 +77,7 @@ pub(crate) struct Ftl {
     writes: WriteQueue,
     flushes: Flushes,
     collectors: Vec<Collector>,
-    /// Whether there were only reads since the start, and what was under way then rests.
+    /// Whether there were only reads since the start, so that the work under way then rests.
     rests: bool,
     /// Scratch memory of collection.
     moving: Vec<u32>,

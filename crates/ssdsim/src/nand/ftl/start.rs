@@ -69,8 +69,8 @@ impl Ftl {
         }
     }
 
-    /// Goes on with what was under way at the start: collection, and programs of what the write cache holds.
-    /// It waits for the first command that is no read, so that a drive that is only read does nothing else.
+    /// Continues the work under way at the start: collection, and programs of the write cache's units. It
+    /// waits for the first command that is no read, so that a drive that is only read does nothing else.
     pub(super) fn resume(&mut self, flash: &mut Flash, context: &mut Context<'_>) {
         self.rests = false;
         for die in 0..self.geometry.dies {

@@ -1,8 +1,8 @@
 //! The steady state under uniform random writes of single units, constructed rather than simulated.
 //!
-//! In it, blocks that were written longer ago have fewer valid units. With `n` units per block, of which `x`
-//! are still valid when a block is collected, every block passes through all counts from `n` down to `x`, and
-//! stays at a count `j` for a time proportional to `1/j`. So the share of blocks between two counts is
+//! In it, blocks that were written longer ago have fewer valid units. With `n` units per block, and `x` of
+//! them still valid when a block is collected, every block passes through all counts from `n` down to `x`,
+//! and stays at a count `j` for a time proportional to `1/j`. So the share of blocks between two counts is
 //! proportional to the difference of their logarithms (harmonic numbers, to be exact: Desnoyers, "Analytic
 //! models of SSD write performance", 2014), and the mean count, which is known from the spare space, gives
 //! `x`. First-in-first-out collection is the same without the shift by one half that integer counts bring.
@@ -38,7 +38,7 @@ pub(super) struct Steady {
 
 /// Where a die is in the cycle of filling, collecting and erasing blocks.
 ///
-/// The closed blocks come first, oldest first; the block open for hosts is behind them if there is one, then
+/// The closed blocks come first, oldest first; the block open for hosts is after them if there is one, then
 /// the one open for moved units.
 #[derive(Debug)]
 pub(super) struct Phase {
@@ -56,7 +56,7 @@ pub(super) struct Phase {
     units_per_block: u32,
     /// Valid units in all blocks before; one more than there are blocks.
     valid_before: Vec<u32>,
-    /// For each `index >> hint_shift`, a block that is not behind the one that holds valid unit `index` of
+    /// For each `index >> hint_shift`, a block that is at or before the one that holds valid unit `index` of
     /// the die.
     hints: Vec<u32>,
     hint_shift: u32,

@@ -1,6 +1,6 @@
 //! Writes: into the cache as long as there is room, or through to flash.
 //!
-//! Writes take room in the order in which they arrive; one that finds none waits, and all behind it. Cached
+//! Writes take room in the order in which they arrive; one that finds none waits, and all after it. Cached
 //! units are in rows of open blocks; these are programmed as soon as they are full, which makes room.
 
 use std::collections::VecDeque;
