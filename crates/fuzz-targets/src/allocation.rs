@@ -33,7 +33,7 @@ fn check(bytes: usize) {
         // Only once, so that printing may allocate.
         LIMIT.store(usize::MAX, Ordering::Relaxed);
         let case = CASE.load(Ordering::Relaxed);
-        // Written to standard error directly, because tests capture what is printed.
+        // Written to standard error directly, because tests capture printed text.
         let _told =
             writeln!(stderr(), "case {case}: an allocation of {bytes} bytes, allowed are {limit_bytes}");
         std::process::abort();

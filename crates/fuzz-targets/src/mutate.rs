@@ -5,7 +5,7 @@ use rand::{Rng, RngExt};
 /// The most mutations of one input.
 const STEPS_MAX: u32 = 6;
 
-/// Numbers at which decoders go wrong.
+/// Numbers that decoders often mishandle.
 const INTERESTING: &[u64] = &[
     0,
     1,
@@ -46,7 +46,7 @@ const INTERESTING: &[u64] = &[
     u64::MAX,
 ];
 
-/// A number at which decoders go wrong, or one near `old`, or any.
+/// A number that decoders often mishandle, or one near `old`, or any.
 pub fn number(random: &mut impl Rng, old: u64) -> u64 {
     match random.random_range(0..8) {
         0..3 => INTERESTING[random.random_range(0..INTERESTING.len())],
@@ -58,7 +58,7 @@ pub fn number(random: &mut impl Rng, old: u64) -> u64 {
     }
 }
 
-/// Up to six mutations of `input`; `other` is another input, of which parts are taken. Not longer than `most`
+/// Up to six mutations of `input`; `other` is another input that parts are taken from. Not longer than `most`
 /// bytes.
 pub fn mutate(random: &mut impl Rng, input: &[u8], other: &[u8], most: usize) -> Vec<u8> {
     let mut bytes = input.to_vec();

@@ -80,7 +80,7 @@ pub fn workload_toml(bytes: &[u8]) {
     }
 }
 
-/// What engines have counted, of whatever kind it looks like.
+/// The counters of engines, of whatever kind the text looks like.
 pub fn observed(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Ok(workload) = observe(text, None) {
@@ -88,7 +88,7 @@ pub fn observed(bytes: &[u8]) {
     }
 }
 
-/// A trace of whatever format: what was read of it comes back from Flashgrain's own.
+/// A trace of whatever format: its requests come back from Flashgrain's own.
 pub fn trace(bytes: &[u8]) {
     let Ok(mut reader) = Reader::new(bytes) else { return };
     let requests: Vec<Request> = reader.by_ref().map_while(Result::ok).collect();

@@ -10,7 +10,7 @@
 //! The header of a frame takes the place of the page's last 24 bytes. The database reserves these (SQLite's
 //! reserved space at the end of each page), so that they are zero: they have no place in the file. The log's
 //! own header lies in a block before the first frame; the paper has a separate file for it. That block begins
-//! with a statement, [`crate::header`], so that whoever opens the log knows its layout.
+//! with a statement, [`crate::header`], so that each opener of the log knows its layout.
 //!
 //! Since the header ends a frame, a file that was cut off holds whole frames and nothing of the last one.
 
@@ -60,7 +60,7 @@ pub struct AlignedFrames {
     first_bytes: u64,
 }
 
-/// Whether there are stripes of so many bytes.
+/// Whether stripes of `bytes` bytes are possible.
 pub(crate) fn check_stripe(bytes: u64) -> Result<(), Error> {
     if bytes.is_power_of_two() && (PAGE_BYTES_MIN..=STRIPE_BYTES_MAX).contains(&bytes) {
         return Ok(());
@@ -144,7 +144,7 @@ impl AlignedFrames {
         }
     }
 
-    /// Which logical byte lies there; `None` in the statement, and behind the log's header.
+    /// The logical byte at this place; `None` in the statement, and after the log's header.
     pub fn logical(&self, physical: u64) -> Option<u64> {
         let Some(behind) = physical.checked_sub(self.first_bytes) else {
             return physical.checked_sub(LOG_HEADER_AT).filter(|at| *at < LOG_HEADER_BYTES);
@@ -155,7 +155,7 @@ impl AlignedFrames {
         begin.checked_add(within.checked_sub(stored).unwrap_or(within + FRAME_HEADER_BYTES))
     }
 
-    /// Length of the file that holds so many logical bytes; frames are whole.
+    /// Length of the file that holds `logical_bytes`; frames are whole.
     pub fn physical_length(&self, logical_bytes: u64) -> u64 {
         match logical_bytes.checked_sub(LOG_HEADER_BYTES) {
             None if logical_bytes == 0 => 0,

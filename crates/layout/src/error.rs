@@ -4,10 +4,10 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A size with which the technique makes no sense.
+    /// A size outside the range of the technique.
     #[error("{what} is {bytes} bytes, but must be {allowed}")]
     Size {
-        /// What has the size.
+        /// The object that has the size.
         what: &'static str,
         /// The size.
         bytes: u64,
@@ -21,7 +21,7 @@ pub enum Error {
     Page {
         /// Where the page begins, in bytes of the file.
         offset_bytes: u64,
-        /// What is wrong with it.
+        /// The defect.
         problem: &'static str,
     },
     /// A text that describes no layout.

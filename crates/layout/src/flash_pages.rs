@@ -10,7 +10,7 @@
 //!
 //! The head of a page says how many of its bytes are in use, and lies in the page itself: writing a record
 //! and the heads that it changes modifies only the pages of the record. The logical file has neither heads
-//! nor gaps, so that positions that a program has noted stay what they were.
+//! nor gaps, so that positions that a program has noted stay valid.
 //!
 //! Heads are [`PageHead`](crate::PageHead)s. Files of earlier versions have counts instead, of
 //! [`PAGE_COUNT_BYTES`]: the used bytes, and the same with all bits flipped.
@@ -32,7 +32,7 @@ pub struct FlashPages {
     page_bytes: u64,
     /// Bytes of the head of each page.
     head_bytes: u64,
-    /// The logical offset at which the bytes of each page end. Ends rise.
+    /// The logical offset of the end of each page's bytes. Ends rise.
     ends: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl FlashPages {
         self.head_bytes
     }
 
-    /// Adds a page with so many used bytes, which were found in a file. It has room for them.
+    /// Adds a page with `used_bytes` used bytes, which was found in a file. It has room for them.
     pub fn push(&mut self, used_bytes: u64) {
         self.ends.push(self.length_bytes().saturating_add(used_bytes.min(self.room_bytes())));
     }
@@ -89,11 +89,11 @@ impl FlashPages {
     }
 
     /// Takes in what other processes have appended: the counts of the last page that is known,
-    /// [`FlashPages::last_page`], and of those behind it, of a file that has `physical_bytes` now.
+    /// [`FlashPages::last_page`], and of those after it, of a file that has `physical_bytes` now.
     ///
     /// # Errors
     /// [`Error::Page`] with the page, counted in bytes from the first one on, if a head is damaged. The
-    /// mapping is what it was then.
+    /// mapping is unchanged then.
     pub fn resume(
         &mut self,
         heads: impl IntoIterator<Item = [u8; PAGE_COUNT_BYTES as usize]>,
@@ -127,7 +127,7 @@ impl FlashPages {
         (self.ends.len() as u64).saturating_sub(1) * self.page_bytes
     }
 
-    /// Shortens the file to so many logical bytes. The last page has another head then.
+    /// Shortens the file to `length_bytes` logical bytes. The last page has another head then.
     pub fn truncate(&mut self, length_bytes: u64) {
         let whole = self.ends.partition_point(|end| *end <= length_bytes);
         if whole < self.ends.len() {
@@ -195,7 +195,7 @@ impl FlashPages {
         self.pieces(begin, record_bytes)
     }
 
-    /// Where the bytes of a logical range are; the part behind the end of the file is nowhere.
+    /// Where the bytes of a logical range are; the part after the end of the file is nowhere.
     pub fn pieces(&self, logical: u64, length_bytes: u64) -> Vec<Piece> {
         let end = logical.saturating_add(length_bytes).min(self.length_bytes());
         let mut at = logical;
@@ -210,7 +210,7 @@ impl FlashPages {
         pieces
     }
 
-    /// Which logical byte lies there; `None` in heads and gaps, and behind the end.
+    /// The logical byte at this place; `None` in heads and gaps, and after the end.
     pub fn logical(&self, physical: u64) -> Option<u64> {
         let page = usize::try_from(physical / self.page_bytes).ok().filter(|page| *page < self.ends.len())?;
         let within = (physical % self.page_bytes).checked_sub(self.head_bytes)?;

@@ -1,4 +1,4 @@
-//! What a file says of its own layout: 64 bytes at its begin, in a block that holds nothing else.
+//! A file's statement of its own layout: 64 bytes at its begin, in a block that holds nothing else.
 //!
 //! ```text
 //!  0 ┌──────────────────────────────┐
@@ -49,7 +49,7 @@ pub fn encode(layout: Layout) -> [u8; ENCODED_BYTES] {
     encode_numbers(USE_HOT_LOCATIONS, numbers, layout.has_checksums())
 }
 
-/// What a log states at its begin.
+/// A log's statement at its begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statement {
     /// Its frames are like this.
@@ -67,7 +67,7 @@ pub fn encode_log(statement: Statement) -> [u8; ENCODED_BYTES] {
     encode_numbers(WRITE_ALIGNED_STRIPES, numbers, false)
 }
 
-/// The header of a file of records in flash pages of so many bytes, which begin with heads.
+/// The header of a file of records in flash pages of `page_bytes` bytes, which begin with heads.
 pub fn encode_records(page_bytes: u64) -> [u8; ENCODED_BYTES] {
     encode_numbers(PAGES_WITH_HEADS, [page_bytes, 0, 0], false)
 }

@@ -60,7 +60,7 @@ impl HotLocations {
         self.hot_offset_bytes
     }
 
-    /// Where logical byte 0 lies: the first hot location behind the header.
+    /// The place of logical byte 0: the first hot location after the header.
     pub fn start_bytes(&self) -> u64 {
         self.start_bytes
     }
@@ -70,12 +70,12 @@ impl HotLocations {
         logical.checked_add(self.start_bytes())
     }
 
-    /// Which logical byte lies there; `None` in the header and the gap behind it.
+    /// The logical byte at this place; `None` in the header and the gap after it.
     pub fn logical(&self, physical: u64) -> Option<u64> {
         physical.checked_sub(self.start_bytes())
     }
 
-    /// Length of the file in which `physical_bytes` are there: a file that ends before its first page has
+    /// Length of the file if `physical_bytes` of it are there: a file that ends before its first page has
     /// none.
     pub fn logical_length(&self, physical_bytes: u64) -> u64 {
         self.logical(physical_bytes).unwrap_or(0)
@@ -91,7 +91,7 @@ impl fmt::Display for HotLocations {
 impl FromStr for HotLocations {
     type Err = Error;
 
-    /// Reads what `Display` writes.
+    /// Reads the output of `Display`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let unreadable = || Error::Text { text: text.chars().take(80).collect() };
         let (chunk, offset) =

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use crate::{Error, FRAME_HEADER_BYTES, HotLocations, PAGE_CHECKSUM_BYTES, aligned_frames};
 
-/// What stands before the log's part of the text.
+/// The mark before the log's part of the text.
 const LOG: &str = "+log:";
 
-/// What the text ends with if pages have checksums.
+/// The end of the text if pages have checksums.
 const CHECKSUMS: &str = "+checksums";
 
 /// The layout of a database and its log.
@@ -54,7 +54,7 @@ impl Layout {
         self.hot
     }
 
-    /// Stripes with which the frames of its log are aligned.
+    /// Stripes that the frames of its log are aligned with.
     pub fn log_stripe_bytes(&self) -> Option<u64> {
         self.log_stripe_bytes
     }
@@ -85,7 +85,7 @@ impl fmt::Display for Layout {
 impl FromStr for Layout {
     type Err = Error;
 
-    /// Reads what `Display` writes.
+    /// Reads the output of `Display`.
     fn from_str(text: &str) -> Result<Self, Error> {
         if let Some(without) = text.strip_suffix(CHECKSUMS) {
             return match without.parse::<Self>()? {

@@ -6,12 +6,12 @@
 //!   headers lie in a reserved part of the page.
 //! - [`FlashPages`] (*contain-write-in-flash-page*, Figure 10): records touch as few flash pages as they can.
 //!
-//! A logical offset is what a program asks for, a physical one is where the bytes are in the file. What a
-//! file says of its own layout, a [`Layout`] or that of a log, is in its [`header`]; [`stripe_pieces`] splits
-//! a write where stripes begin.
+//! A logical offset is a program's, a physical one is the place of the bytes in the file. A file's statement
+//! of its own layout, a [`Layout`] or that of a log, is in its [`header`]; [`stripe_pieces`] splits a write
+//! where stripes begin.
 //!
-//! This crate does no I/O and knows no drive: sizes come from its caller, who has learned them. Nothing that
-//! is decoded here is trusted.
+//! This crate does no I/O and knows no drive: sizes come from its caller, which has learned them. Nothing
+//! that is decoded here is trusted.
 
 mod aligned_frames;
 mod error;

@@ -1,5 +1,5 @@
 //! A checksum in the last bytes of each page of a database, which SQLite reserves: a page that a drive has
-//! changed, or put in another place, is not taken for what it was.
+//! changed, or put in another place, is not taken for the original.
 //!
 //! ```text
 //! page   ├ content ─────────────┬ … ┬ CRC32C, u32 ┬ the same with all bits flipped, u32 ┤
@@ -26,8 +26,8 @@ pub fn seal_page(page: &mut [u8], offset: u64) {
     }
 }
 
-/// Whether a page at this offset of its database is what was written there; its last bytes are zero then, as
-/// SQLite has left them.
+/// Whether a page at this offset of its database is the one that was written there; its last bytes are zero
+/// then, as SQLite has left them.
 pub fn open_page(page: &mut [u8], offset: u64) -> bool {
     let Some((content, end)) = page.split_last_chunk_mut() else { return false };
     let is_whole = *end == checksum(content, offset) || is_zero(end) && is_zero(content);

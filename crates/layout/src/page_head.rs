@@ -80,7 +80,7 @@ impl PageHead {
     /// The head of this page; `None` if nothing was ever written there.
     ///
     /// # Errors
-    /// What is wrong with it, if it is none that was ever written.
+    /// The defect of a head that was never written like this.
     pub fn decode(bytes: [u8; BYTES], page: u64, room_bytes: u64) -> Result<Option<Self>, &'static str> {
         if bytes == [0; BYTES] {
             return Ok(None);

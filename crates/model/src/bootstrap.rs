@@ -9,7 +9,7 @@ use crate::Estimate;
 use crate::observation::{Observation, Point, Points};
 use crate::statistics::{median, percentile};
 
-/// The generator behind everything random in this crate: pinned, so that a seed means the same everywhere.
+/// The generator of all random numbers in this crate: pinned, so that a seed means the same everywhere.
 pub(crate) fn generator(seed: u64) -> Pcg64 {
     Pcg64::seed_from_u64(seed)
 }
@@ -53,8 +53,8 @@ impl Estimate {
         Self::Undetermined { why: why.into() }
     }
 
-    /// A fitted value with the percentile interval of what `requested` resamples yielded (those in `values`;
-    /// sorts them).
+    /// A fitted value with the percentile interval of the results of `requested` resamples (those in
+    /// `values`; sorts them).
     ///
     /// Undetermined if the interval includes zero, if its width exceeds ±100 % of the value, or if too few
     /// resamples supported the value.

@@ -1,13 +1,14 @@
 //! Time that the collection of garbage takes of lasting random writes, as the volume of valid data grows: one
 //! step past the MQSSD paper, which names it as future work (§7).
 //!
-//! A drive that keeps V valid bytes in room for R moves what is still valid out of each block that it erases:
-//! with random writes it writes 1/(1 - v) bytes for each of the host's, v being the solution of V/R = (1 -
-//! v)/-ln v ([`cleaning_amplification`]). A write takes the time of what is written for it, in all:
+//! A drive that keeps V valid bytes in room for R moves the valid data out of each block that it erases: with
+//! random writes it writes 1/(1 - v) bytes for each of the host's, v being the solution of V/R = (1 - v)/-ln
+//! v ([`cleaning_amplification`]). A write takes the time of all bytes that are written for it:
 //!
 //! time of a byte = time without collection · 1/(1 - v(V/R))
 //!
-//! R is fitted: it has the drive's spare blocks, which no host sees, and lacks what other data occupy.
+//! R is fitted: it has the drive's spare blocks, which no host sees, and lacks the blocks that other data
+//! occupy.
 
 use flashgrain_cost::dictionary::{Skew, cleaning_amplification};
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,7 @@ const ROOM_STEPS: u32 = 200;
 const ROOM_MIN: f64 = 1.005;
 const ROOM_MAX: f64 = 20.0;
 
-/// Amplification in so much room.
+/// Amplification with `room_bytes` of room.
 fn amplification(valid_bytes: f64, room_bytes: f64) -> f64 {
     cleaning_amplification(valid_bytes / room_bytes, &Skew::Uniform, 1.0, 1.0)
 }
@@ -89,7 +90,7 @@ impl Fitted {
     }
 }
 
-/// |ln(predicted / measured)| of each state, by what `fit` makes of all others.
+/// |ln(predicted / measured)| of each state, by the `fit` of all others.
 fn left_out_errors(
     states: &[SteadyWrites],
     fit: impl Fn(&[SteadyWrites], f64) -> Option<f64>,

@@ -5,8 +5,8 @@
 //! judges them on workloads that they were not fitted to. Each model predicts through [`IoModel`]; each
 //! fitted number is an [`Estimate`] with its bootstrap interval, or the reason why the samples do not
 //! determine it. [`segmented_fit`] and [`line_fit`] are the regressions of PDAM and affine on their own.
-//! [`Collection`] is what garbage collection makes of the time of lasting writes, by the data that the drive
-//! keeps. `flashgrain_cost` prices what data structures do under any of the models.
+//! [`Collection`] is the effect of garbage collection on the time of lasting writes, by the data that the
+//! drive keeps. `flashgrain_cost` prices the operations of data structures under any of the models.
 //!
 //! Costs are in seconds; setup costs are per random access, transfer costs per byte in code and per page
 //! where a paper's table is quoted. All costs are *device time*: n random accesses and N bytes by k streams

@@ -12,11 +12,11 @@ use crate::{Access, FittedModel, IoModel, ModelName, Parameter, Workload};
 
 /// Throughput that grows in proportion to the concurrency up to P and stays there.
 ///
-/// The paper's machine serves P *blocks* of B bytes in each step, whoever wants them, so that one request of
-/// several blocks is served in parallel (Definition 1 and §8). A model whose B is known does the same in
-/// [`IoModel::seconds_per_request`]. Samples tell how throughput grows with the requests outstanding, but not
-/// how large the parts are in which a drive serves one; so a fitted model has no B, and a request takes one
-/// slot whatever its size, until [`Pdam::with_block_bytes`].
+/// The paper's machine serves P *blocks* of B bytes in each step, whichever clients ask for them, so that one
+/// request of several blocks is served in parallel (Definition 1 and §8). A model whose B is known does the
+/// same in [`IoModel::seconds_per_request`]. Samples tell how throughput grows with the requests outstanding,
+/// but not how large the parts are in which a drive serves one; so a fitted model has no B, and a request
+/// takes one slot whatever its size, until [`Pdam::with_block_bytes`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pdam {
     page_bytes: f64,
@@ -51,7 +51,7 @@ impl Pdam {
         }
     }
 
-    /// The same with a known B: requests are served in blocks of so many bytes, each of which takes one of
+    /// The same with a known B: requests are served in blocks of `block_bytes`, and each block takes one of
     /// the P slots.
     #[must_use]
     pub fn with_block_bytes(self, block_bytes: f64) -> Self {
@@ -59,7 +59,7 @@ impl Pdam {
     }
 
     /// P, used even where the points do not support it (see the parameters): no less than the smallest and no
-    /// more than the largest concurrency measured, so that nothing is predicted beyond what was seen.
+    /// more than the largest concurrency measured, so that nothing is predicted beyond the measurements.
     pub fn parallelism(&self, access: Access) -> Option<f64> {
         self.segments.get(access).map(|segments| segments.knee)
     }

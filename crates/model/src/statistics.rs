@@ -35,7 +35,7 @@ pub(crate) fn r_squared(pairs: &[(f64, f64)]) -> Option<f64> {
     Some(1.0 - rest / total).filter(|r_squared| varies && r_squared.is_finite())
 }
 
-/// R² adjusted for the number of fitted constants beside the mean; `None` with too few points.
+/// R² adjusted for the number of fitted constants without the mean; `None` with too few points.
 pub(crate) fn adjusted_r_squared(r_squared: f64, points: usize, constants: usize) -> Option<f64> {
     let freedom = points.checked_sub(constants).filter(|freedom| *freedom > 0)?;
     Some(1.0 - (1.0 - r_squared) * (points as f64 - 1.0) / freedom as f64)

@@ -1,5 +1,4 @@
-//! Private descriptors: those with which records are read and written, and of which the program knows
-//! nothing.
+//! Private descriptors: records are read and written with them, and the program does not know them.
 
 use std::ffi::{CString, c_char, c_int};
 use std::fs::File;
@@ -29,7 +28,7 @@ pub struct Identity {
     pub inode: u64,
 }
 
-/// What the kernel says of a descriptor's file.
+/// The kernel's information on a descriptor's file.
 pub struct Found {
     pub identity: Identity,
     pub is_file: bool,
@@ -72,7 +71,7 @@ pub fn borrowed(descriptor: c_int) -> ManuallyDrop<File> {
     ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// What a call of the C library returns; its error if that is negative.
+/// The return value of a call of the C library; its error if that is negative.
 pub fn checked(returned: c_int) -> Result<c_int> {
     if returned < 0 { Err(Error::last_os_error()) } else { Ok(returned) }
 }

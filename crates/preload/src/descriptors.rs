@@ -1,4 +1,4 @@
-//! How descriptors are closed and duplicated, and what `fcntl` and its like do with them.
+//! How descriptors are closed and duplicated, and the effects of `fcntl` and its like on them.
 
 use std::ffi::{c_int, c_long, c_uint};
 use std::io::{Error, Result};
@@ -85,7 +85,7 @@ fn duplicated(descriptor: c_int, other: c_int) -> c_int {
     other
 }
 
-/// What a call returns that puts a duplicate at a place.
+/// The return value of a call that puts a duplicate at a place.
 fn duplicated_to(descriptor: c_int, other: c_int, real: impl FnOnce() -> c_int) -> c_int {
     if is_for_streams(descriptor, other) {
         return refuse(libc::EINVAL);
@@ -127,7 +127,7 @@ instead! { [fcntl, fcntl64, __fcntl](descriptor: c_int, command: c_int, argument
                 None => refuse(libc::EFAULT),
             }
         }
-        // The kernel knows what else a placeholder can do.
+        // The kernel implements all other commands of a placeholder.
         _ => real(),
     }
 }}

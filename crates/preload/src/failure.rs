@@ -23,7 +23,7 @@ pub fn fail<T: From<i8>>(error: &Error) -> T {
     refuse(error.raw_os_error().unwrap_or_else(by_kind))
 }
 
-/// What a call returns that has done so many bytes, or has failed.
+/// The return value of a call that has transferred this number of bytes, or has failed.
 pub fn count(done: Result<usize>) -> ssize_t {
     done.map_or_else(|error| fail::<i64>(&error) as ssize_t, |bytes| bytes as ssize_t)
 }

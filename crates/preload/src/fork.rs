@@ -15,7 +15,7 @@ use super::table::{self, Files, Table};
 type Held = (RwLockWriteGuard<'static, Table>, MutexGuard<'static, Files>);
 
 thread_local! {
-    /// What the thread that forks has locked, so that the child finds it whole.
+    /// The locks of the thread that forks, so that the child finds the tables whole.
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 

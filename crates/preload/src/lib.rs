@@ -11,9 +11,9 @@
 //! patterns. An empty file that is opened for writing gets the layout; one that has it keeps it, whatever its
 //! flash page. Any other file is opened by the call that the program made, and never seen again.
 //!
-//! The program never has a descriptor with which it could read or write a file of records. Its own is a
-//! *placeholder*, opened with `O_PATH`, on which the kernel refuses each call that this library does not
-//! know (`EBADF`). The descriptor with the data is private.
+//! The program never has a descriptor that could read or write a file of records. Its own is a *placeholder*,
+//! opened with `O_PATH`; on it, the kernel refuses each call that this library does not know (`EBADF`). The
+//! descriptor with the data is private.
 //!
 //! ```text
 //! opening     open, create                        probe       what a path names, found out without a trace

@@ -36,7 +36,7 @@ unsafe fn leaves(from: Name, to: *const c_char, follows: bool) -> bool {
     unsafe { !settings::is_unused() && !to.is_null() && !is_named(to) && has_records(from, follows) }
 }
 
-/// What the C library returns, unless a file of records would leave.
+/// The C library's return value, unless a file of records would leave.
 fn named(leaves: bool, real: impl FnOnce() -> c_int) -> c_int {
     if leaves { refuse(libc::EXDEV) } else { real() }
 }

@@ -25,10 +25,10 @@ const REPORTED: c_int =
 /// The kernel's flag, which the C library does not have where all files are large.
 const O_LARGEFILE: c_int = 0o100_000;
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Default)]
 pub enum Content {
-    /// Nobody has looked yet.
+    /// Not read yet.
     #[default]
     Unknown,
     /// Nothing: it may get records, or content without a layout.
@@ -38,11 +38,11 @@ pub enum Content {
     Records(Records),
 }
 
-/// What all open file descriptions of a file share.
+/// The state that all open file descriptions of a file share.
 pub type Shared = RwLock<Content>;
 
 impl Content {
-    /// Takes in what other processes have done. The file is locked.
+    /// Takes in the changes of other processes. The file is locked.
     fn refresh(&mut self, file: &File) -> Result<()> {
         if let Self::Records(records) = self
             && file.metadata()?.len() > 0
@@ -87,7 +87,7 @@ impl Content {
     }
 }
 
-/// What an opened file turns out to be.
+/// The kind of an opened file.
 pub enum Begun {
     /// A file of records, or one that may become it.
     Opened(Opened),
@@ -296,7 +296,7 @@ impl Opened {
         })
     }
 
-    /// What a call returns that synchronises the file: it gets the private descriptor.
+    /// The return value of a call that synchronises the file: it gets the private descriptor.
     pub fn synchronised(&self, call: impl FnOnce(c_int) -> c_int) -> c_int {
         // A file that cannot be looked at is synchronised nevertheless.
         let point = self.data.with(|file| self.sync_point(file)).ok().flatten();
@@ -332,7 +332,7 @@ impl Opened {
         })
     }
 
-    /// What a call returns that concerns the file and not its content: it gets the private descriptor.
+    /// The return value of a call that concerns the file and not its content: it gets the private descriptor.
     pub fn handed_on<T: From<i8>>(&self, call: impl FnOnce(c_int) -> T) -> T {
         let handed_on = self.data.with(|_| Ok(call(self.data.number())));
         handed_on.unwrap_or_else(|error| fail(&error))
@@ -342,7 +342,7 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if self.writes() && self.data.is_own() {
-            // What it says is known without it, unless the drive damages the last page.
+            // The last head's statement is known without it, unless the drive damages the last page.
             let _finished = self.finish();
         }
     }

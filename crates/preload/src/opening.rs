@@ -16,7 +16,7 @@ use super::probe::{ANOTHER, Probe, is_ours};
 use super::real::{instead, real};
 use super::table;
 
-/// Files that were refused, of which the first is named on standard error.
+/// Number of files that were refused; the first one is named on standard error.
 static REFUSED: AtomicU32 = AtomicU32::new(0);
 
 /// How often a file is looked for anew where its name goes from file to file meanwhile.
@@ -142,7 +142,7 @@ impl Call {
         self.take_in(probe, Data::new(number, flags, table::is_open)?)
     }
 
-    /// Creates a file, which nobody else has open unless another process was faster.
+    /// Creates a file that no other process has open unless it was faster.
     ///
     /// # Safety
     /// See the crate.
@@ -223,7 +223,7 @@ instead! { [creat, creat64](path: *const c_char, mode: mode_t) -> c_int, real =>
     unsafe { opened_by(libc::AT_FDCWD, path, flags, mode, real) }
 }}
 
-/// What a call returns that has made a file with a name of its own: that may be one of ours by chance.
+/// The return value of a call that has made a file with a name of its own: that may be one of ours by chance.
 ///
 /// # Safety
 /// See the crate.

@@ -1,4 +1,4 @@
-//! What a path names, found out without a trace.
+//! The kind of file that a path names, found out without a trace.
 //!
 //! A descriptor that is opened with `O_PATH` changes nothing. When a process closes another descriptor of a
 //! file, the kernel drops all locks that the process has on it. So a process that has ever locked a file
@@ -107,7 +107,7 @@ pub unsafe fn kind_of(
     }
 }
 
-/// What is in a path's file: `None` if it is absent, or no file.
+/// The content of a path's file: `None` if it is absent, or no file.
 ///
 /// # Safety
 /// The path is a C string.

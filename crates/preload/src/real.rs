@@ -40,7 +40,7 @@ macro_rules! real {
                 Ok(name) => name,
                 Err(_) => panic!("names have no zeros"),
             });
-        // SAFETY: it is the function of this name, and gets what the program has handed over.
+        // SAFETY: it is the function of this name, and gets the program's arguments.
         unsafe { REAL.get::<unsafe extern "C" fn($($type),*) -> $result>()($($argument),*) }
     }};
 }
@@ -49,8 +49,8 @@ pub(crate) use real;
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("where addresses have 32 bits, functions whose names end with 64 have other arguments");
 
-/// Functions of the C library that do something else for files of records, under each of their names.
-/// `$real` calls the C library's own, with what the program has handed over.
+/// Functions of the C library that do something else for files of records, under each of their names. `$real`
+/// calls the C library's own, with the program's arguments.
 macro_rules! instead {
     (one $name:ident ($($argument:ident: $type:ty),*) -> $result:ty, $real:ident => $body:expr) => {
         #[unsafe(no_mangle)]

@@ -42,7 +42,7 @@ unsafe fn reason_against(path: *const c_char, creates: bool) -> Option<std::io::
     }
 }
 
-/// What the C library returns for a stream over a file, unless that has records: those have no streams.
+/// The C library's return value for a stream over a file, unless that has records: those have no streams.
 ///
 /// # Safety
 /// See the crate.
@@ -105,7 +105,7 @@ instead! { [mmap, mmap64](
     libc::MAP_FAILED
 }}
 
-/// What the C library returns for a call on these files, unless one of them has records.
+/// The C library's return value for a call on these files, unless one of them has records.
 fn copied(files: [c_int; 2], number: c_int, real: impl FnOnce() -> ssize_t) -> ssize_t {
     match files.into_iter().any(|descriptor| table::get(descriptor).is_some()) {
         true => refuse::<i64>(number) as ssize_t,

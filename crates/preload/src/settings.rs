@@ -58,7 +58,7 @@ pub unsafe fn is_named(path: *const c_char) -> bool {
 }
 
 impl Settings {
-    /// What makes no sense is said once, and no file is laid out then.
+    /// Invalid values are reported once, and no file is laid out then.
     fn of_environment() -> Self {
         let page = std::env::var(FLASH_PAGE).ok();
         let page_bytes = page.as_deref().map_or(Some(FLASH_PAGE_BYTES), |text| text.parse().ok());

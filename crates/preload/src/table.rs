@@ -1,7 +1,7 @@
 //! Which of the program's descriptors are files of records.
 //!
-//! The table may be behind: a descriptor can be closed and replaced by calls that do not come by here. So an
-//! entry counts only as long as its descriptor is a placeholder of the same file.
+//! The table may be out of date: a descriptor can be closed and replaced by calls that do not come by here.
+//! So an entry counts only as long as its descriptor is a placeholder of the same file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
@@ -79,7 +79,7 @@ pub fn note_new(identity: Identity) {
     lock_files().plain.remove(&identity);
 }
 
-/// What all open file descriptions of a file share.
+/// The state that all open file descriptions of a file share.
 pub fn shared(identity: Identity) -> Arc<Shared> {
     let mut files = lock_files();
     files.open.retain(|_, shared| shared.strong_count() > 0);

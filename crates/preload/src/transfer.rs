@@ -108,8 +108,8 @@ fn place(offset: off64_t) -> Result<Option<u64>> {
     u64::try_from(offset).map(Some).map_err(|_negative| Error::from_raw_os_error(libc::EINVAL))
 }
 
-/// What `transfer` has transferred, at a place or at the position, if the descriptor has records; else what
-/// the C library has.
+/// The count of `transfer`, at a place or at the position, if the descriptor has records; else that of the C
+/// library.
 fn transferred(
     descriptor: c_int,
     offset: Option<off64_t>,

@@ -9,8 +9,8 @@ use crate::Records;
 use crate::records::{damaged, located};
 use crate::storage::Storage;
 
-/// Behind the last page there is nothing: what was lost in a crash, before it was synchronised, is zero.
-/// Anything else was written behind a page that is not there any more.
+/// After the last page there is nothing: bytes that were lost in a crash, before they were synchronised, are
+/// zero. Anything else was written after a page that is not there any more.
 fn check_end(file: &impl Storage, end: u64) -> Result<()> {
     let mut at = end;
     let mut bytes = vec![0; 64 << 10];
@@ -52,7 +52,7 @@ impl Records {
         self.pages.resume(counts, physical_bytes).map_err(|error| located(first, error))?;
         self.load_last(file)?;
         let end = self.pages.next_page();
-        // A page may also be cut off within its count, or right behind it.
+        // A page may also be cut off within its count, or right after it.
         if physical_bytes <= end + PAGE_COUNT_BYTES { Ok(()) } else { check_end(file, first + end) }
     }
 
@@ -73,7 +73,7 @@ impl Records {
         file.set_len(self.first() + self.pages.physical_length())?;
         if let Some((page, count)) = self.pages.count(self.pages.last_page()) {
             // A page with less than its count says ends with the file. The other way round, a crash would
-            // leave a shorter page, and behind it what was to be cut off.
+            // leave a shorter page, and after it the bytes that were to be cut off.
             file.sync_data()?;
             file.write_all_at(&count, self.first() + page)?;
         }

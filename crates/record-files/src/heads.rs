@@ -1,19 +1,19 @@
-//! Pages that begin with heads: what a crash leaves of them, and in which order they are written.
+//! Pages that begin with heads: their state after a crash, and the order of their writes.
 //!
 //! A crash may keep any of the sectors that were written since the last synchronisation, and lose any others.
 //! A head is in one sector, so it is old or new, and whole.
 //!
 //! - *The durable offset* is the largest of all heads: all before it was synchronised before that head was
-//!   written. What the last one does not cover is checked by sums. If a page was torn, what is below the
-//!   offset is whole: appending changes no byte that is there.
+//!   written. The bytes that the last one does not cover are checked by sums. If a page was torn, the bytes
+//!   below the offset are whole: appending changes no byte that is there.
 //! - *A page counts* if it begins where the one before it ends. Whatever lies after the first page that does
 //!   not was never synchronised, or the durable offset says that it was: then it is damaged.
-//! - *What lies after the end* is cut off, durably, before anything is written: else a page of a lost future
+//! - *Bytes after the end* are cut off, durably, before anything is written: else a page of a lost future
 //!   could follow a new one by chance.
-//! - *What others have written* may be durable by their doing. Before this process writes after it, it
+//! - *Writes of other processes* may be durable by their doing. Before this process writes after them, it
 //!   synchronises the file itself; and when it synchronises, it says so in the last head, for them.
-//! - *Overwriting and shortening* change what may be durable. Before that, the pages' heads say, durably,
-//!   that all of them is: their sums mean nothing then.
+//! - *Overwriting and shortening* change bytes that may be durable. Before that, the pages' heads say,
+//!   durably, that all of them is: their sums mean nothing then.
 
 use std::io::Result;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl Records {
 
     /// The file was synchronised after that moment, and before this call: heads may say so from now on. If
     /// one was written meanwhile, or by another process, it does not say so: it is synchronised again, before
-    /// anything else is written. Else what is durable could be lost with a page that goes on after it.
+    /// anything else is written. Else durable bytes could be lost with a page that goes on after them.
     ///
     /// # Errors
     /// As [`Records::refresh`]; those of writing.
@@ -221,8 +221,8 @@ impl Records {
         }
     }
 
-    /// Before anything is written: what others have written becomes durable, what lies after the end is cut
-    /// off, and the head of a torn page says what is left of it.
+    /// Before anything is written: writes of other processes become durable, bytes after the end are cut off,
+    /// and the head of a torn page states the bytes that remain.
     pub(crate) fn settle(&mut self, file: &impl Storage) -> Result<()> {
         if self.known.is_by_others {
             let point = self.sync_point();
@@ -281,8 +281,9 @@ impl Records {
         Ok(())
     }
 
-    /// Has the last head say what is durable: other processes, which have not synchronised it, go on from
-    /// there, and damage of the last page is known from a crash. A file whose heads say so is not written to.
+    /// Has the last head state the durable offset: other processes, which have not synchronised it, go on
+    /// from there, and damage of the last page is known from a crash. A file whose heads say so is not
+    /// written to.
     ///
     /// # Errors
     /// Those of writing.
@@ -295,7 +296,7 @@ impl Records {
         self.write_page(file, last, &mut bytes)
     }
 
-    /// Writes over what is there.
+    /// Overwrites bytes that are there.
     pub(crate) fn overwrite_heads(&mut self, file: &impl Storage, bytes: &[u8], logical: u64) -> Result<()> {
         let pieces = self.pages.pieces(logical, bytes.len() as u64);
         let page_of = |physical: u64| (physical / self.pages.page_bytes()) as usize;
@@ -330,7 +331,7 @@ impl Records {
         for page in last.clone() {
             let mut bytes = self.page(file, page)?;
             self.write_page(file, page, &mut bytes)?;
-            // Else what is appended may be durable before this, and the old head would have it go on behind
+            // Else appended bytes may be durable before this, and the old head would have them go on after
             // the old end.
             file.sync_data()?;
         }

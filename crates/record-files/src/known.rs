@@ -1,4 +1,4 @@
-//! What is known of a file beyond its content.
+//! Facts about a file beyond its content.
 
 use std::ops::Range;
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `first` is 4096, or a flash page if that is larger. [`Records`] has the offsets that a program would have
-//! without all this: whatever notes positions in the file keeps them. After a crash, what was synchronised is
-//! there, and of what was appended after that a prefix.
+//! without all this: a program that notes positions in the file keeps them. After a crash, all synchronised
+//! records are there, and a prefix of those that were appended after that.
 //!
 //! ```text
 //! records    what programs call                      storage   what a file of records lies on

@@ -17,7 +17,7 @@ const GAP_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Records {
     pub(crate) pages: FlashPages,
-    /// What the last page has, from its head on.
+    /// The bytes of the last page, from its head on.
     pub(crate) last: Vec<u8>,
     /// Whether something lies after the end that is no record.
     pub(crate) has_rest: bool,
@@ -134,7 +134,7 @@ impl Records {
         self.pages.length_bytes()
     }
 
-    /// Takes in what other processes have appended, changed or cut off since.
+    /// Takes in the bytes that other processes have appended, changed or cut off since.
     ///
     /// # Errors
     /// As [`Records::open`]. The records are then those before the damage, as far as they are known.
@@ -150,7 +150,7 @@ impl Records {
         Ok(())
     }
 
-    /// Writes a record behind all others, in one request, which touches as few flash pages as it can.
+    /// Writes a record after all others, in one request, which touches as few flash pages as it can.
     ///
     /// # Errors
     /// Those of writing; the record is not there then.
@@ -211,7 +211,7 @@ impl Records {
         Ok(read)
     }
 
-    /// Writes from a logical offset on: over what is there, and the rest as a record behind it. A gap is
+    /// Writes from a logical offset on: over existing bytes, and the rest as a record after them. A gap is
     /// filled with zeros.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl Records {
         self.append(file, behind)
     }
 
-    /// Makes the file so long: what is behind goes, and what is missing are zeros.
+    /// Makes the file `length_bytes` long: bytes after that go, and missing ones are zeros.
     ///
     /// # Errors
     /// Those of writing.

@@ -1,4 +1,4 @@
-//! What a file of records lies on.
+//! The storage of a file of records.
 
 use std::fs::File;
 use std::io::{ErrorKind, Result};
@@ -19,7 +19,7 @@ pub trait Storage {
     /// Those of writing; some of the bytes may be written then.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
 
-    /// Makes it so long; what is missing is zero.
+    /// Makes it `length_bytes` long; missing bytes are zero.
     ///
     /// # Errors
     /// Those of writing.

@@ -30,8 +30,8 @@ const ATTEMPTS: u32 = 16;
 ///
 /// # Errors
 /// [`ErrorKind::ResourceBusy`] if a program has the file open; [`ErrorKind::InvalidInput`] if it has several
-/// names, of which the others would keep the layout; those of [`Records::open`], of reading and of writing.
-/// The file is then as it was.
+/// names, as the others would keep the layout; those of [`Records::open`], of reading and of writing. The
+/// file is then as it was.
 pub fn unpack(path: &Path) -> Result<Option<u64>> {
     let path = fs::canonicalize(path)?;
     let (file, kind) = alone(&path)?;

@@ -22,7 +22,7 @@ const CALLS: &str = "open,openat,openat2,creat,close,dup,dup2,dup3,fcntl,fork,vf
 /// How long the recorder waits before it looks again whether `strace` has begun.
 const PAUSE: Nanos = Nanos(1_000_000);
 
-/// What `strace` prints.
+/// The output of `strace`.
 pub struct Printed(PipeReader);
 
 /// Starts `strace` with a program, or on one that runs.

@@ -1,4 +1,4 @@
-//! The drives of the system by number, and what the kernel has counted of them (Linux,
+//! The drives of the system by number, and the kernel's counters of them (Linux,
 //! Documentation/block/stat.rst).
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub struct Part {
     pub begin_bytes: u64,
 }
 
-/// What the kernel has counted of a drive since it came.
+/// The kernel's counters of a drive since it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Reads and writes that were completed.
@@ -66,7 +66,7 @@ impl Drive {
         name.unwrap_or_else(|| self.to_string())
     }
 
-    /// What the kernel has counted; `None` if the drive is gone.
+    /// The kernel's counters; `None` if the drive is gone.
     pub fn counters(self) -> Option<Counters> {
         counters(&fs::read_to_string(self.folder().join("stat")).ok()?)
     }
@@ -83,7 +83,7 @@ fn counters(text: &str) -> Option<Counters> {
     Some(Counters { requests: [*columns.first()?, *columns.get(4)?], bytes: [sectors(2)?, sectors(6)?] })
 }
 
-/// Of all drives what the kernel has counted.
+/// The kernel's counters of all drives.
 pub fn all_counters() -> BTreeMap<Drive, Counters> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| {
@@ -105,7 +105,7 @@ impl FromStr for Drive {
     }
 }
 
-/// The part of a drive behind a device number; `None` if it is not of a block device.
+/// The part of a drive with a device number; `None` if it is not of a block device.
 pub fn part_of(device_number: u64) -> Option<Part> {
     let number = Drive { major: libc::major(device_number), minor: libc::minor(device_number) };
     let folder = fs::canonicalize(number.folder()).ok()?;

@@ -21,7 +21,7 @@ pub enum Error {
     /// The kernel's trace events cannot be had.
     #[error("block requests cannot be recorded: {problem}")]
     Blocks {
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         problem: String,
     },
     /// No such drive.
@@ -29,7 +29,7 @@ pub enum Error {
     Drive {
         /// The name that was given.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         problem: String,
     },
     /// The drive has vanished.
@@ -38,12 +38,12 @@ pub enum Error {
     /// Reading or writing failed.
     #[error("{doing}: {source}")]
     Os {
-        /// What was being done.
+        /// The failed operation.
         doing: String,
         /// The system's error.
         source: io::Error,
     },
-    /// What was recorded cannot be read again.
+    /// The recorded requests cannot be read again.
     #[error("the recording: {0}")]
     Trace(#[from] flashgrain_trace::Error),
 }

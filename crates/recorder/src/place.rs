@@ -8,7 +8,7 @@ use flashgrain_trace::{Address, Loss, Losses, Names, Reader, Request, TraceWrite
 use crate::Error;
 use crate::places::{Owners, Place, Places};
 
-/// What became of the requests.
+/// Counts of the requests by their fate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Placed {
     /// Requests in the trace.

@@ -35,7 +35,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Looks where a file is, after so many requests.
+    /// Looks where a file is, after `requests` requests.
     pub fn look(&mut self, name: &str, requests: u64) {
         let path = Path::new(name);
         let Ok(metadata) = std::fs::metadata(path) else { return };
@@ -66,7 +66,7 @@ impl Places {
     }
 }
 
-/// Which bytes of which file are at an address of a drive.
+/// The file and offset of each address of a drive.
 #[derive(Debug, Default)]
 pub struct Owners {
     /// By drive, and by where the extent begins there.

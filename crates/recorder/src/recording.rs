@@ -25,13 +25,13 @@ use crate::sink::Sink;
 /// How often the recorder looks whether it is to end.
 const LOOK: Nanos = Nanos(20_000_000);
 
-/// How often what was recorded is handed on to the file.
+/// Interval at which recorded requests are handed on to the file.
 const KEEP: Nanos = Nanos(200_000_000);
 
 /// How long a program may take to end after Ctrl-C, which it gets, too, before it is asked again.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 
-/// What to record.
+/// The sources to record.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The trace.
@@ -54,7 +54,7 @@ pub struct Options {
 pub enum End {
     /// The program has.
     Program(ExitStatus),
-    /// Somebody wanted it.
+    /// The user wanted it.
     Interrupted,
     /// The time is over.
     Time,
@@ -77,7 +77,7 @@ pub struct Recording {
     notes: Vec<String>,
 }
 
-/// What was recorded.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Recorded {
     /// Requests in the trace.
@@ -86,20 +86,20 @@ pub struct Recorded {
     pub mapped: u64,
     /// The recorder's own writes, which were left out.
     pub own: u64,
-    /// What is missing.
+    /// Requests that are missing.
     pub losses: Losses,
-    /// What people should know.
+    /// Notes for people.
     pub notes: Vec<String>,
     end: End,
 }
 
 impl Recorded {
-    /// Whether somebody wanted the recording to end.
+    /// Whether the user wanted the recording to end.
     pub fn is_interrupted(&self) -> bool {
         self.end == End::Interrupted
     }
 
-    /// What has gone wrong, though the trace is there.
+    /// The failure of the recording, though the trace is there.
     pub fn failure(&self) -> Option<Error> {
         match self.end {
             End::Program(status) if status.success() => None,
@@ -111,7 +111,7 @@ impl Recorded {
     }
 }
 
-/// The file that holds what was recorded until the trace is complete.
+/// The file of the recorded requests until the trace is complete.
 fn partial(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
@@ -185,12 +185,12 @@ impl Recording {
         }
     }
 
-    /// The file that holds what was recorded so far.
+    /// The file of the requests recorded so far.
     pub fn partial(&self) -> &Path {
         &self.partial
     }
 
-    /// What could not be had.
+    /// Sources that could not be recorded, as notes.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -199,7 +199,7 @@ impl Recording {
     /// writes the trace.
     ///
     /// # Errors
-    /// If the trace cannot be written; what was recorded is then in [`Recording::partial`].
+    /// If the trace cannot be written; the recorded requests are then in [`Recording::partial`].
     pub fn run(self, interrupt: &AtomicBool) -> Result<Recorded, Error> {
         let Self {
             options,
@@ -245,7 +245,7 @@ impl Recording {
     }
 }
 
-/// What a thread has returned. Its panic is a panic of this one.
+/// The value that a thread has returned. Its panic is a panic of this one.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
@@ -294,8 +294,7 @@ fn watch(
     }
 }
 
-/// For each drive what the kernel has counted and what was recorded, in words, and how many requests are
-/// missing.
+/// The kernel's counts and the recorded ones of each drive, in words, and how many requests are missing.
 fn compare(
     before: &BTreeMap<Drive, Counters>,
     after: &BTreeMap<Drive, Counters>,
@@ -327,7 +326,7 @@ fn compare(
     found
 }
 
-/// Makes the trace of what was recorded, and removes the latter.
+/// Makes the trace of the recorded requests in `partial`, and removes that file.
 fn write_placed(
     output: &Path,
     partial: &Path,

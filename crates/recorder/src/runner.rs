@@ -19,12 +19,12 @@ pub enum Runner {
     StraceOfChild(Child),
     /// The `strace` that watches one that ran before.
     StraceOfOther(Child),
-    /// A process that nobody watches; whether it was let go.
+    /// A process that is not traced; whether it was let go.
     Other(u32, bool),
 }
 
 impl Runner {
-    /// Starts a program, or finds a process, whose calls nobody watches.
+    /// Starts a program, or finds a process, without tracing its calls.
     pub fn begin(program: &Program) -> Result<Self, Error> {
         match program {
             Program::Attach(process) => Ok(Self::Other(*process, false)),
@@ -45,7 +45,7 @@ impl Runner {
             Self::Program(child) | Self::StraceOfChild(child) | Self::StraceOfOther(child) => {
                 child.try_wait().map_err(Error::os("wait for the command"))
             }
-            // Nobody but its parent learns how it has ended.
+            // Only its parent learns how it has ended.
             Self::Other(process, is_let_go) => {
                 let is_gone = *is_let_go || !Path::new(&format!("/proc/{process}")).exists();
                 Ok(is_gone.then(|| ExitStatus::from_raw(0)))

@@ -22,16 +22,16 @@ pub struct BeTreeDesign {
     pub fanout: u32,
 }
 
-/// What a tree meets in its store.
+/// The limits of a tree in its store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeTreeSurroundings {
     /// Bytes that a busy drive transfers in the time of a setup of its reads.
     pub half_bandwidth_bytes: f64,
     /// Memory for pages.
     pub cache_bytes: u64,
-    /// What is written at a time: no part is larger.
+    /// Bytes that are written at a time: no part is larger.
     pub unit_bytes: u64,
-    /// Bytes of the pages in which leaves are read.
+    /// Bytes of the pages that leaves are read in.
     pub basement_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ const FANOUTS: [u32; 6] = [4, 8, 16, 32, 64, 128];
 const KEY_BYTES: f64 = 16.0;
 /// Bytes of a pivot with such a key.
 const PIVOT_BYTES: f64 = 40.0;
-/// Bytes of a message beside its record.
+/// Bytes of a message in addition to its record.
 const ENTRY_BYTES: f64 = 24.0;
 /// Pivots take at most this part of a part: three quarters of the half that they may have.
 const PIVOTS_FRACTION_MAX: f64 = 0.375;
@@ -55,7 +55,7 @@ impl BeTreeDesign {
     /// Where nothing is known of the drive.
     pub const USUAL: Self = Self { node_bytes: 1 << 20, fanout: 8 };
 
-    /// What is assumed of the operations on a tree: half of them writes, half look-ups.
+    /// The assumed operations on a tree: half of them writes, half look-ups.
     pub fn usual_workload() -> LsmWorkload {
         LsmWorkload::new(1.0, 1.0, 0.0)
     }
@@ -77,9 +77,9 @@ impl BeTreeDesign {
         self.tree(room).part_bytes_in(room.cache_bytes)
     }
 
-    /// Whether the pivots of a leaf, of so many bytes each, have room in a part, and enough messages beside
-    /// them: with few for each basement node that a flush rewrites, the tree saves nothing. The message of a
-    /// record whose value is kept outside has a reference, and is as long as a pivot.
+    /// Whether the pivots of a leaf, of `pivot_bytes` each, have room in a part, together with enough
+    /// messages: with few for each basement node that a flush rewrites, the tree saves nothing. The message
+    /// of a record whose value is kept outside has a reference, and is as long as a pivot.
     pub fn is_sound(self, pivot_bytes: f64, record_bytes: f64, room: &BeTreeSurroundings) -> bool {
         let (part, basements) =
             (self.part_bytes(room) as f64, self.node_bytes as f64 / room.basement_bytes as f64);

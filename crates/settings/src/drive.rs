@@ -1,4 +1,4 @@
-//! Settings that follow from what was learned of a drive: the decisions of its profile.
+//! Settings that follow from the learned properties of a drive: the decisions of its profile.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::value::{DEPTHS, FRACTIONS, SIZES, WAITS_US};
 use crate::{Bytes, Count, Fraction, PagePlacement, SegmentShape, SyncMethod};
 
 settings! {
-    /// A setting that follows from what was learned of a drive, with its value.
+    /// A setting that follows from the learned properties of a drive, with its value.
     pub enum Setting {
         /// Page size with the cheapest random reads.
         LeafSize(Bytes), leaf_size, "leaf size", SIZES;
@@ -28,7 +28,7 @@ settings! {
         LogBlock(Bytes), log_block, "log block size", SIZES;
         /// Cheapest way to make a write durable.
         SyncMethod(SyncMethod), sync_method, "sync method";
-        /// Time for which commits wait to share one durable write.
+        /// Time that commits wait to share one durable write.
         GroupCommitWindow(Duration), group_commit_window, "group-commit window", WAITS_US;
         /// Requests that saturate the drive.
         RequestsInFlight(Count), requests_in_flight, "requests in flight", DEPTHS;
@@ -37,14 +37,14 @@ settings! {
         BusyHalfBandwidth(Bytes), busy_half_bandwidth, "half-bandwidth size of a busy drive", SIZES;
         /// Bytes that a scan reads ahead.
         ReadAhead(Bytes), read_ahead, "read-ahead", SIZES;
-        /// Largest fraction of writes beside which reads still take about as long as alone.
+        /// Largest fraction of writes that leaves reads about as fast as alone.
         BackgroundWrites(Fraction), background_writes, "background writes beside reads", FRACTIONS;
         /// Fastest interface of the kernel.
         Interface(BackendKind), interface, "I/O interface";
     }
 }
 
-/// A setting that was decided, and the number behind it.
+/// A setting that was decided, and the number that it follows from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// The setting and its value.
@@ -52,7 +52,7 @@ pub struct Decision {
     pub setting: Setting,
     /// The number that led to it, in words.
     pub because: String,
-    /// Whether it was learned or is a default because the number behind it is undetermined.
+    /// Whether it was learned or is a default because its number is undetermined.
     pub from_default: bool,
     /// Whether it is a default because the noise of the measurements hides which alternative is better; false
     /// in older files.

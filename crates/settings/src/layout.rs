@@ -31,7 +31,7 @@ settings! {
         BusyHalfBandwidth(Bytes), busy_half_bandwidth, "half-bandwidth size of the busy drive", SIZES;
         /// Node size of trees whose creator names none.
         Node(Bytes), node, "node", SIZES;
-        /// Blocks of a node of which a look-up reads single ones.
+        /// Blocks of a node; a look-up reads single ones.
         NodeBlocks(Count), node_blocks, "blocks of a node", DEPTHS;
         /// Bytes of a store of fixed size.
         Space(Bytes), space, "space", SPACES;
@@ -47,7 +47,7 @@ settings! {
         Block(Bytes), block, "block", SIZES;
         /// T of an LSM-tree.
         Table(Bytes), table, "table", SIZES;
-        /// What an LSM-tree gathers in memory for one run of level 0.
+        /// Memory that an LSM-tree gathers for one run of level 0.
         Memtable(Bytes), memtable, "memtable", SIZES;
         /// Filters of an LSM-tree.
         FilterBits(FilterBits), filter_bits, "filter";
@@ -57,9 +57,9 @@ settings! {
         Jobs(Count), jobs, "jobs", DEPTHS;
         /// Most ranges of keys into which one is cut.
         Parts(Count), parts, "parts of a job", DEPTHS;
-        /// B/F of a Bε-tree: what a look-up reads on each level.
+        /// B/F of a Bε-tree: the bytes that a look-up reads on each level.
         NodePart(Bytes), node_part, "part of a node", SIZES;
-        /// The pieces in which leaves of a Bε-tree are read.
+        /// The pieces that leaves of a Bε-tree are read in.
         Basement(Bytes), basement, "basement node", SIZES;
     }
 }

@@ -6,9 +6,9 @@ use crate::lsm_usual::{PARTITION_BYTES, REQUESTS_PER_PART, TABLES_PER_PART};
 use crate::{LsmDesign, LsmLayout, LsmSurroundings};
 
 impl LsmDesign {
-    /// T: bytes of a table with which a merge of level 0 keeps the drive busy by at most `parts` parts; at
-    /// most those of a memtable, and exactly these if nothing is known of the drive. `in_flight` reads of 4
-    /// KiB saturate it.
+    /// T: bytes of a table that let a merge of level 0 keep the drive busy by at most `parts` parts; at most
+    /// those of a memtable, and exactly these if nothing is known of the drive. `in_flight` reads of 4 KiB
+    /// saturate it.
     pub fn table_bytes(self, room: &LsmSurroundings, in_flight: u32, parts: u32) -> u64 {
         let batch_bytes = room.memtable_bytes.saturating_mul(self.level_zero_runs.into());
         let merged_bytes = match self.layout {

@@ -13,9 +13,9 @@ pub const LEVELS_MAX: usize = 48;
 /// Bits of the filters for each key.
 pub const FILTER: FilterBits = FilterBits(100);
 
-/// A part of a job keeps so many requests under way: it reads two partitions ahead of each run, and writes.
-/// Jobs beside each other are for levels that wait for each other, so half of what saturates the drive is for
-/// them.
+/// Requests that a part of a job keeps under way: it reads two partitions ahead of each run, and writes.
+/// Concurrent jobs are for levels that wait for each other, so half of the requests that saturate the drive
+/// are for them.
 pub const REQUESTS_PER_PART: u32 = 8;
 /// See [`REQUESTS_PER_PART`].
 pub const REQUESTS_PER_JOB: u32 = 16;
@@ -31,12 +31,12 @@ const JOBS: u32 = 8;
 /// The most parts of a job.
 const PARTS: u32 = 16;
 
-/// Most jobs that merge at a time, where so many requests saturate the drive.
+/// Most jobs that merge at a time, where `in_flight` requests saturate the drive.
 pub fn jobs(in_flight: u32) -> u32 {
     among(in_flight, REQUESTS_PER_JOB, JOBS)
 }
 
-/// Most ranges of keys into which a job is cut, where so many requests saturate the drive.
+/// Most ranges of keys that a job is cut into, where `in_flight` requests saturate the drive.
 pub fn parts(in_flight: u32) -> u32 {
     among(in_flight, REQUESTS_PER_PART, PARTS)
 }

@@ -1,8 +1,8 @@
 //! The design of an LSM-tree for a workload: that which a store makes and which advice predicts.
 //!
 //! Each candidate is priced as `flashgrain advise` prices it, by the requests and bytes that an operation
-//! takes of it ([`LsmTree`]), but with less that is known of the drive: in page times, each of which is that
-//! of a read of 4 KiB of a drive that is kept busy. A read takes a setup, which is worth the bytes of the
+//! takes of it ([`LsmTree`]), but with less that is known of the drive: in page times. A page time is that of
+//! a read of 4 KiB of a drive that is kept busy. A read takes a setup, which is worth the bytes of the
 //! half-bandwidth size, and its bytes (t + αB′ of Eq. 10 of "Multi-Queue SSD I/O Modeling"). Merges read
 //! partitions, and write units that take no setups. The price is the mean over sizes around the one that is
 //! declared, as a tree grows and shrinks, and levels that are just full are luck. Designs that take far more
@@ -15,7 +15,7 @@ use flashgrain_cost::lsm::LsmTree;
 use crate::LsmLayout;
 use crate::lsm_usual::{self, FILTER, LEVELS_MAX};
 
-/// What is done to a tree, in shares of its operations, and how large it becomes.
+/// The operations on a tree, as shares, and the size that it reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsmWorkload {
     /// Of a thousand.
@@ -104,7 +104,7 @@ impl LsmWorkload {
     /// Their geometric mean.
     pub const SIZE_MEAN: f64 = 0.5;
 
-    /// Operations in these proportions, of which each is at least 0 and one above it: others are taken for 0.
+    /// Operations in these proportions; each is at least 0 and one above it: others are taken for 0.
     pub fn new(puts: f64, look_ups: f64, scans: f64) -> Self {
         // So that the sum of all is finite, too.
         let known = |share: f64| if share.is_finite() && share > 0.0 { share.min(WEIGHT_MAX) } else { 0.0 };
@@ -137,7 +137,7 @@ impl LsmWorkload {
         [puts.into(), look_ups.into(), scans.into(), data_bytes, record_bytes.into()]
     }
 
-    /// From the catalog; `None` for what was never written.
+    /// From the catalog; `None` for numbers that were never written.
     pub fn of_numbers([puts, look_ups, scans, data_bytes, record_bytes]: [u64; 5]) -> Option<Self> {
         let share = |share: u64| u32::try_from(share).ok().filter(|share| *share <= 1000);
         let record_bytes = u32::try_from(record_bytes).ok()?;
@@ -171,7 +171,7 @@ impl LsmWorkload {
         format!("{puts} % writes, {look_ups} % look-ups, {scans} % scans")
     }
 
-    /// What surrounds an operation on a tree that is `size` times as large as declared, without memory for
+    /// The situation of an operation on a tree that is `size` times as large as declared, without memory for
     /// its blocks.
     fn situation(&self, size: f64) -> Situation {
         let record_bytes = f64::from(self.record_bytes);

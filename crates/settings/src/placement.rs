@@ -41,7 +41,7 @@ impl Value for Placement {
     }
 }
 
-/// Places of pages in a write unit at which the drive reads fastest.
+/// Places of pages in a write unit that the drive reads fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PagePlacement {
     /// No place is known to be better than another.

@@ -1,4 +1,4 @@
-//! Write units and the borders of images, of which a store and its price must know the same.
+//! Write units and the borders of images, shared by a store and its price model.
 
 /// Smallest and largest unit: one holds the largest node; beyond the upper end it gains nothing and costs
 /// buffers.
@@ -14,7 +14,7 @@ pub fn fitting(bytes: u64, (min, max): (u32, u32)) -> u32 {
     bytes.clamp(1, 1 << 30).next_power_of_two().clamp(min.into(), max.into()) as u32
 }
 
-/// Smallest and largest distance of the borders that images keep within, in units of so many bytes.
+/// Smallest and largest distance of the borders that images keep within, in write units of `unit_bytes`.
 pub fn border_bytes(unit_bytes: u32) -> (u32, u32) {
     (BORDER_BYTES_MIN, unit_bytes.min(BORDER_BYTES_MAX))
 }

@@ -2,7 +2,7 @@
 //!
 //! 1. The page asks [`question`] for memory and writes a [`Question`] into it, as JSON.
 //! 2. [`answer`] ranks. At the place that it returns stand [`answer_bytes`] bytes of JSON: the
-//!    [`Standing`](flashgrain_cost::ranking::Standing), or an object whose `error` says what is wrong with
+//!    [`Standing`](flashgrain_cost::ranking::Standing), or an object whose `error` describes the defect of
 //!    the question.
 //!
 //! The module imports nothing. `scripts/build-what-if.sh` compiles it and puts it to the page's templates, as

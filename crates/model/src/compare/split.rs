@@ -3,7 +3,7 @@
 //! Workloads are split, not samples: all repeats of a workload, in whatever experiment, go together. Of reads
 //! and of writes, workloads *between* others are held out: not at the smallest or largest concurrency, nor at
 //! the extremes of random accesses per byte for their concurrency, so that models are asked to interpolate,
-//! as users do; and no concurrency loses so many that its regression would not be possible.
+//! as users do; and each concurrency keeps enough for its regression.
 //!
 //! If few workloads were measured, a single split holds out few points, and five points rank models by
 //! chance. So splits are drawn until the points that some split holds out suffice, or until every workload
@@ -23,7 +23,7 @@ use flashgrain_cost::WorkloadKey;
 /// Workloads of one kind and concurrency that must stay with the fits.
 const FEWEST_IN_ROW: usize = 3;
 
-/// Of the workloads that could be held out without a regression of their own, one in so many is.
+/// One workload in this number is held out of those that could be without a regression of their own.
 const ONE_IN: usize = 3;
 
 /// Held-out workloads of one kind, pooled over splits, beyond which no further split is made for that kind.
@@ -38,7 +38,7 @@ const DRAWS_MAX: usize = 128;
 /// Keys of the held-out workloads of each split; the seed decides. Empty if there are too few workloads to
 /// hold any out.
 ///
-/// Every split but the first holds out only workloads of kinds of which the splits before left too few.
+/// Every split but the first holds out only workloads of kinds that the splits before held out too few of.
 pub(super) fn splits(observations: &[Observation], seed: u64) -> Vec<BTreeSet<WorkloadKey>> {
     let workloads: BTreeMap<WorkloadKey, Workload> =
         observations.iter().map(|observation| (observation.workload.key(), observation.workload)).collect();
@@ -109,7 +109,7 @@ fn of_one_kind(workloads: &[Workload], rng: &mut Pcg64) -> Vec<Workload> {
     held_out
 }
 
-/// One in so many, drawn at random.
+/// One workload in `parts`, drawn at random.
 fn one_in(parts: usize, mut workloads: Vec<Workload>, rng: &mut Pcg64) -> Vec<Workload> {
     workloads.shuffle(rng);
     workloads.truncate(workloads.len() / parts);

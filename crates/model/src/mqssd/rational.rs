@@ -36,8 +36,8 @@ impl Degrees {
         self.numerator + 1 + self.denominator
     }
 
-    /// The highest degrees up to `degree` over itself that so many values of k support, then ever lower ones,
-    /// down to a constant.
+    /// The highest degrees up to `degree` over itself that `values` values of k support, then ever lower
+    /// ones, down to a constant.
     ///
     /// Supported means fewer constants than values, so that something is left to judge the fit by. Three
     /// values or two get a single falling 1/(1 + d₁k), because they cannot tell where the fall ends.

@@ -105,7 +105,7 @@ fn meeting_at(points: &[(f64, f64)], knee: f64) -> Option<Broken> {
     if below[1] <= 0.0 || above[1] <= 0.0 {
         return None;
     }
-    // With the best slopes for a value at the knee, what is left is one equation in that value.
+    // With the best slopes for a value at the knee, one equation in that value remains.
     let part = |[sum, squares, products]: [f64; 3]| (sum * products / squares, sum * sum / squares);
     let ((y_below, n_below), (y_above, n_above)) = (part(below), part(above));
     let at_knee = (y_sum - y_below - y_above) / (count - n_below - n_above);

@@ -7,14 +7,14 @@ use crate::bootstrap::{Groups, generator};
 use crate::statistics::{mean, r_squared};
 use crate::{Error, Estimate};
 
-/// Throughput over concurrency: through the origin up to the knee, flat behind it.
+/// Throughput over concurrency: through the origin up to the knee, flat beyond it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segmented {
     /// The knee, in units of x: the PDAM's P. Undetermined if y still rises at the largest x or never rises.
     pub knee: Estimate,
     /// y per x before the knee.
     pub slope: Estimate,
-    /// y behind the knee.
+    /// y beyond the knee.
     pub plateau: Estimate,
     /// R² of y, `None` if y does not vary.
     pub r_squared: Option<f64>,
@@ -86,7 +86,7 @@ enum Shape {
     TooFew,
 }
 
-/// A plateau may creep up by so much with each doubling of the concurrency.
+/// Growth of a plateau with each doubling of the concurrency, at most.
 const CREEP_PER_DOUBLING: f64 = 1.1;
 
 impl Segments {

@@ -1,4 +1,4 @@
-//! Setup and transfer: the regression behind the affine model and each row of the MQSSD model.
+//! Setup and transfer: the regression of the affine model and of each row of the MQSSD model.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use flashgrain_trace::Operation;
 
 use crate::drives::Drive;
 
-/// What an event says.
+/// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// A request was handed to the driver of a drive.
@@ -20,7 +20,7 @@ pub struct Event {
     pub process: u32,
     /// The drive.
     pub drive: Drive,
-    /// What the request does.
+    /// The operation of the request.
     pub operation: Operation,
     /// Its first sector of 512 bytes.
     pub sector: u64,
@@ -61,8 +61,8 @@ impl Layouts {
         Some(Self { issue: Layout::of(issue)?, complete: Layout::of(complete)?, id })
     }
 
-    /// What an event says. `None` if it is of another kind, or if its request moves nothing, such as one that
-    /// asks for a status.
+    /// The meaning of an event. `None` if it is of another kind, or if its request moves nothing, such as one
+    /// that asks for a status.
     pub fn said(&self, event: &[u8]) -> Option<Said> {
         let id = self.id.number(event)?;
         if id == self.issue.id {
@@ -97,7 +97,7 @@ impl Layout {
         let operation = match () {
             () if has(b'D') => Operation::Discard,
             () if has(b'R') => Operation::Read,
-            // An empty one is what a flush was asked with; the flush itself is another request.
+            // An empty write is the request that asked for a flush; the flush itself is another request.
             () if has(b'W') => Operation::Write,
             () if has(b'F') => Operation::Flush,
             () => return None,

@@ -1,4 +1,4 @@
-//! A private instance of the kernel's tracefs: nobody else's tracing is disturbed, and nothing of it is left.
+//! A private instance of the kernel's tracefs: no other tracing is disturbed, and nothing of it remains.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -80,8 +80,8 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Without its folder the instance is gone, events and buffers included. It fails only if somebody
-        // else reads in it.
+        // Without its folder the instance is gone, events and buffers included. It fails only if another
+        // process reads in it.
         let _ = fs::remove_dir(&self.folder);
     }
 }

@@ -1,11 +1,11 @@
 //! Block requests, out of the kernel's trace events.
 //!
 //! 1. Each processor has a ring buffer of its own, whose pages are taken out as they are ([`ring`]). Events
-//!    of all processors are put in order by their times; what is younger than the round of reading waits for
-//!    the next one.
+//!    of all processors are put in order by their times; events that are younger than the round of reading
+//!    wait for the next one.
 //! 2. An event is decoded by the layout that the kernel tells ([`event`]).
-//! 3. Requests are written in the order in which they were issued, with the time until their completion. A
-//!    request whose completion does not come holds up the others only until [`WAITING_MAX`] wait.
+//! 3. Requests are written in the order of their issue, with the time until their completion. A request whose
+//!    completion does not come holds up the others only until [`WAITING_MAX`] wait.
 
 mod event;
 mod instance;
@@ -59,7 +59,7 @@ struct Waiting {
     /// The number of the request under way at a place.
     under_way: HashMap<Key, u64>,
     names: HashMap<Drive, NameId>,
-    /// When the recording began, from which its times count.
+    /// The begin of the recording, which its times are relative to.
     begin: Nanos,
 }
 
