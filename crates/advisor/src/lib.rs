@@ -1,8 +1,8 @@
 //! A workload and a drive's profile in; ranked storage-engine designs and ready-to-use settings out.
 //!
 //! 1. A [`Workload`] comes from a file, from a preset, or from an engine's counters ([`observe`]).
-//! 2. 2. A [`Drive`] has the costs of a profile's drive, with intervals. Undetermined values widen the
-//!    intervals and are noted; they are no error.
+//! 2. A [`Drive`] has the costs of a profile's drive, with intervals. Undetermined values widen the intervals
+//!    and are noted; they are no error.
 //! 3. [`rank`](rank::rank) compares designs by the prices of `flashgrain_cost::ranking`.
 //! 4. [`engine::advise`] writes the settings of an engine that people run, each with its reason.
 //!

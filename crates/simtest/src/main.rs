@@ -53,7 +53,7 @@ enum Command {
     Inside(Length),
     /// Flip every bit of stores of one mebibyte; a seed is a sector, 2,048 of them are a store.
     Rot {
-        /// Flip one bit of this number.
+        /// Flip one in this number of bits.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         every: u64,
         #[command(flatten)]

@@ -4,7 +4,7 @@
 //!    the order of the trace; no trace is ever in memory as a whole. [`TraceWriter`] writes Flashgrain's own.
 //! 2. [`Grain`] has the parameters of a drive, and the verdicts of the five rules of the hidden-parameters
 //!    paper (§3.2.1) on one request.
-//! 3. 3. [`check`] collects the verdicts on all requests by file, with their costs on a profiled drive.
+//! 3. [`check`] collects the verdicts on all requests by file, with their costs on a profiled drive.
 //!
 //! [`replay`] makes requests to one device of them.
 //!

@@ -11,7 +11,7 @@ use crate::run::RunResult;
 
 type Percentile = fn(&Latency) -> f64;
 
-/// The percentiles of latency that are shown, in microseconds; one operation of this number takes longer.
+/// The percentiles of latency that are shown, in microseconds; one in this number of operations takes longer.
 pub(super) const PERCENTILES: [(f64, Percentile); 4] = [
     (2.0, |latency| latency.p50_us),
     (100.0, |latency| latency.p99_us),

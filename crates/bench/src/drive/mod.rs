@@ -47,7 +47,7 @@ pub struct Span {
     pub written_bytes_max: Option<u64>,
     /// Operations per second of an open loop; a closed loop if there is none.
     pub rate_per_s: Option<f64>,
-    /// Of each client's operations, one of this number has its latency taken. With 1, all have, also second
+    /// Of each client's operations, one in this number has its latency taken. With 1, all have, also second
     /// by second; in open loops all have in any case.
     pub sample_every: u32,
     /// Seed of everything random.

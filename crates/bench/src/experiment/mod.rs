@@ -56,7 +56,8 @@ const SIMULATED_SPACE_USE: f64 = 0.5;
 /// Bytes of a simulated drive, at least, unless its fill level is given.
 const DRIVE_BYTES_MIN: u64 = 1 << 30;
 
-/// One operation of this number has its latency taken, so that reading the clock costs nothing that counts.
+/// One in this number of operations has its latency taken, so that reading the clock costs nothing that
+/// counts.
 const SAMPLE_EVERY: u32 = 8;
 
 /// One operation on random records.

@@ -5,7 +5,7 @@
 //! 2. Both sides are filled with the same records, each in its own part of one scratch directory.
 //! 3. Both run in turns that alternate. Each run has its own limit of memory, starts with an empty page
 //!    cache and warms up before it counts.
-//! 4. 4. A [`Verification`] compares the measured gain with the predicted one.
+//! 4. A [`Verification`] compares the measured gain with the predicted one.
 //!
 //! The scratch directory is removed on every way out of [`verify`], an interrupt included; programs that
 //! still run then are killed first.

@@ -49,7 +49,7 @@ const SECONDS_MIN: f64 = 1e-9;
 /// Four limits hold at the same time, and the lowest is the rate:
 ///
 /// 1. clients: each waits for its own requests, at the concurrency that the design reaches with them;
-/// 2. 2. background: work that no client waits for must be done as fast as it comes about, at its own
+/// 2. background: work that no client waits for must be done as fast as it comes about, at its own
 ///    concurrency;
 /// 3. device: both together, at the sum of both concurrencies;
 /// 4. processor.

@@ -1,6 +1,6 @@
 //! Compares the designs of storage engines for one workload on one drive.
 //!
-//! 1. 1. A [`Workload`] and the [`DriveCosts`] are the input.
+//! 1. A [`Workload`] and the [`DriveCosts`] are the input.
 //! 2. [`Designs`] are families of designs with the parameters that are tried.
 //! 3. [`price`] puts the requests of a design on the drive and names its bottleneck.
 //! 4. The best of each family by predicted rate stands for it; it is priced at all ends of the drive's

@@ -4,7 +4,7 @@
 //! put away, whatever their size. Trials that write the same *kind* (size and order) therefore follow one
 //! another, after as many bytes of their kind as the cache holds.
 //!
-//! 1. 1. [`affordable`] keeps the most important kinds, as far as the bytes suffice.
+//! 1. [`affordable`] keeps the most important kinds, as far as the bytes suffice.
 //! 2. The cache is filled from empty by the writes that it was found with: many small ones might never fill
 //!    it.
 //! 3. Kinds follow from large to small requests, since the content of the cache decides how long it takes to

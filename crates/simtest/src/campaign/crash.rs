@@ -30,9 +30,9 @@ pub struct Crash {
     pub only_while_length_uncertain: bool,
     /// Whether only the moments count when the log moves.
     pub only_while_log_moves: bool,
-    /// One state of this number is also worked on, checked, closed and opened again.
+    /// One in this number of states is also worked on, checked, closed and opened again.
     pub deep_every: u64,
-    /// In one state of this number, recovery is cut short, too, at every moment.
+    /// In one in this number of states, recovery is cut short, too, at every moment.
     pub again_every: u64,
     /// Crash states that were already tested in any life.
     pub checked: CheckedStates,

@@ -19,7 +19,7 @@ pub struct Listing;
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x6c69_7374;
 
-/// A task may lose its processor at one point of this number.
+/// A task may lose its processor at one in this number of points.
 const PREEMPTED_ONE_IN: u32 = 5;
 
 /// Backups of a store.

@@ -23,7 +23,7 @@ use crate::world::{CASES, Counts, Habits, Shape, Shared, quietly, small};
 pub struct Rot {
     /// Workload of the stores.
     pub habits: Habits,
-    /// One bit of this number flips, the first sector's first one and so on.
+    /// One in this number of bits flips, the first sector's first one and so on.
     pub every: u64,
     /// Stores that were made and that no thread is testing.
     idle: Mutex<Vec<Made>>,
@@ -53,7 +53,7 @@ impl Default for Rot {
 }
 
 impl Rot {
-    /// Flips one bit of this number.
+    /// Flips one in this number of bits.
     pub fn every(every: u64) -> Self {
         Self { every, ..Self::default() }
     }

@@ -18,7 +18,7 @@ const FEW_KEYS: u64 = 300;
 /// Bounds of earlier ranges that others begin or end at.
 const RECENT: usize = 8;
 
-/// One key of this number has the longest length, and this fraction begins with the shared prefix.
+/// One in this number of keys has the longest length, and this fraction begins with the shared prefix.
 const FULL_LENGTH_ONE_IN: u32 = 30;
 const PREFIXED_IN: f64 = 0.7;
 

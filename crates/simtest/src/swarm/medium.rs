@@ -54,7 +54,7 @@ impl Medium {
         }
     }
 
-    /// From now on single reads fail, one of `one_in`.
+    /// From now on single reads fail, one in `one_in`.
     pub fn fail_reads(&self, one_in: u64) {
         if let Self::Flash(drive) = self {
             let failing = Fault::new(FaultKind::ReadError { done_bytes: 0 }).on(Operation::Read);

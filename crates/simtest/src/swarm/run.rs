@@ -43,10 +43,10 @@ const STEPS_MAX: u64 = 400;
 /// Operations of all tasks of a life, at most.
 const OPERATIONS_MAX: u64 = 800;
 
-/// A task may lose its processor at one place of this number.
+/// A task may lose its processor at one in this number of places.
 const PREEMPTED_ONE_IN: u32 = 30;
 
-/// One read of this number fails, from one run to another.
+/// One in this number of reads fails, from one run to another.
 const READS_PER_ERROR: Range<u64> = 20..3_000;
 
 /// Turns of all workers within which a step of the run ends.

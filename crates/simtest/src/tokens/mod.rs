@@ -15,7 +15,7 @@
 //!    a part (`couples`).
 //! 4. *Ashes.* Records are inserted by all and removed by one task each, by ranges; the removals say how many
 //!    records they removed. The difference must be the number of records left.
-//! 5. 5. *Fields.* A range of its own field that a task has cleared stays empty until it sows there again
+//! 5. *Fields.* A range of its own field that a task has cleared stays empty until it sows there again
 //!    (`fields`).
 //! 6. *Streams.* Some values come piece by piece, some of them are given up. A crash in the middle of one
 //!    leaves nothing of it, however many checkpoints fell into it (`streams`).

@@ -21,13 +21,13 @@ use crate::world::{Shape, Stop, drive, segments_for, small};
 /// Keeps these random numbers apart from others.
 const STREAM: u64 = 0x746f_6b65_6e73;
 
-/// A task may lose its processor at one point of this number.
+/// A task may lose its processor at one in this number of points.
 const PREEMPTED_ONE_IN: u32 = 30;
 
 /// CPU costs in some lives.
 const COSTS: CpuCosts = CpuCosts { task_ns: 1000, request_ns: 500, ..CpuCosts::NONE };
 
-/// One store of this number crashes before while values are written.
+/// One in this number of stores crashes before while values are written.
 const LEAVES_ONE_IN: u32 = 3;
 
 /// Times that a store is opened in one run.

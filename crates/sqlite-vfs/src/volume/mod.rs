@@ -20,7 +20,7 @@
 //!
 //! Invariants:
 //! - Extents that a file gave up are free only once a directory without them is durable.
-//! - - A directory with longer files is written only when their bytes are durable.
+//! - A directory with longer files is written only when their bytes are durable.
 //! - A log's recorded length is that of all its extents: SQLite finds the log's end by checksums.
 //! - A damaged or half-written slot is no slot; the other one counts.
 //!

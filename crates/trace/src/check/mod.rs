@@ -3,7 +3,7 @@
 //!
 //! 1. [`Drive`] takes parameters and prices from a profile.
 //! 2. [`Check`] takes one request after the other. Each file has its own tally; nothing else is kept.
-//! 3. 3. [`Check::finish`] classifies files, sums them up by kind, and names remedies.
+//! 3. [`Check::finish`] classifies files, sums them up by kind, and names remedies.
 
 mod advised;
 mod drive;

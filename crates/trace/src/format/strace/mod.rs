@@ -4,7 +4,7 @@
 //! 1. [`line`] takes a line apart. Calls that other threads' lines have interrupted are put together again.
 //! 2. [`descriptors`] follows the descriptors of each process through `open`, `dup`, `fork` and threads. The
 //!    paths that `strace -y` prints win.
-//! 3. 3. [`transfer`] makes requests of the calls, and counts missing information as [`Loss`]es.
+//! 3. [`transfer`] makes requests of the calls, and counts missing information as [`Loss`]es.
 
 mod descriptors;
 mod line;
