@@ -135,8 +135,8 @@ pub trait Device: Send + Sync {
     fn identity(&self) -> &Identity;
 
     /// Limits of the system that have kept the best way to the device from being used until now, with their
-    /// remedies, and a drive's own words for what it has refused. They may show only when a channel is opened
-    /// or used.
+    /// remedies, and a drive's own words for refused commands. They may show only when a channel is opened or
+    /// used.
     fn shortages(&self) -> Vec<String> {
         Vec::new()
     }
@@ -188,8 +188,8 @@ pub trait Device: Send + Sync {
 }
 
 /// Time that passes only when it is asked to: that of a simulated device. Several channels can be served by
-/// one thread as if by many: look at all of them, do what can be done at this point in time, then let time
-/// pass.
+/// one thread as if by many: look at all of them, do the work that is possible at this point in time, then
+/// let time pass.
 pub trait Simulation {
     /// The time now.
     fn now(&self) -> Nanos;

@@ -88,7 +88,7 @@ impl FlashPages {
         Ok(pages)
     }
 
-    /// Takes in what other processes have appended: the counts of the last page that is known,
+    /// Takes in the pages that other processes have appended: the counts of the last page that is known,
     /// [`FlashPages::last_page`], and of those after it, of a file that has `physical_bytes` now.
     ///
     /// # Errors
@@ -329,7 +329,7 @@ mod tests {
             assert_eq!(error.kind(), "page");
             let said = error.to_string();
             assert!(said.contains("at byte 2048") && said.contains(text), "{said}");
-            // What was known stays.
+            // The known pages stay.
             let mut known = FlashPages::with_counts(512).unwrap();
             known.append(400);
             let before = known.clone();

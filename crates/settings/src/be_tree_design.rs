@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The more bytes a setup is worth, the larger what a look-up reads may be (Corollary 12).
+    /// The more bytes a setup is worth, the larger the reads of a look-up may be (Corollary 12).
     #[test]
     fn drives_with_expensive_setups_have_no_smaller_parts_and_need_fewer_setups() {
         let workload = BeTreeDesign::usual_workload();

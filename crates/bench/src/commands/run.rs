@@ -48,7 +48,7 @@ pub struct Arguments {
     /// Noted in the result.
     #[arg(long, default_value_t = 0)]
     round: u32,
-    /// Once the clients have ended, let the engine do what it has deferred, and measure that too.
+    /// Once the clients have ended, let the engine do its deferred work, and measure that too.
     #[arg(long)]
     drain: bool,
     /// Leave the engine's files for the next run.

@@ -19,7 +19,7 @@ pub enum Suite {
     DbBench,
     /// Latency of a mix at several rates, in an open loop.
     Tail,
-    /// Bursts of writes, long scans beside writers.
+    /// Bursts of writes, long scans during writes.
     Mixed,
     /// Small durable commits.
     Commits,

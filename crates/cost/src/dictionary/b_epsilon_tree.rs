@@ -249,7 +249,7 @@ mod tests {
         Situation::new(Records { count: 1e8, key_bytes: 16.0, value_bytes: 100.0 }, 0.0, 1.0)
     }
 
-    /// The constant of a flush to the fullest child, beside a drawn one.
+    /// The constant of a flush to the fullest child, compared with a drawn one.
     #[test]
     fn the_fullest_child_has_almost_twice_the_mean() {
         use rand::RngExt;

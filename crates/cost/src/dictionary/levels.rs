@@ -204,8 +204,8 @@ mod tests {
         }
     }
 
-    /// Paths to drawn leaves of a root, 100 inner nodes and 10,000 leaves, beside a memory that holds the
-    /// nodes that were used last.
+    /// Paths to drawn leaves of a root, 100 inner nodes and 10,000 leaves, compared with a memory of the most
+    /// recently used nodes.
     #[test]
     fn memory_holds_what_a_simulated_one_does() {
         use std::collections::VecDeque;
@@ -244,7 +244,8 @@ mod tests {
         }
     }
 
-    /// The share of first visits beside a drawn run from an empty memory that holds half of the leaves.
+    /// The share of first visits, compared with a drawn run from an empty memory that holds half of the
+    /// leaves.
     #[test]
     fn a_run_from_an_empty_memory_is_met() {
         use rand::RngExt;
@@ -266,7 +267,7 @@ mod tests {
                 }
             }
             let situation = Situation { operations_since_empty: Some(operations as f64), ..situation(2e5) };
-            // Half of the leaves beside all other nodes.
+            // Half of the leaves and all other nodes.
             let cache = 10_000.0 * (1000.0 + 21.0);
             let got = Levels::new(&situation, cache, &SHAPE).leaves().miss_share;
             let drawn = misses / operations as f64;

@@ -390,7 +390,7 @@ mod tests {
         OutOfPlaceBEpsilonTree::new(1_048_576.0, 8.0, 4096.0, 262_144.0)
     }
 
-    /// The steady state of a part with so many children, beside a drawn one.
+    /// The steady state of a part with `children` children, compared with a drawn one.
     #[test]
     fn what_goes_to_the_fullest_child_is_what_is_drawn() {
         use rand::RngExt;
@@ -449,8 +449,8 @@ mod tests {
         assert!(hit.requests(Access::Read) < 0.95 * all(1.5 * parts), "{hit:?}");
     }
 
-    /// What the store's trees were found to read for an insert, on a simulated disk: one million
-    /// records and three tenths as many inserts, a quarter of that in memory (`flashgrain study node-size`).
+    /// Measured reads of the store's trees per insert, on a simulated disk: one million records and three
+    /// tenths as many inserts, a quarter of that in memory (`flashgrain study node-size`).
     #[test]
     fn inserts_read_what_the_stores_trees_do() {
         let measured = [(262_144.0, 0.2986), (1_048_576.0, 0.0732), (4_194_304.0, 0.0172)];

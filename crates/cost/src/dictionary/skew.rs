@@ -150,7 +150,7 @@ mod tests {
         assert!(of_records > 0.8 && of_pages < 0.65 && of_pages > 0.1, "{of_records} {of_pages}");
     }
 
-    /// The approximation beside a drawn placement of records on pages.
+    /// The approximation, compared with a drawn placement of records on pages.
     #[test]
     fn hits_of_a_drawn_placement_are_met() {
         use rand::seq::SliceRandom;

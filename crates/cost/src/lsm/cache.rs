@@ -99,7 +99,7 @@ mod tests {
         let run = [CachedRun { bytes: 1e6, used_bytes: 1.0, record_bytes: 1.0 }];
         let uses = Uses { skew: Skew::Zipf { exponent: 0.99 }, block_bytes: 1.0 };
         let miss = miss_shares(&run, &uses, 1e5)[0];
-        // The most popular tenth, kept by one who knows them, would answer 83 %.
+        // The most popular tenth, kept by a cache that knows it, would answer 83 %.
         let best = 1.0 - uses.skew.hit_share(1e6, 1.0, 0.1);
         assert!(miss > best && miss < 2.0 * best, "{miss}, {best}");
     }

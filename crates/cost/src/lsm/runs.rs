@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(levels.len(), 4);
         let below: f64 = levels.iter().sum::<f64>() + tree.level_zero(&situation()).bytes();
         assert!((below / situation().records.total_bytes() - 1.0).abs() < 1e-12);
-        // Six levels at most: the last one takes what the others do not hold.
+        // Six levels at most: the last one takes the rest.
         let flat = LsmTree { fanout: 2.0, ..tree };
         assert_eq!(flat.level_bytes(&situation()).len(), 6);
         assert_eq!(LsmTree { levels_max: 20, ..flat }.level_bytes(&situation()).len(), 9);

@@ -387,7 +387,7 @@ mod tests {
             let expected = (2.0 * touched + 1.0) * file * 1024.0 / tree.file_bytes;
             assert!((cost.device_seconds / expected - 1.0).abs() < 1e-9, "{cost:?} {expected}");
             assert_eq!(demand.write_amplification(), Some(touched + 1.0));
-            // An affine drive does one thing at a time, whoever waits for it.
+            // An affine drive does one thing at a time, for any number of waiting clients.
             assert_eq!(cost.binding, Binding::Device);
         }
         // Eq. 11: each new file rewrites all files, C of them at once.

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     /// Results of a probe of a drive whose single requests take `latency_s` and then a time per byte, and
-    /// which serves at most so many requests and bytes a second.
+    /// which serves at most `requests` requests and `bytes` bytes a second.
     fn probed(latency_s: f64, seconds_per_byte: f64, requests: f64, bytes: f64) -> Probed {
         let page_bytes = 4096;
         let size = |pages: u64| (pages * page_bytes) as f64;

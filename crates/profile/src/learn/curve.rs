@@ -312,7 +312,7 @@ mod tests {
         map
     }
 
-    /// Latency that grows behind 4 KiB and is worse below, as data centre drives have it (NVMe paper, Figure
+    /// Latency that grows above 4 KiB and is worse below, as data centre drives have it (NVMe paper, Figure
     /// 3).
     fn flash_us(bytes: u64) -> f64 {
         if bytes < 4096 { 110.0 } else { 80.0 + (bytes - 4096) as f64 / 500.0 }

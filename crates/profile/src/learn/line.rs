@@ -291,7 +291,7 @@ mod tests {
         assert!(evidence.ends_with("§4.1): P 5.5, 550 MB/s, R² 1.000"), "{evidence}");
     }
 
-    /// The saturation from rounds of so many MB/s.
+    /// The saturation from rounds of these rates in MB/s.
     fn saturation(rounds: &[(f64, &[f64])]) -> (f64, f64, f64, f64) {
         let points: Vec<(f64, f64)> =
             rounds.iter().flat_map(|(streams, rates)| rates.iter().map(|rate| (*streams, *rate))).collect();

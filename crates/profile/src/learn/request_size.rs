@@ -490,7 +490,7 @@ mod tests {
         papers_only(&reads, seed)
     }
 
-    /// Latency behind writes of `size` on a drive that cuts them at multiples of `stripe`: parts below
+    /// Latency after writes of `size` on a drive that cuts them at multiples of `stripe`: parts below
     /// `desirable` read as slowly as `small`, parts of less than a stripe like `part`, whole stripes like
     /// `whole`.
     fn cut(size: u64, stripe: u64, desirable: u64, [small, part, whole]: [f64; 3]) -> f64 {
@@ -535,8 +535,8 @@ mod tests {
         let mut large_steps = 0;
         for seed in 0..20 {
             // SSD-S: smallest latency from 32 KiB on, constant from 64 KiB on. The step between them is so
-            // small that 1 MiB reads alone cannot tell what 96 KiB writes do: there is no stripe rather than
-            // a wrong one.
+            // small that 1 MiB reads alone cannot tell the effect of 96 KiB writes: there is no stripe rather
+            // than a wrong one.
             let s = learned(seed, |size| cut_kib(size, 64, 32, [1500.0, 560.0, 600.0]));
             assert_eq!(kib(&s.desirable), Some(32.0), "{seed}: {:?}", s.desirable);
             assert!(kib(&s.stripe).is_none_or(|stripe| stripe == 64.0), "{seed}: {:?}", s.stripe);
@@ -668,8 +668,8 @@ mod tests {
         }
     }
 
-    /// Mean latencies of 1 MiB, 256, 64 and 16 KiB reads behind writes of [`sizes`], µs, on a drive of
-    /// stripes of 128 KiB on 16 dies. Odd numbers of stripes lie more evenly on its channels than even ones.
+    /// Mean latencies of 1 MiB, 256, 64 and 16 KiB reads after writes of [`sizes`], µs, on a drive of stripes
+    /// of 128 KiB on 16 dies. Odd numbers of stripes lie more evenly on its channels than even ones.
     const ODD_AND_EVEN_STRIPES: [(u64, [f64; 24]); 4] = [
         (
             READ_BYTES,

@@ -190,7 +190,7 @@ mod tests {
         Trial::load(ExperimentName::Mix, 0, workload)
     }
 
-    /// Repeats of so many bytes per second, each of which moves `mib`.
+    /// Repeats of these rates in bytes per second; each moves `mib`.
     fn series(trial: Trial, mib: f64, rates: &[f64]) -> Series {
         let mut series = Series::new(trial);
         let repeat =

@@ -1,4 +1,4 @@
-//! Histories that were made up, of which it is known what is wrong with them.
+//! Made-up histories with known anomalies.
 
 use super::*;
 use Operation::{Append, Read};
@@ -68,7 +68,7 @@ fn a_lost_update_is_found() {
         (10, 11, &[read(1, &[11])]),
     ]);
     assert_eq!(kinds(&both), [Kind::LostWrite, Kind::LostUpdate]);
-    // Nobody saw it happen but the two themselves.
+    // No other transaction saw it happen.
     let unseen = history(&[(0, 9, &[read(1, &[]), Append(1, 10)]), (0, 9, &[read(1, &[]), Append(1, 11)])]);
     assert_eq!(kinds(&unseen), [Kind::LostUpdate]);
 }
@@ -181,11 +181,11 @@ fn a_crash_takes_only_what_was_not_acknowledged() {
     crash.transactions[1].outcome = Outcome::Unknown;
     let judgement = Judgement::of(&crash);
     assert_eq!((judgement.anomalies.len(), judgement.read_too_early), (0, 1), "{:?}", judgement.anomalies);
-    // Survived, though nobody was told.
+    // Survived, though the commit was not acknowledged.
     crash.transactions[3].operations = vec![read(1, &[10, 11]), Append(1, 12)];
     crash.transactions[4].operations = vec![read(1, &[10, 11, 12])];
     assert_eq!((kinds(&crash), Judgement::of(&crash).committed), (vec![], 5));
-    // Lost, though somebody was told.
+    // Lost, though the commit was acknowledged.
     crash.transactions[1].outcome = Outcome::Committed;
     crash.transactions[3].operations = vec![read(1, &[10]), Append(1, 12)];
     crash.transactions[4].operations = vec![read(1, &[10, 12])];

@@ -422,7 +422,7 @@ mod tests {
         fs::remove_file(&copy).unwrap();
         fs::write(&plain, &whole[..8191]).unwrap();
         assert_eq!(import(&plain, &copy, layout()).unwrap_err().kind(), "cut off");
-        // What SQLite has not cut off yet is copied as it is.
+        // Pages that SQLite has not cut off yet are copied as they are.
         count_pages(&mut whole, 8);
         fs::write(&plain, &whole).unwrap();
         assert_eq!(import(&plain, &copy, layout()).unwrap().database_bytes, 8192);
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(describe(&plain).unwrap_err().kind(), "not a database");
     }
 
-    /// The log is beside one name only, and belongs to the database under each.
+    /// The log is next to one name only, and belongs to the database under each.
     #[test]
     fn a_database_with_two_names_is_refused() {
         let folder = tempfile::tempdir().unwrap();

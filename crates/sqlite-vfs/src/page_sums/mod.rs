@@ -291,7 +291,7 @@ mod tests {
         "hot:4096:0+checksums".parse().unwrap()
     }
 
-    /// A first page of so many bytes, of a database whose pages have another size, perhaps.
+    /// A first page of `bytes` bytes, of a database whose pages have another size, perhaps.
     fn first_page(bytes: usize, page_bytes: usize, reserved: u8) -> Vec<u8> {
         let mut page = vec![7; bytes];
         page[..16].copy_from_slice(MAGIC);

@@ -101,7 +101,7 @@ mod tests {
         let ranges = buffer.take();
         assert_eq!((ranges.len(), ranges[0].0, ranges[0].1.len()), (1, 32, 536));
         assert_eq!(ranges[0].1[6..14], [1, 1, 3, 3, 3, 3, 1, 1]);
-        // A frame's header lies behind its page, and is written before.
+        // A frame's header lies after its page, and is written before.
         buffer.put(FileId::NONE, 4072, &[1; 24]);
         buffer.put(FileId::NONE, 0, &[2; 4072]);
         assert_eq!(

@@ -14,7 +14,7 @@ enum Step {
         sectors: usize,
         fill: u8,
     },
-    /// Settles what was written until `back` writes ago.
+    /// Settles the writes until `back` writes ago.
     Settle {
         first: usize,
         sectors: usize,
@@ -49,7 +49,7 @@ type Written = (u64, u8, bool);
 /// The obvious way: per sector, all values since it was last settled.
 #[derive(Clone, Default)]
 struct Model {
-    /// Settled value, and what was written since.
+    /// Settled value, and the writes since.
     sectors: Vec<(u8, Vec<Written>)>,
 }
 

@@ -165,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain array: what is newest where, what is covered, how much is used.
+        /// Compared with a plain array: the newest writes, the covered ranges, and the used bytes.
         #[test]
         fn it_holds_the_newest_write_to_every_byte(
             writes in prop::collection::vec((0..BYTES, 1..BYTES / 2, 0_u8..4), 1..40),

@@ -249,7 +249,7 @@ mod tests {
 
         #[test]
         fn transfer_and_rotation_agree(offset in 0..CAPACITY_BYTES / 512 - 4096, sectors in 1_u64..4096) {
-            // After a transfer the head is above what follows, within rounding; zones begin anew.
+            // After a transfer the head is above the next byte, within rounding; zones begin anew.
             let geometry = geometry();
             let (from, to) = (offset * 512, (offset + sectors) * 512);
             prop_assume!(geometry.zone_of(from) == geometry.zone_of(to));

@@ -195,8 +195,8 @@ mod tests {
     use super::*;
     use crate::workload::{self, Durability};
 
-    /// What a store chooses without this crate, for as many writes as look-ups, beside the best of all that
-    /// it could have chosen.
+    /// A store's choice without this crate, for as many writes as look-ups, compared with the best of all
+    /// possible choices.
     #[test]
     fn what_stores_choose_for_b_epsilon_trees_is_near_the_best() {
         let profile = include_str!("../../../tests/fixtures/960evo.json");

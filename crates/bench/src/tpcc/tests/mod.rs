@@ -57,7 +57,7 @@ impl Store {
         load(&*self.engine, dataset, clients, Arc::new(|_| Ok(()))).unwrap();
     }
 
-    /// Lets each of so many clients do so many transactions.
+    /// Lets each of `clients` clients do `transactions` transactions.
     fn run(&self, dataset: &Dataset, options: &Options, clients: usize, transactions: u64) -> Vec<Done> {
         let all = Arc::new(Mutex::new(Vec::new()));
         let (to, dataset, options) = (Arc::clone(&all), *dataset, *options);
@@ -77,7 +77,7 @@ impl Store {
         check(&*self.engine, dataset, 2).unwrap()
     }
 
-    /// Gives what a client's `work` does.
+    /// Returns the result of a client's `work`.
     fn with<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Access<'_>) -> Result<T, Failure> + Send + Sync + 'static,

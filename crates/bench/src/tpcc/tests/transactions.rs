@@ -1,4 +1,4 @@
-//! Each transaction beside what can be found out by looking at every row.
+//! Compares each transaction with the result of a look at every row.
 
 use super::super::access::{Ending, Intent};
 use super::super::new_order::NewOrder;

@@ -20,7 +20,7 @@ fn with(drive: &str, field: &str, value: &str) -> Result<SimConfig, Error> {
     SimConfig::from_toml(&table.to_string(), "test")
 }
 
-/// Field, a value that is refused, a part of what is said to be allowed.
+/// Field, a value that is refused, a part of the allowed range in the error.
 const REFUSED: &[(&str, &str, &str, &str)] = &[
     (NAND, "name", "' '", "any text"),
     (NAND, "capacity_bytes", "0", "1048576 to"),

@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(ftl.mapping.tables(), 0);
             let bytes = ftl.mapping.bytes() + ftl.blocks.all.len() * size_of::<Block>();
             assert!(bytes < 32 << 20, "{state:?}: {bytes} bytes");
-            // And grows with what is written and moved.
+            // And grows with the written and moved units.
             for write in 0..100 {
                 let command = bench.start(Op::Write, write * (10 << 30) + 4096, 4096);
                 while bench.done.pop() != Some(command) {

@@ -383,7 +383,7 @@ mod tests {
         })
     }
 
-    /// Open blocks have the numbers behind the closed ones, and collection finds a free block.
+    /// Open blocks have the numbers after the closed ones, and collection finds a free block.
     #[test]
     fn blocks_of_every_phase_stay_within_their_die() {
         for (nand, drive) in flash_presets() {
@@ -412,7 +412,7 @@ mod tests {
         for (nand, mut drive) in flash_presets() {
             drive.state = StartState::SteadyRandom { working_set: 0.6 };
             let ftl = Ftl::new(&nand, &drive).unwrap();
-            // A die that is behind has none: what it collects goes to the block that is open for it.
+            // A die with a backlog has none: the units that it collects go to the block that is open for it.
             assert!((0..ftl.geometry.dies).any(|die| ftl.blocks.free(die) > 0), "{}", drive.name);
         }
     }

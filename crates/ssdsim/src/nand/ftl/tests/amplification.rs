@@ -34,8 +34,8 @@ fn lambert_w_is_right() {
     }
 }
 
-/// First in, first out: what is valid in the oldest block is what has not been overwritten in one turn of the
-/// drive.
+/// First in, first out: valid units of the oldest block are those that have not been overwritten in one turn
+/// of the drive.
 fn fifo(alpha: f64) -> f64 {
     alpha / (alpha + lambert_w0(-alpha * (-alpha).exp()))
 }

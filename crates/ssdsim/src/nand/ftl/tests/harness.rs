@@ -1,4 +1,4 @@
-//! A translation layer, an array, and what surrounds them.
+//! A translation layer, an array, and their surroundings.
 
 use flashgrain_device::Op;
 
@@ -80,7 +80,7 @@ pub(in super::super) struct Bench {
     pub flash: Flash,
     pub around: Surroundings,
     versions: u64,
-    /// Commands that are done, until somebody takes them.
+    /// Commands that are done, until the test takes them.
     pub done: Vec<u32>,
 }
 

@@ -92,7 +92,7 @@ fn dirty_entries_are_written_back_once_for_all_of_their_unit() {
         }
         let reads = bench.around.tally.counters.mapping_reads;
         assert_eq!(bench.around.tally.counters.mapping_programmed_bytes, 0);
-        // Clean entries push all dirty ones out; the table is in the unit behind the last of the host's.
+        // Clean entries push all dirty ones out; the table is in the unit after the last of the host's.
         for unit in 0..64 {
             bench.finish(Op::Read, at(1024 + unit), UNIT);
         }

@@ -1,4 +1,4 @@
-//! Random commands on a tiny drive against what a translation layer must do, whatever it is configured to.
+//! Random commands on a tiny drive against the contract of a translation layer, in any configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,7 +109,7 @@ fn planes_by_address(nand: NandConfig, write_back: bool) -> NandConfig {
     }
 }
 
-/// A translation layer, and what is known of it from outside.
+/// A translation layer, and the facts known about it from outside.
 struct Watched {
     bench: Bench,
     /// Units that must be somewhere, and whether the unit's newest write has been taken for certain.
@@ -166,7 +166,7 @@ impl Watched {
             if before == after || is_written {
                 continue;
             }
-            // Only collection moves what nobody writes, and only out of the block that it collects.
+            // Only collection moves units that no command writes, and only out of the block that it collects.
             let from =
                 before.expect("a unit appeared from nowhere").0 / self.bench.ftl.geometry.units_per_block;
             assert!(after.is_some() && collecting[from as usize], "unit {unit}: {before:?} to {after:?}");
@@ -240,7 +240,7 @@ impl Watched {
 
     fn power_cycle(&mut self) {
         self.bench.power_cycle();
-        // Of what was under way, nobody knows.
+        // The state of units under way is unknown.
         for (_, units) in std::mem::take(&mut self.under_way).into_values() {
             for unit in units {
                 self.written.remove(&unit);

@@ -203,7 +203,7 @@ fn a_flush_programs_what_is_in_unfinished_rows_and_leaves_it_there() {
     // The units go to flash in their rows, in the end.
     bench.finish(Op::Write, 0, 65536);
     assert_eq!(bench.around.tally.counters.flash_programs, 2 + 3);
-    // All but what is again in rows that are not full.
+    // All but the units that are again in rows that are not full.
     assert_eq!(bench.unsettled(), [4]);
     bench.check();
 }
