@@ -13,7 +13,7 @@
 //! - *Writes of other processes* may be durable by their doing. Before this process writes after them, it
 //!   synchronises the file itself; and when it synchronises, it says so in the last head, for them.
 //! - *Overwriting and shortening* change bytes that may be durable. Before that, the pages' heads say,
-//!   durably, that all of them is: their sums mean nothing then.
+//!   durably, that all their bytes are: their sums mean nothing then.
 
 use std::io::Result;
 use std::ops::Range;
