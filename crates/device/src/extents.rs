@@ -20,7 +20,7 @@ pub struct Extent {
 const EXTENTS_AT_ONCE: usize = 256;
 
 /// `FS_IOC_FIEMAP` of linux/fs.h.
-const FIEMAP: libc::c_ulong = 0xc020_660b;
+const FIEMAP: libc::Ioctl = 0xc020_660b_u32 as libc::Ioctl;
 
 /// Write the file out first, so that its bytes have a place.
 const FLAG_SYNC: u32 = 1;

@@ -277,8 +277,16 @@ fn size_of(file: &File, is_block_device: bool) -> io::Result<u64> {
 
 /// Whether the file lies on tmpfs or ramfs.
 fn lives_in_memory(file: &File) -> bool {
-    const RAMFS_MAGIC: i64 = 0x8584_58f6;
-    file_system(file).is_some_and(|answer| [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&answer.f_type))
+    file_system(file).is_some_and(|answer| [TMPFS_MAGIC, RAMFS_MAGIC].contains(&magic(&answer)))
+}
+
+// Of linux/magic.h: the C libraries differ in the type of `f_type`.
+const TMPFS_MAGIC: u32 = 0x0102_1994;
+const RAMFS_MAGIC: u32 = 0x8584_58f6;
+const BTRFS_MAGIC: u32 = 0x9123_683e;
+
+fn magic(answer: &libc::statfs) -> u32 {
+    answer.f_type as u32
 }
 
 fn file_system(file: &File) -> Option<libc::statfs> {
@@ -290,7 +298,7 @@ fn file_system(file: &File) -> Option<libc::statfs> {
 }
 
 fn is_btrfs(file: &File) -> bool {
-    file_system(file).is_some_and(|answer| answer.f_type == libc::BTRFS_SUPER_MAGIC)
+    file_system(file).is_some_and(|answer| magic(&answer) == BTRFS_MAGIC)
 }
 
 /// Has btrfs overwrite this file, which is still empty, in place: overwriting then needs no room, so that a
@@ -314,7 +322,7 @@ const LEFT_FREE_BYTES: u64 = 16 << 20;
 
 /// Refuses growth that would take the room which overwriting may need.
 pub(crate) fn check_left_free(file: &File, path: &Path, more_bytes: u64) -> Result<(), Error> {
-    let Some(answer) = file_system(file).filter(|answer| answer.f_type == libc::BTRFS_SUPER_MAGIC) else {
+    let Some(answer) = file_system(file).filter(|answer| magic(answer) == BTRFS_MAGIC) else {
         return Ok(());
     };
     let free_bytes = answer.f_bavail.saturating_mul(u64::try_from(answer.f_bsize).unwrap_or(1));

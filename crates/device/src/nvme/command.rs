@@ -7,11 +7,11 @@ use std::io;
 use std::os::fd::RawFd;
 
 /// `NVME_IOCTL_ID` of linux/nvme_ioctl.h: the namespace's number.
-const IOCTL_ID: libc::c_ulong = 0x4e40;
+const IOCTL_ID: libc::Ioctl = 0x4e40_u32 as libc::Ioctl;
 /// `NVME_IOCTL_ADMIN_CMD`: a command to the controller's admin queue.
-const IOCTL_ADMIN: libc::c_ulong = 0xc048_4e41;
+const IOCTL_ADMIN: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
 /// `NVME_IOCTL_IO_CMD`: a command to the namespace, blocking.
-const IOCTL_IO: libc::c_ulong = 0xc048_4e43;
+const IOCTL_IO: libc::Ioctl = 0xc048_4e43_u32 as libc::Ioctl;
 
 /// `NVME_URING_CMD_IO`: a command to the namespace by `IORING_OP_URING_CMD`.
 pub(crate) const URING_IO: u32 = 0xc048_4e80;

@@ -29,7 +29,7 @@ const PAGE_BYTES: u64 = 4096;
 const TRANSFER_BYTES_UNKNOWN: u64 = 64 << 10;
 
 /// `BLKFLSBUF` of linux/fs.h: writes the block device's page cache out and drops it.
-const DROP_CACHE: libc::c_ulong = 0x1261;
+const DROP_CACHE: libc::Ioctl = 0x1261_u32 as libc::Ioctl;
 
 /// Protection of a namespace against others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
