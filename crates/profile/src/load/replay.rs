@@ -234,7 +234,7 @@ mod tests {
         let interrupt = AtomicBool::new(false);
         let replayed = thread::scope(|scope| {
             scope.spawn(|| {
-                thread::sleep(std::time::Duration::from_millis(50));
+                thread::park_timeout(std::time::Duration::from_millis(50));
                 interrupt.store(true, Ordering::Relaxed);
             });
             super::replay(&device, &replay, &interrupt).unwrap()

@@ -1,6 +1,7 @@
 //! `flashgrain study`: the questions of papers on B-trees and LSM-trees, put to the store's own, and on
 //! SQLite's files.
 
+mod distinct;
 mod entries;
 #[cfg(feature = "hidden-parameters")]
 mod hidden_parameters;
@@ -43,17 +44,6 @@ enum What {
     #[command(name = "pdam-btree")]
     PdamBtree(pdam_btree::PdamBtreeArguments),
     Xpoint(xpoint::XpointArguments),
-}
-
-/// Each of them once, in the order in which they were given: a point that is asked for twice is one point.
-fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
-    let mut all: Vec<T> = Vec::new();
-    for one in given {
-        if !all.contains(one) {
-            all.push(one.clone());
-        }
-    }
-    all
 }
 
 pub fn run(arguments: &StudyArguments, context: &Context) -> anyhow::Result<()> {

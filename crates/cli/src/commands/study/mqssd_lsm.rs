@@ -97,8 +97,8 @@ pub fn measure(arguments: &MqssdLsmArguments, context: &Context) -> anyhow::Resu
         records: arguments.records,
         table_bytes: arguments.table_bytes,
         cache_share: arguments.cache,
-        fanouts: super::distinct(&arguments.fanouts),
-        concurrency: super::distinct(&arguments.concurrency),
+        fanouts: super::distinct::distinct(&arguments.fanouts),
+        concurrency: super::distinct::distinct(&arguments.concurrency),
         filter_bits: arguments.filter_bits,
         metadata: match arguments.metadata {
             Metadata::Pinned => LsmMetadata::Pinned,

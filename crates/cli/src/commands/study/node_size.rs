@@ -92,8 +92,8 @@ pub fn run(arguments: &NodeSizeArguments, context: &Context) -> anyhow::Result<(
 pub fn measure(arguments: &NodeSizeArguments, context: &Context) -> anyhow::Result<NodeSizeResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
-        targets: super::distinct(&arguments.targets),
-        node_bytes: super::distinct(&arguments.node_bytes),
+        targets: super::distinct::distinct(&arguments.targets),
+        node_bytes: super::distinct::distinct(&arguments.node_bytes),
         fanout: arguments.fanout,
         basement_divisor: arguments.basement_divisor,
         records: arguments.records,

@@ -115,7 +115,7 @@ pub fn measure(arguments: &NvmeArguments, context: &Context) -> anyhow::Result<N
     let size = if arguments.target.is_dir() { Size::of_directory() } else { Size::SIMULATED };
     let options = Options {
         target: arguments.target.clone(),
-        questions: super::distinct(&arguments.only),
+        questions: super::distinct::distinct(&arguments.only),
         requests: arguments.requests,
         in_flight: arguments.in_flight,
         seconds: arguments.seconds,

@@ -75,12 +75,12 @@ pub fn run(arguments: &PdamBtreeArguments, context: &Context) -> anyhow::Result<
 pub fn measure(arguments: &PdamBtreeArguments, context: &Context) -> anyhow::Result<PdamResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
-        targets: super::distinct(&arguments.targets),
+        targets: super::distinct::distinct(&arguments.targets),
         blocks: arguments.blocks,
         block_bytes: arguments.block_bytes,
         records: arguments.records,
         cache_share: arguments.cache,
-        clients: super::distinct(&arguments.clients),
+        clients: super::distinct::distinct(&arguments.clients),
         look_ups: arguments.look_ups,
         costs: arguments.cpu_costs,
         seed: arguments.seed,

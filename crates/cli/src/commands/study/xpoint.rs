@@ -53,8 +53,8 @@ pub fn run(arguments: &XpointArguments, context: &Context) -> anyhow::Result<()>
 pub fn measure(arguments: &XpointArguments, context: &Context) -> anyhow::Result<XpointResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
-        targets: super::distinct(&arguments.targets),
-        questions: super::distinct(&arguments.only),
+        targets: super::distinct::distinct(&arguments.targets),
+        questions: super::distinct::distinct(&arguments.only),
         records: arguments.records,
         seconds: arguments.seconds,
         costs: arguments.cpu_costs,
