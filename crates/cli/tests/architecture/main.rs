@@ -42,6 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile", "flashgrain_settings"]),
+    ("flashgrain_c", &["flashgrain"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
     ("flashgrain_record_files", &["flashgrain_layout"]),
     ("flashgrain_preload", &["flashgrain_record_files"]),
@@ -97,11 +98,12 @@ const EDGES: &[(&str, &[&str])] = &[
 
 /// Places in which `unsafe` may stand: below the device's contract, where requests are handed to it, where
 /// tests make up drives, fork processes or load extensions, where benchmarks call stores written in C, where
-/// SQLite calls us, and where a program believes us to be the C library.
+/// SQLite or a program in C calls us, and where a program believes us to be the C library.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/bench/src/engine/c.rs",
     "crates/bench/src/engine/c/",
     "crates/bench/src/study/hidden_parameters/vfs.rs",
+    "crates/c/src/",
     "crates/device/",
     "crates/fuzz-targets/src/allocation.rs",
     "crates/simtest/src/media/",
