@@ -102,9 +102,11 @@ pub unsafe fn room<'a>(
     match (start.is_null(), length) {
         (true, 0) => Ok(&mut []),
         (true, _) => Err(Failure::null(name)),
-        // SAFETY: the caller's; no byte of it is read. More than there can be is as much as there can be.
         (false, _) => {
-            Ok(unsafe { std::slice::from_raw_parts_mut(start.cast(), length.min(isize::MAX as usize)) })
+            // More than any memory has is as much as it can have.
+            let length = length.min(isize::MAX as usize);
+            // SAFETY: the caller's; no byte of it is read.
+            Ok(unsafe { std::slice::from_raw_parts_mut(start.cast(), length) })
         }
     }
 }

@@ -2,10 +2,10 @@
 //! (`include/leveldb/c.h`) on the same store. `docs/c.md` is the guide.
 //!
 //! Invariants:
-//! - No panic leaves a function: it becomes an error of the status "internal" ([`call`]).
+//! - No panic leaves a function: it becomes an error of the status "internal" (`call`).
 //! - A null pointer to a handle, to an argument or to the place of a result is an error, not a crash.
 //!   Pointers that are not null are trusted: the headers say who owns them and until when.
-//! - Memory that a program frees with `free` comes from the C library's `malloc` ([`memory`]).
+//! - Memory that a program frees with `free` comes from the C library's `malloc` (`memory`).
 //! - The modules with exported functions are private: programs in Rust use the store itself.
 
 mod abi;

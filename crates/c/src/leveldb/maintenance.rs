@@ -56,9 +56,9 @@ pub extern "C" fn leveldb_destroy_db(
         let path = path(name)?;
         if is_there(path) {
             // One that is in use stays. One that cannot be opened for another reason, such as damage, goes.
-            match options.builder().path(path).open_read_only() {
-                Err(error @ (Error::OpenHere { .. } | Error::Locked { .. })) => return Err(error.into()),
-                Err(_) | Ok(_) => {}
+            let opened = options.builder().path(path).open_read_only();
+            if let Err(error @ (Error::OpenHere { .. } | Error::Locked { .. })) = opened {
+                return Err(error.into());
             }
         }
         for file in [DATA_FILE, LOG_FILE] {

@@ -51,7 +51,7 @@ fn the_header_has_each_status_by_its_number() {
     let numbers = |text: &str, from: &str, to: &str| -> Vec<i32> {
         let body = text.split(from).nth(1).unwrap().split(to).next().unwrap().to_owned();
         let number = |line: &str| line.split(" = ").nth(1)?.trim_end_matches(',').parse().ok();
-        body.lines().filter_map(|line| number(line)).collect()
+        body.lines().filter_map(number).collect()
     };
     let declared = numbers(&header, "enum fg_status", "};");
     assert_eq!(declared, numbers(&source, "pub enum Status {", "\n}"));
