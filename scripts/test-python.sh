@@ -41,6 +41,8 @@ mkdir -p "$made"
 
 [[ -x $made/venv/bin/python ]] || python3 -m venv "$made/venv"
 bin=$made/venv/bin
+# pip looks for maturin there.
+export PATH=$bin:$PATH
 "$bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.8,<2' numpy pytest mypy typing_extensions
 
 # Files of a source distribution have one time, by which cargo cannot tell that they have changed: only files with another
