@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 
 # By apt-get from where this system's packages come from, without a change of its lists.
 fetch() {
-    mkdir -p "$work/lists/partial" "$work/sources"
+    mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/sources"
     local list
     for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
         [[ -f $list ]] && sed -n 's/^deb /deb-src /p' "$list" >> "$work/sources/all.list"
@@ -24,7 +24,7 @@ fetch() {
     done
     local options=(
         -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/sources"
-        -o "Dir::State::lists=$work/lists" -o APT::Sandbox::User=root
+        -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root
     )
     apt-get "${options[@]}" --quiet=2 update
     (cd "$work" && apt-get "${options[@]}" --quiet=2 --download-only source leveldb)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the library for C and installs it: headers, the shared and the static library, and what pkg-config reads.
+# Builds the library for C and installs it: headers, the shared and the static library, and files for pkg-config.
 #
 # usage: scripts/install-c.sh PREFIX [PROFILE OF CARGO]
 #

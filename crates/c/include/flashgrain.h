@@ -155,7 +155,7 @@ enum fg_status
    */
   FG_STATUS_OUT_OF_MEMORY = 21,
   /**
-   * A mistake in the library. What the call was to do may be done or not; close the store.
+   * A mistake in the library. The call may have had its effect or not; close the store.
    */
   FG_STATUS_INTERNAL = 22,
 };
@@ -466,7 +466,7 @@ fg_status fg_options_set_size_bytes_max(fg_options *options,
 
 /**
  * Takes a snapshot of all trees as they are now, which delays no writer. Free it with fg_snapshot_free:
- * until then the store keeps what it sees.
+ * until then the store keeps the records that it sees.
  *
  * Errors: FG_STATUS_CLOSED, FG_STATUS_POISONED.
  */
@@ -581,9 +581,9 @@ fg_status fg_store_open_read_only(const fg_options *options,
 fg_status fg_store_in_memory(uint64_t cache_bytes, fg_store **store, fg_error **error);
 
 /**
- * Closes a store: waits for what is under way, takes a last checkpoint, and marks the store as closed. Calls
- * with any handle of it then return FG_STATUS_CLOSED; all handles are still to be freed, and the store's
- * files stay locked until they are.
+ * Closes a store: waits for calls that are under way, takes a last checkpoint, and marks the store as
+ * closed. Calls with any handle of it then return FG_STATUS_CLOSED; all handles are still to be freed, and
+ * the store's files stay locked until they are.
  *
  * Errors: FG_STATUS_CLOSED if it was closed before. FG_STATUS_POISONED, FG_STATUS_IO: it is closed, and
  * opens as after a crash.
@@ -697,7 +697,7 @@ fg_status fg_transaction_commit(fg_transaction *transaction,
                                 fg_error **error);
 
 /**
- * Forgets all writes so far; the transaction goes on with what it read.
+ * Forgets all writes so far; the transaction goes on with the state that it reads.
  *
  * Errors: FG_STATUS_FINISHED.
  */

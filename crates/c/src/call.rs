@@ -22,14 +22,14 @@ pub fn call(error: ErrorPlace<'_>, body: impl FnOnce() -> Result<(), Failure>) -
     status
 }
 
-/// Runs what has no place for an error, such as freeing a handle.
+/// Runs the body of a function without a place for an error, such as freeing a handle.
 pub fn quietly(body: impl FnOnce()) {
     let _nobody_to_tell = catching(body);
 }
 
-/// The result, or what a panic said.
+/// The result, or the message of a panic.
 ///
-/// What a panic leaves half done is the store's: it poisons itself, and its locks.
+/// A change that a panic leaves half done is the store's own: it poisons itself, and its locks.
 pub fn catching<T>(body: impl FnOnce() -> T) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(body)).map_err(|payload| {
         let failure = Failure::panic(&*payload);
@@ -48,7 +48,7 @@ mod tests {
         let mut place = MaybeUninit::uninit();
         let status = call(Some(&mut place), || panic!("seven {}", 7));
         assert_eq!(status, Status::Internal);
-        // SAFETY: `call` has written it, and made what is there.
+        // SAFETY: `call` has written it, and made the error.
         let error = unsafe { Box::from_raw(place.assume_init()) };
         assert!(error.0.message.to_str().is_ok_and(|text| text.ends_with(": seven 7")), "{:?}", error.0);
         assert_eq!(call(None, || panic!("unseen")), Status::Internal);

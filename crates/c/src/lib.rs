@@ -4,7 +4,7 @@
 //! Invariants:
 //! - No panic leaves a function: it becomes an error of the status "internal" (`call`).
 //! - A null pointer to a handle, to an argument or to the place of a result is an error, not a crash.
-//!   Pointers that are not null are trusted: the headers say who owns them and until when.
+//!   Pointers that are not null are trusted: the headers say when they are freed, and by which function.
 //! - Memory that a program frees with `free` comes from the C library's `malloc` (`memory`).
 //! - The modules with exported functions are private: programs in Rust use the store itself.
 

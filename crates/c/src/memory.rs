@@ -43,7 +43,7 @@ pub fn copy_text(text: &[u8]) -> Result<*mut c_char, Failure> {
     copy(&bytes).map(<*mut c_void>::cast)
 }
 
-/// Frees what one of these functions made; nothing at a null pointer.
+/// Frees memory that one of these functions made; nothing at a null pointer.
 pub fn free(memory: *mut c_void) {
     // SAFETY: the header's contract: the memory is null or from `malloc`, and freed once.
     unsafe { libc::free(memory) };

@@ -1,4 +1,4 @@
-//! What a function returns: a status, and an error with a message.
+//! Results of functions: a status, and an error with a message.
 
 use std::any::Any;
 use std::ffi::CString;
@@ -53,7 +53,7 @@ pub enum Status {
     Finished = 20,
     /// The C library has no memory for a result.
     OutOfMemory = 21,
-    /// A mistake in the library. What the call was to do may be done or not; close the store.
+    /// A mistake in the library. The call may have had its effect or not; close the store.
     Internal = 22,
 }
 

@@ -1,7 +1,7 @@
 /*
  * LevelDB's C API, as its version 1.23 has it, on Flashgrain. Programs that include "leveldb/c.h" are compiled with
  * this header instead of LevelDB's, and linked with libflashgrain_c. docs/c.md says how a database is kept, which
- * options have no effect, and what is refused.
+ * options have no effect, and which calls are refused.
  *
  * Conventions. Objects are opaque, and freed by the function that is named for it. Bytes are a pointer and a length.
  * Texts and values that are returned are freed with leveldb_free, which is free. A function that can fail takes the
@@ -58,7 +58,7 @@ char *leveldb_get(leveldb_t *db, const leveldb_readoptions_t *options, const cha
 const leveldb_snapshot_t *leveldb_create_snapshot(leveldb_t *db);
 void leveldb_release_snapshot(leveldb_t *db, const leveldb_snapshot_t *snapshot);
 
-/* What a database says of itself, and compaction. */
+/* Properties, and compaction. */
 
 /* Null if there is no such property. There are leveldb.stats, leveldb.num-files-at-level<N> and
    leveldb.approximate-memory-usage. */

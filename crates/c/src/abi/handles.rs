@@ -53,8 +53,8 @@ impl StoreHandle {
     }
 }
 
-fn finished(what: &str) -> Failure {
-    let message = format!("the {what} has been committed: free it, and begin another one");
+fn finished(handle: &str) -> Failure {
+    let message = format!("the {handle} has been committed: free it, and begin another one");
     Failure::new(Status::Finished, message)
 }
 

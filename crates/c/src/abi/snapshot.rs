@@ -10,7 +10,7 @@ use crate::reading;
 use crate::status::Status;
 
 /// Takes a snapshot of all trees as they are now, which delays no writer. Free it with fg_snapshot_free:
-/// until then the store keeps what it sees.
+/// until then the store keeps the records that it sees.
 ///
 /// Errors: FG_STATUS_CLOSED, FG_STATUS_POISONED.
 #[unsafe(no_mangle)]

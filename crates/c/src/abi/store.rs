@@ -91,9 +91,9 @@ pub extern "C" fn fg_store_in_memory(
     })
 }
 
-/// Closes a store: waits for what is under way, takes a last checkpoint, and marks the store as closed. Calls
-/// with any handle of it then return FG_STATUS_CLOSED; all handles are still to be freed, and the store's
-/// files stay locked until they are.
+/// Closes a store: waits for calls that are under way, takes a last checkpoint, and marks the store as
+/// closed. Calls with any handle of it then return FG_STATUS_CLOSED; all handles are still to be freed, and
+/// the store's files stay locked until they are.
 ///
 /// Errors: FG_STATUS_CLOSED if it was closed before. FG_STATUS_POISONED, FG_STATUS_IO: it is closed, and
 /// opens as after a crash.

@@ -1,4 +1,4 @@
-//! Random operations through the C ABI beside a map.
+//! Random operations through the C ABI and on a map have the same results.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -59,7 +59,7 @@ fn bound(rng: &mut Pcg64) -> Option<Vec<u8>> {
     rng.random_bool(0.7).then(|| key(rng))
 }
 
-/// What stands for it in C.
+/// Its pointer and length in C.
 fn parts(bound: Option<&Vec<u8>>) -> (*const c_void, usize) {
     bound.map_or((ptr::null(), 0), |bound| (start(bound), bound.len()))
 }
@@ -94,7 +94,7 @@ fn record(iterator: &IteratorHandle) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((bytes(key, lengths[0]), bytes(value, lengths[1])))
 }
 
-/// Moves an iterator at random within random bounds, beside the records of the map that are there.
+/// Moves an iterator at random within random bounds, and a place among the map's records.
 fn walk(rng: &mut Pcg64, tree: &TreeHandle, map: &Map) {
     let (lower, upper) = (bound(rng), bound(rng));
     let within: Vec<_> = map

@@ -42,7 +42,7 @@ pub extern "C" fn fg_transaction_commit(
     call(error, || given!(transaction).commit())
 }
 
-/// Forgets all writes so far; the transaction goes on with what it read.
+/// Forgets all writes so far; the transaction goes on with the state that it reads.
 ///
 /// Errors: FG_STATUS_FINISHED.
 #[unsafe(no_mangle)]

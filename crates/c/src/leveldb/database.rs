@@ -85,8 +85,8 @@ pub extern "C" fn leveldb_open(
     })
 }
 
-/// Closes a database; what its iterators and snapshots are asked later is an error. The files stay locked
-/// until these are gone.
+/// Closes a database. Moves of its iterators and reads of its snapshots are errors then. The files stay
+/// locked until these are gone.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_close(database: Option<Box<Database>>) {
     quietly(|| {

@@ -83,7 +83,7 @@ impl IteratorHandle {
     }
 }
 
-/// An iterator over what is there now, or in the snapshot of the options; on no record yet.
+/// An iterator over the records of now, or of the snapshot in the options; on no record yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_create_iterator(
     database: Option<&Database>,

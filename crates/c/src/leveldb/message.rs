@@ -16,7 +16,7 @@ pub type ErrorText<'a> = Option<&'a mut *mut c_char>;
 pub struct Message(String);
 
 impl Message {
-    /// What was asked for cannot be.
+    /// A request that cannot be met.
     pub fn invalid(why: impl std::fmt::Display) -> Self {
         Self(format!("Invalid argument: {why}"))
     }
@@ -64,7 +64,7 @@ pub fn report<T>(place: ErrorText<'_>, body: impl FnOnce() -> Result<T, Message>
     None
 }
 
-/// Frees what this library has returned; nothing at a null pointer.
+/// Frees memory that this library has returned; nothing at a null pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_free(memory: *mut c_void) {
     memory::free(memory);

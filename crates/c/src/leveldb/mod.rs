@@ -1,8 +1,9 @@
 //! LevelDB's C API, as version 1.23 has it, on the store: the functions of `include/leveldb/c.h`.
 //!
-//! A database is a directory with a store that has one LSM-tree, `leveldb:` with the comparator's name. What
-//! has no meaning there is accepted and has no effect; `docs/c.md` has the list. What would change answers is
-//! refused: comparators that do not order by bytes, and empty keys.
+//! A database is a directory with a store that has one LSM-tree, `leveldb:` with the comparator's name.
+//! Options without a meaning there are accepted and have no effect; `docs/c.md` lists them. Requests that
+//! would have other answers than LevelDB's are refused: comparators that do not order by bytes, and empty
+//! keys.
 
 mod cache;
 mod comparator;

@@ -27,7 +27,7 @@ const NODE_BYTES_MAX: usize = 64 << 10;
 /// The most bits of a filter for each key.
 const FILTER_BITS_MAX: c_int = 30;
 
-/// What compression is asked for by.
+/// LevelDB's number for it; others stand for codecs.
 const NO_COMPRESSION: c_int = 0;
 
 /// Options of a database.
@@ -159,7 +159,7 @@ pub extern "C" fn leveldb_options_set_write_buffer_size(options: Option<&mut Opt
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_max_open_files(_options: Option<&mut OptionsHandle>, _files: c_int) {}
 
-/// The memory for what was read.
+/// The memory for records that were read.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_options_set_cache(
     options: Option<&mut OptionsHandle>,

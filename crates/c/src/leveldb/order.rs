@@ -50,7 +50,7 @@ impl Order {
         }
     }
 
-    /// Refuses a comparator that has another order for two keys, the first of which is smaller by bytes.
+    /// Refuses a comparator that has another order for two keys than bytes have.
     ///
     /// # Errors
     /// [`Message::invalid`].

@@ -1,4 +1,4 @@
-//! What a database says of itself.
+//! Properties of a database.
 
 use std::ffi::c_char;
 use std::fmt::Write;

@@ -8,7 +8,7 @@ use crate::call::quietly;
 /// Options of reads.
 #[derive(Default)]
 pub struct ReadOptionsHandle {
-    /// What is read, if it is not what is there now.
+    /// The state that is read, if it is not that of now.
     pub snapshot: Option<Snapshot>,
 }
 
@@ -32,11 +32,11 @@ pub extern "C" fn leveldb_readoptions_set_verify_checksums(
 ) {
 }
 
-/// No effect: the cache finds out by itself what is not read again.
+/// No effect: the cache finds out by itself which pages are not read again.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_readoptions_set_fill_cache(_options: Option<&mut ReadOptionsHandle>, _filled: u8) {}
 
-/// The snapshot that is read; null for what is there now.
+/// The snapshot that is read; null for the state of now.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_readoptions_set_snapshot(
     options: Option<&mut ReadOptionsHandle>,

@@ -16,12 +16,12 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo puts the libraries beside the tests.
+/// The folder in which cargo puts the libraries, next to the tests.
 fn libraries() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// What a program prints that is run with a directory of its own.
+/// The output of a program that is run with a directory of its own.
 pub fn run(source: &str, linked: Linked) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (code, program) = (folder.path().join("program.c"), folder.path().join("program"));
