@@ -56,8 +56,11 @@ def main(paths: list[str]) -> None:
         text = f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}] {parameter.unit}"
         print(f"{parameter.model:6} {parameter.access or '':5} {parameter.symbol}{place}: {estimate.why or text}")
 
-    comparison = samples.compare()
-    print("best first:", ", ".join(comparison.ranking) or "not told apart", "-", comparison.ranking_reason)
+    try:
+        comparison = samples.compare()
+        print("best first:", ", ".join(comparison.ranking) or "not told apart", "-", comparison.ranking_reason)
+    except flashgrain.errors.ArgumentError as error:
+        print("no comparison:", error)
 
     for model in models.names:
         predicted = models.predict(model, 16384, [1, 8, 64])

@@ -37,7 +37,7 @@ def of_simulated(name: str, requests: int = 20_000) -> tuple[list[Curve], list[C
 
 
 def of_profile(path: str) -> tuple[list[Curve], list[Curve]]:
-    """The same of random reads of 4 KiB in a profile, as far as they were run."""
+    """The same of the smallest random reads in a profile, as far as they were run."""
     profile = flashgrain.Profile.load(path)
     load: list[Curve] = []
     for experiment in ("parallel", "depth", "order"):
@@ -45,9 +45,13 @@ def of_profile(path: str) -> tuple[list[Curve], list[Curve]]:
             continue
         points = profile.measurements(experiment)
         size, streams = points["workload.request_bytes"], points["workload.concurrency"]
-        wanted = (size == 4096) & (points["workload.read_share"] == 1) & (points["workload.random_share"] == 1)
-        rate = points["bytes_per_second"][wanted] / 4096
-        load.append((experiment, rate, streams[wanted] / rate * 1e6))
+        wanted = (points["workload.read_share"] == 1) & (points["workload.random_share"] == 1)
+        if not wanted.any():
+            continue
+        smallest = size[wanted].min()
+        wanted &= size == smallest
+        rate = points["bytes_per_second"][wanted] / smallest
+        load.append((f"{experiment}, {smallest:g} bytes", rate, streams[wanted] / rate * 1e6))
     return load, []
 
 
@@ -55,7 +59,7 @@ def main(drive: str, figure: str = "drive.png", requests: int = 20_000) -> None:
     load, distributions = of_profile(drive) if drive.endswith(".json") else of_simulated(drive, requests)
     for name, rates, latencies in load:
         for rate, latency in zip(rates, latencies):
-            print(f"{name:12} {rate:12.0f} requests/s {latency:10.1f} us")
+            print(f"{name:22} {rate:12.0f} requests/s {latency:10.1f} us")
     try:
         import matplotlib
     except ImportError:

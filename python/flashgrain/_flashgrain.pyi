@@ -7,6 +7,26 @@ from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, final, o
 
 from typing_extensions import Self, Unpack
 
+__all__ = [
+    "__version__",
+    "Store",
+    "Tree",
+    "Range",
+    "Records",
+    "Snapshot",
+    "Transaction",
+    "Batch",
+    "Samples",
+    "Models",
+    "Profile",
+    "AffineCosts",
+    "Design",
+    "Drive",
+    "advise",
+    "workload_preset",
+    "drive_presets",
+]
+
 __version__: str
 
 _Bytes = bytes | bytearray | memoryview

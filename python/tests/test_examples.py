@@ -30,12 +30,16 @@ def test_fio_data_are_fitted(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             "write": {"bw_bytes": 0},
         }
 
-    sizes = (("4k", 4096), ("64KiB", 65536), ("1M", 1 << 20))
-    report = {"jobs": [job(*size, depth) for size in sizes for depth in (1, 4, 8, 16, 32)]}
+    sizes = (("4k", 4096), ("16k", 16384), ("64KiB", 65536), ("256k", 1 << 18), ("1M", 1 << 20))
+    report = {"jobs": [job(*size, depth) for size in sizes for depth in (1, 2, 4, 8, 16, 32)]}
     (tmp_path / "run.json").write_text(json.dumps(report))
-    example("fit_fio").main([str(tmp_path / "run.json")])
+    fit_fio = example("fit_fio")
+    fit_fio.main([str(tmp_path / "run.json")])
     printed = capsys.readouterr().out
     assert "best first: mqssd" in printed and "16 KiB random reads" in printed
+    (tmp_path / "few.json").write_text(json.dumps({"jobs": report["jobs"][:3]}))
+    fit_fio.main([str(tmp_path / "few.json")])
+    assert "no comparison: too few" in capsys.readouterr().out
 
 
 def test_a_drive_is_plotted(tmp_path: Path, profile_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

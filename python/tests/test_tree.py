@@ -147,7 +147,7 @@ def test_loading_refuses_disorder(tree: Tree) -> None:
 
     with pytest.raises(RuntimeError, match="no more"):
         tree.load(broken())  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError):
         tree.load([(b"a",)])  # type: ignore[list-item]
 
 
