@@ -2,7 +2,7 @@
 
     python larger_than_memory.py FOLDER [TEXT ...]
 
-Without a text it makes one up. The store uses `cache_bytes` of memory however many words there are, and what
+Without a text it makes one up, with two million different words. The store uses `cache_bytes` of memory however many words there are, and what
 was counted is there again after the program ends, or is killed.
 """
 
@@ -27,7 +27,9 @@ def words_of(paths: list[str], made_up: int) -> Iterator[str]:
     if not paths:
         draw = random.Random(1)
         for _ in range(made_up):
-            yield f"word{int(draw.paretovariate(0.3)) % 10**9}"
+            # Half of them are the few words that every text repeats, the others are new.
+            frequent = draw.random() < 0.5
+            yield f"word{int(draw.paretovariate(1)) if frequent else draw.randrange(10**9)}"
 
 
 def count(store: flashgrain.Store, words: Iterable[str]) -> None:
@@ -51,7 +53,7 @@ def count(store: flashgrain.Store, words: Iterable[str]) -> None:
     commit(some)
 
 
-def main(folder: str, paths: list[str], made_up: int = 2_000_000, cache_bytes: int = 32 << 20) -> None:
+def main(folder: str, paths: list[str], made_up: int = 4_000_000, cache_bytes: int = 16 << 20) -> None:
     with flashgrain.Store.open_or_create(Path(folder), cache_bytes=cache_bytes) as store:
         count(store, words_of(paths, made_up))
         counts = store.tree("counts", "lsm", merge_operator="add")
