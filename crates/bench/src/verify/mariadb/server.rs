@@ -40,7 +40,9 @@ pub(super) struct DataDirectory {
 impl DataDirectory {
     /// Makes it with the system's tables.
     pub fn make(&self, interrupt: &AtomicBool) -> anyhow::Result<()> {
-        fs::create_dir(&self.data).with_context(|| format!("make {}", self.data.display()))?;
+        for folder in [&self.data, &self.temporary()] {
+            fs::create_dir(folder).with_context(|| format!("make {}", folder.display()))?;
+        }
         let mut command = self.command(INSTALLER)?;
         command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
         // It starts programs of its own, which would outlive it, so that it takes the seconds that it needs.
@@ -52,12 +54,18 @@ impl DataDirectory {
         }
     }
 
+    /// The folder for temporary tables: in `/tmp` others may remove them.
+    fn temporary(&self) -> PathBuf {
+        self.data.with_extension("tmp")
+    }
+
     /// With the settings alone: no file of the user's may change any.
     fn command(&self, program: &str) -> anyhow::Result<Command> {
         let mut command = Command::new(program);
         command
             .arg(format!("--defaults-file={}", self.settings.display()))
-            .arg(format!("--datadir={}", self.data.display()));
+            .arg(format!("--datadir={}", self.data.display()))
+            .arg(format!("--tmpdir={}", self.temporary().display()));
         // As root it refuses to run unless it is told to.
         let owner = fs::metadata(&self.data).with_context(|| format!("look at {}", self.data.display()))?;
         if owner.uid() == 0 {
