@@ -34,7 +34,7 @@ missing() {
 }
 
 if [[ -n $(missing) ]] && $install && [[ $(id -u) == 0 ]] && command -v apt-get > /dev/null; then
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends python3 python3-venv; } > /dev/null
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends python3 python3-venv; } > /dev/null || true
 fi
 if [[ -n $(missing) ]]; then
     unavailable "missing here: $(missing); on Debian: apt-get install python3 python3-venv"
