@@ -72,14 +72,9 @@ impl Comparison {
         Self { source: source.into(), name: name.into(), measure, papers, ours, apart: None }
     }
 
-    /// The same, with the reason why they cannot be.
+    /// The same, with the reason why they cannot be; the first reason stays.
     pub(super) fn apart(self, why: &str) -> Self {
-        Self { apart: Some(why.into()), ..self }
-    }
-
-    /// The same, unless there is a reason already.
-    pub(super) fn apart_too(self, why: &str) -> Self {
-        if self.apart.is_some() { self } else { self.apart(why) }
+        Self { apart: Some(self.apart.unwrap_or_else(|| why.into())), ..self }
     }
 
     /// The same for a rate or a time of `operations` operations: too few are not compared.
@@ -160,6 +155,15 @@ pub fn over_repeats(repeats: &[Vec<Comparison>]) -> Vec<Comparison> {
         Comparison { ours, ..one.clone() }
     };
     first.iter().map(merged).collect()
+}
+
+/// The numbers of a run on `target`, which can be compared if that is the paper's drive.
+pub(super) fn on_drive(numbers: Vec<Comparison>, target: &str, papers: &str) -> Vec<Comparison> {
+    if target == papers {
+        return numbers;
+    }
+    let why = format!("{target} instead of {papers}");
+    numbers.into_iter().map(|number| number.apart(&why)).collect()
 }
 
 /// Numbers that can be compared, and those of them that are near the paper's.

@@ -3,12 +3,15 @@
 use super::hot::{self, Variant};
 use super::paper::{self, Property};
 use super::{HiddenResult, PAPER_OPERATIONS, figures, mariadb, stripes};
-use crate::study::comparison::{Comparison, Measure, median};
+use crate::study::comparison::{Comparison, Measure, median, on_drive};
 
 pub(super) fn comparisons(result: Option<&HiddenResult>) -> Vec<Comparison> {
-    let hot = result.and_then(|result| Some(&*result.hot.as_ref()?.target));
-    let mariadb = result.and_then(|result| Some(&*result.mariadb.as_ref()?.target));
-    let log = result.and_then(|result| Some(&*result.stripes.as_ref()?.target));
+    let target = |of: fn(&HiddenResult) -> Option<&String>, papers: &'static str| {
+        result.and_then(of).map_or(papers, String::as_str)
+    };
+    let hot = target(|result| Some(&result.hot.as_ref()?.target), paper::HOT_DRIVE);
+    let mariadb = target(|result| Some(&result.mariadb.as_ref()?.target), paper::HOT_DRIVE);
+    let log = target(|result| Some(&result.stripes.as_ref()?.target), paper::LOG_DRIVE);
     let mut all = on_drive(of_hot_locations(result), hot, paper::HOT_DRIVE);
     all.extend(on_drive(of_mariadb(result), mariadb, paper::HOT_DRIVE));
     all.extend(on_drive(of_stripes(result), log, paper::LOG_DRIVE));
@@ -22,17 +25,6 @@ pub(super) fn comparisons(result: Option<&HiddenResult>) -> Vec<Comparison> {
         share,
     ));
     all
-}
-
-/// The numbers of a run on `target`, which are compared if that is the paper's drive.
-fn on_drive(numbers: Vec<Comparison>, target: Option<&str>, papers: &str) -> Vec<Comparison> {
-    match target {
-        Some(other) if other != papers => {
-            let why = format!("{other} instead of {papers}");
-            numbers.into_iter().map(|number| number.apart_too(&why)).collect()
-        }
-        _ => numbers,
-    }
 }
 
 /// Gains are ratios of rates.

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags, Statement};
 use serde::Serialize;
 
 use super::{go_on, vfs};
+use crate::processor::OPERATION_NS;
 
 /// Bytes of a page of the database, as in the paper.
 pub(super) const PAGE_BYTES: u64 = 64 << 10;
@@ -38,9 +39,6 @@ pub struct SqliteCosts {
     pub page_ns: u64,
 }
 
-/// Times of one piece of work that can be given: with none, virtual time would not pass.
-const WORK_NS: std::ops::RangeInclusive<u64> = 1..=1_000_000_000;
-
 impl std::str::FromStr for SqliteCosts {
     type Err = String;
 
@@ -48,7 +46,7 @@ impl std::str::FromStr for SqliteCosts {
         let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
         match numbers.as_deref() {
             Ok(&[select_ns, insert_ns, page_ns])
-                if [select_ns, insert_ns, page_ns].iter().all(|ns| WORK_NS.contains(ns)) =>
+                if [select_ns, insert_ns, page_ns].iter().all(|ns| OPERATION_NS.contains(ns)) =>
             {
                 Ok(Self { select_ns, insert_ns, page_ns })
             }

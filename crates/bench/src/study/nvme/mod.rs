@@ -35,7 +35,7 @@ use flashgrain_ssdsim::SimConfig;
 use serde::Serialize;
 
 use super::Sheet;
-use super::comparison::Comparison;
+use super::comparison::{Comparison, on_drive};
 use super::sheet::Part;
 use crate::listener::Listener;
 use crate::measure::RawFile;
@@ -318,12 +318,7 @@ impl NvmeResult {
         if !self.is_simulated {
             return Vec::new();
         }
-        let numbers = numbers(&self.answers);
-        if self.target == paper::DRIVES {
-            return numbers;
-        }
-        let why = format!("{} instead of {}", self.target, paper::DRIVES);
-        numbers.into_iter().map(|number| number.apart_too(&why)).collect()
+        on_drive(numbers(&self.answers), &self.target, paper::DRIVES)
     }
 
     fn conditions(&self) -> Vec<String> {

@@ -7,6 +7,7 @@ use flashgrain::LsmMetadata;
 use flashgrain_bench::processor::ProcessorCosts;
 use flashgrain_bench::study::mqssd_lsm::{MqssdResult, Options, mqssd_lsm};
 
+use super::distinct::distinct;
 use super::output::OutputOptions;
 use crate::output::Context;
 use crate::units::{count_within, parse_positive_bytes, parse_share};
@@ -97,8 +98,8 @@ pub fn measure(arguments: &MqssdLsmArguments, context: &Context) -> anyhow::Resu
         records: arguments.records,
         table_bytes: arguments.table_bytes,
         cache_share: arguments.cache,
-        fanouts: super::distinct::distinct(&arguments.fanouts),
-        concurrency: super::distinct::distinct(&arguments.concurrency),
+        fanouts: distinct(&arguments.fanouts),
+        concurrency: distinct(&arguments.concurrency),
         filter_bits: arguments.filter_bits,
         metadata: match arguments.metadata {
             Metadata::Pinned => LsmMetadata::Pinned,

@@ -8,6 +8,7 @@ use flashgrain_bench::study::node_size::{
     B_EPSILON_NODE_BYTES, B_PLUS_NODE_BYTES, NodeSizeResult, Options, node_size,
 };
 
+use super::distinct::distinct;
 use super::output::OutputOptions;
 use crate::output::Context;
 use crate::units::{count_within, parse_positive_bytes, parse_share};
@@ -92,8 +93,8 @@ pub fn run(arguments: &NodeSizeArguments, context: &Context) -> anyhow::Result<(
 pub fn measure(arguments: &NodeSizeArguments, context: &Context) -> anyhow::Result<NodeSizeResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
-        targets: super::distinct::distinct(&arguments.targets),
-        node_bytes: super::distinct::distinct(&arguments.node_bytes),
+        targets: distinct(&arguments.targets),
+        node_bytes: distinct(&arguments.node_bytes),
         fanout: arguments.fanout,
         basement_divisor: arguments.basement_divisor,
         records: arguments.records,

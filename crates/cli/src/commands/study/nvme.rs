@@ -7,6 +7,7 @@ use flashgrain_bench::processor::ProcessorCosts;
 use flashgrain_bench::study::nvme::{InterfaceCosts, NvmeResult, Options, Question, nvme};
 use flashgrain_cost::budget::Prices;
 
+use super::distinct::distinct;
 use super::output::OutputOptions;
 use crate::arguments::PRICES;
 use crate::output::Context;
@@ -115,7 +116,7 @@ pub fn measure(arguments: &NvmeArguments, context: &Context) -> anyhow::Result<N
     let size = if arguments.target.is_dir() { Size::of_directory() } else { Size::SIMULATED };
     let options = Options {
         target: arguments.target.clone(),
-        questions: super::distinct::distinct(&arguments.only),
+        questions: distinct(&arguments.only),
         requests: arguments.requests,
         in_flight: arguments.in_flight,
         seconds: arguments.seconds,

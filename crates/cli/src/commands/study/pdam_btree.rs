@@ -6,6 +6,7 @@ use clap::Args;
 use flashgrain_bench::processor::ProcessorCosts;
 use flashgrain_bench::study::pdam_btree::{Options, PdamResult, pdam_btree};
 
+use super::distinct::distinct;
 use super::output::OutputOptions;
 use crate::output::Context;
 use crate::units::{count_within, parse_positive_bytes, parse_share};
@@ -75,12 +76,12 @@ pub fn run(arguments: &PdamBtreeArguments, context: &Context) -> anyhow::Result<
 pub fn measure(arguments: &PdamBtreeArguments, context: &Context) -> anyhow::Result<PdamResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
-        targets: super::distinct::distinct(&arguments.targets),
+        targets: distinct(&arguments.targets),
         blocks: arguments.blocks,
         block_bytes: arguments.block_bytes,
         records: arguments.records,
         cache_share: arguments.cache,
-        clients: super::distinct::distinct(&arguments.clients),
+        clients: distinct(&arguments.clients),
         look_ups: arguments.look_ups,
         costs: arguments.cpu_costs,
         seed: arguments.seed,

@@ -6,6 +6,7 @@ use clap::Args;
 use flashgrain_bench::processor::ProcessorCosts;
 use flashgrain_bench::study::xpoint::{Options, Question, XpointResult, xpoint};
 
+use super::distinct::distinct;
 use super::output::OutputOptions;
 use crate::output::Context;
 use crate::units::{count_within, parse_seconds};
@@ -53,8 +54,8 @@ pub fn run(arguments: &XpointArguments, context: &Context) -> anyhow::Result<()>
 pub fn measure(arguments: &XpointArguments, context: &Context) -> anyhow::Result<XpointResult> {
     let interrupt = context.interrupt.watch()?;
     let options = Options {
-        targets: super::distinct::distinct(&arguments.targets),
-        questions: super::distinct::distinct(&arguments.only),
+        targets: distinct(&arguments.targets),
+        questions: distinct(&arguments.only),
         records: arguments.records,
         seconds: arguments.seconds,
         costs: arguments.cpu_costs,

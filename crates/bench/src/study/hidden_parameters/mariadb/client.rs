@@ -14,6 +14,7 @@ use super::super::go_on;
 use super::super::stage::Phase;
 use super::innodb::{InnoDb, Setup};
 use crate::keys::{self, Distribution, Picker, Popularity};
+use crate::processor::OPERATION_NS;
 use crate::workload::{Operation, Workload};
 
 /// Bytes of a record in addition to its columns: header, transaction, roll pointer, and lengths of columns.
@@ -45,9 +46,6 @@ pub struct ServerCosts {
     pub page_ns: u64,
 }
 
-/// Times of one piece of work that can be given: with none, virtual time would not pass.
-const WORK_NS: std::ops::RangeInclusive<u64> = 1..=1_000_000_000;
-
 impl std::str::FromStr for ServerCosts {
     type Err = String;
 
@@ -55,7 +53,7 @@ impl std::str::FromStr for ServerCosts {
         let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
         match numbers.as_deref() {
             Ok(&[select_ns, change_ns, page_ns])
-                if [select_ns, change_ns, page_ns].iter().all(|ns| WORK_NS.contains(ns)) =>
+                if [select_ns, change_ns, page_ns].iter().all(|ns| OPERATION_NS.contains(ns)) =>
             {
                 Ok(Self { select_ns, change_ns, page_ns })
             }
