@@ -30,7 +30,8 @@ fi
 folder="$build/dist/$name"
 rm -rf "$folder"
 mkdir -p "$folder/completions"
-cp "$binary" LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md "$folder"
+cp "$binary" LICENSE-MIT LICENSE-APACHE CHANGELOG.md "$folder"
+cp scripts/dist-readme.md "$folder/README.md"
 cp -r docs "$folder/docs"
 "$binary" man --out "$folder/man" > /dev/null
 for shell in bash zsh fish; do

@@ -90,6 +90,9 @@ pub fn run(arguments: &TuneArguments, context: &Context) -> anyhow::Result<()> {
         let workload = workload::preset(DEFAULT_WORKLOAD)?;
         let advice = Advice::new(&workload, &profiled.profile, &EngineName::ALL);
         text += &format!("\n{}", summary::brief_advice(&advice));
+    } else {
+        text +=
+            "\nNo advice: the profile is not trusted, for the reason above. Measure again in a quiet hour.\n";
     }
     text += &format!("\nProfile: {}\n", results.profile().display());
     text += &format!("Report:  {}\n", results.report().display());
