@@ -1,7 +1,7 @@
 //! Makes room ahead of need: a part that will soon be full flushes its messages while other parts receive
 //! theirs. So a flush rarely waits for the pages below it, and many of them are read at the same time.
 //!
-//! Only the holder of the tree's turn, or a task that it has started for this, may change a part and the
+//! Only the holder of the tree's mutex, or a task that it has started for this, may change a part and the
 //! pages below it. The holder waits for the end of a part's task before it touches the part.
 
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ use super::progress::Progress;
 use super::stats::Fill;
 use super::tree::BeTree;
 use crate::Error;
-use crate::buffered::{Cursor, Fragment, MemtableCursor, Turn};
+use crate::buffered::{Cursor, Fragment, MemtableCursor, Permits};
 use crate::class::class_bytes;
 use crate::header::{Header, PageId};
 use crate::index::{Census, Direction, SeeVersion};
@@ -30,7 +30,7 @@ impl BeTree {
     /// As [`Index::walk`](crate::index::Index::walk).
     pub(super) fn check(
         &self,
-        _turn: &Turn<'_>,
+        _permits: &Permits<'_>,
         page: &mut dyn FnMut(PageId),
         record: SeeVersion<'_>,
     ) -> Result<Census, Error> {
@@ -100,7 +100,7 @@ impl Pages {
     }
 
     /// The fill of each level, from the leaves on. Basement nodes are not read.
-    pub fn fills(&self, _turn: &Turn<'_>) -> Result<Vec<Fill>, Error> {
+    pub fn fills(&self, _permits: &Permits<'_>) -> Result<Vec<Fill>, Error> {
         let level = self.root_level()?;
         let mut fills = vec![Fill::default(); usize::from(level) + 1];
         self.add_fill(self.root, level, &mut fills)?;

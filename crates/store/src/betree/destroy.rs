@@ -5,7 +5,7 @@ use super::flush::Step;
 use super::levels::LEVEL_MIN;
 use super::messages::Messages;
 use super::progress::Progress;
-use super::tree::{BeTree, FlushTurn};
+use super::tree::{BeTree, FlushPermits};
 use crate::Error;
 use crate::buffered::{Cursor, MemtableCursor, RangeTombstones};
 use crate::header::PageId;
@@ -16,7 +16,11 @@ use crate::task::yield_now;
 impl BeTree {
     /// Frees all pages but the root's, the largest keys first, and the overflow values of each once nothing
     /// refers to it. The tree is not in use any more.
-    pub(super) fn clear_pages(&self, _turn: &FlushTurn<'_>, clearing: &Clearing<'_>) -> Result<(), Error> {
+    pub(super) fn clear_pages(
+        &self,
+        _permits: &FlushPermits<'_>,
+        clearing: &Clearing<'_>,
+    ) -> Result<(), Error> {
         self.clear_memtables(clearing)?;
         loop {
             (clearing.go_on)()?;
@@ -84,9 +88,9 @@ impl BeTree {
 
     /// Flushes all messages of memory and buffers into leaves, where removals make room.
     pub(super) fn win_room(&self) -> Result<(), Error> {
-        self.between_checkpoints(|turn| {
+        self.between_checkpoints(|permits| {
             self.freeze();
-            self.flush(turn)?;
+            self.flush(permits)?;
             let emptied = self.empty_all();
             let made = self.pages.ahead.wait_for_all_room();
             emptied.and(made)

@@ -19,7 +19,7 @@ use super::merging::{Flushed, Merging};
 use super::messages::Messages;
 use super::part::Part;
 use super::progress::Progress;
-use super::tree::{BeTree, FlushTurn};
+use super::tree::{BeTree, FlushPermits};
 use crate::Error;
 use crate::buffered::RangeTombstones;
 use crate::header::PageId;
@@ -63,9 +63,9 @@ impl BeTree {
         let at_work = self.shared.segments.owned.at_work();
         self.shared.executor.spawn(move || {
             // Messages that could not be written stay in memory and in the log, and are tried again.
-            let _tried = own.between_checkpoints(|turn| {
+            let _tried = own.between_checkpoints(|permits| {
                 own.is_flush_sent.store(false, Ordering::SeqCst);
-                own.flush(turn)
+                own.flush(permits)
             });
             drop(at_work);
         });
@@ -74,15 +74,15 @@ impl BeTree {
     /// Does work in the background, and repeats it after each checkpoint as long as it finds the store full.
     pub(super) fn between_checkpoints(
         &self,
-        work: impl Fn(&FlushTurn<'_>) -> Result<(), Error>,
+        work: impl Fn(&FlushPermits<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         loop {
-            let turn = self.take_turn();
+            let permits = self.acquire_flush();
             if self.is_cleared.load(Ordering::SeqCst) {
                 return Ok(());
             }
-            let done = work(&turn);
-            drop(turn);
+            let done = work(&permits);
+            drop(permits);
             let is_full = matches!(done, Err(Error::Full { .. }));
             if !is_full || !self.shared.segments.upkeep.wait_for_checkpoint()? {
                 return done;
@@ -91,10 +91,10 @@ impl BeTree {
     }
 
     /// Brings the frozen memtables into pages, the oldest first.
-    pub(super) fn flush(&self, _turn: &FlushTurn<'_>) -> Result<(), Error> {
+    pub(super) fn flush(&self, _permits: &FlushPermits<'_>) -> Result<(), Error> {
         self.trouble.check_whole(self.pages.id)?;
         let flushed = self.flush_frozen();
-        // All tasks that were started end before the turn does.
+        // All tasks that were started end before the permits go.
         let made = self.pages.ahead.wait_for_all_room();
         if self.is_cleared.load(Ordering::SeqCst) {
             // The rest is not needed any more.
@@ -118,7 +118,7 @@ impl BeTree {
                 *self.progress() = Progress::default();
             }
             self.pages.counters.memtables_flushed.fetch_add(1, Ordering::Relaxed);
-            self.update_claim();
+            self.update_reservation();
         }
     }
 

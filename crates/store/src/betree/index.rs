@@ -125,9 +125,9 @@ impl Index for BeTree {
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
-        let turn = match (self.try_take_turn(), may) {
-            (Some(turn), _) => turn,
-            (None, May::Wait) => self.take_turn(),
+        let permits = match (self.try_acquire_flush(), may) {
+            (Some(permits), _) => permits,
+            (None, May::Wait) => self.acquire_flush(),
             // A flush that is under way may wait for this checkpoint. Messages that are not flushed stay in
             // the log.
             (None, May::NotWait) => return Ok(()),
@@ -141,7 +141,7 @@ impl Index for BeTree {
         if is_old || may == May::Wait {
             self.freeze();
         }
-        let flushed = self.flush(&turn);
+        let flushed = self.flush(&permits);
         if matches!(flushed, Err(Error::Full { .. })) {
             // After this checkpoint there may be room.
             self.send_flush();
@@ -169,12 +169,12 @@ impl Index for BeTree {
     }
 
     fn stop(&self) -> Result<(), Error> {
-        let turn = self.take_turn();
+        let permits = self.acquire_flush();
         if self.is_cleared.load(Ordering::SeqCst) {
             return Ok(());
         }
         self.freeze();
-        self.flush(&turn)
+        self.flush(&permits)
     }
 
     fn in_memory_bytes(&self) -> u64 {
@@ -196,15 +196,15 @@ impl Index for BeTree {
 
     fn be_tree_stats(&self) -> Option<BeTreeStats> {
         let memtables = self.memtables().filled();
-        let turn = self.turns.take();
-        let fills = self.pages.fills(&turn).ok()?;
+        let permits = self.page_changes.acquire_all();
+        let fills = self.pages.fills(&permits).ok()?;
         Some(self.pages.counters.stats(&fills, memtables))
     }
 
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
         self.trouble.check_whole(self.pages.id)?;
-        let turn = self.turns.take();
-        self.check(&turn, page, record)
+        let permits = self.page_changes.acquire_all();
+        self.check(&permits, page, record)
     }
 
     fn clear(&self, clearing: &Clearing<'_>) -> Result<(), Error> {
@@ -212,9 +212,9 @@ impl Index for BeTree {
         (clearing.go_on)()?;
         self.is_cleared.store(true, Ordering::SeqCst);
         // No flush runs any more.
-        let turn = self.take_turn();
-        self.update_claim();
-        self.clear_pages(&turn, clearing)
+        let permits = self.acquire_flush();
+        self.update_reservation();
+        self.clear_pages(&permits, clearing)
     }
 
     fn destroy(&self) -> Result<(), Error> {
@@ -248,7 +248,7 @@ impl Staged for StagedWrites<'_> {
         memtables.stamp(record);
         memtables.freeze(&mut tree.memtables_mut());
         tree.dead.all_written();
-        tree.update_claim();
+        tree.update_reservation();
         tree.send_flush();
     }
 }

@@ -1,6 +1,6 @@
 //! The pages of a Bε-tree, from the root's part down to the basement nodes.
 //!
-//! Pages are changed by the holder of the tree's turn, and by the tasks that it has started to
+//! Pages are changed by the holder of the tree's mutex, and by the tasks that it has started to
 //! [make room](super::ahead) in a part.
 
 use super::ahead::Ahead;
@@ -20,7 +20,7 @@ use crate::pool::{Access, Denied, OptimisticGuard, Pool};
 use crate::sync::Arc;
 use crate::task::yield_now;
 
-/// After this number of attempts a descent checks whether the store is poisoned, and takes the turn, so that
+/// After this number of attempts a descent checks whether the store is poisoned, and takes the mutex, so that
 /// the tree does not change: memory may be so full that each page on the way evicts the one above it, again
 /// and again.
 pub(super) const ATTEMPTS: u32 = 8;
@@ -77,7 +77,7 @@ impl Pages {
         }
     }
 
-    /// Looks at a page, which does not change, as the caller has the turn.
+    /// Looks at a page, which does not change, as the caller holds the mutex.
     ///
     /// # Errors
     /// The pool's; [`Error::Corrupt`] if it is of another level.
@@ -99,7 +99,7 @@ impl Pages {
         }
     }
 
-    /// The content of a page, which does not change, as the caller has the turn.
+    /// The content of a page, which does not change, as the caller holds the mutex.
     ///
     /// # Errors
     /// As [`Pages::look`].
@@ -113,8 +113,8 @@ impl Pages {
         Ok((guard, content.ok_or_else(|| self.damaged(id, level))?))
     }
 
-    /// Guards of pages that were loaded before, and have not changed since, as the caller has the turn: some
-    /// may have left memory while it waited for memory for others.
+    /// Guards of pages that were loaded before, and have not changed since, as the caller holds the mutex:
+    /// some may have left memory while it waited for memory for others.
     ///
     /// # Errors
     /// The pool's.
@@ -131,7 +131,7 @@ impl Pages {
         }
     }
 
-    /// The summary of a part, which does not change, as the caller has the turn.
+    /// The summary of a part, which does not change, as the caller holds the mutex.
     ///
     /// # Errors
     /// As [`Pages::look`].
@@ -283,7 +283,7 @@ impl Pages {
         self.shape.must_split(level, summary, self.longest_key_bytes())
     }
 
-    /// Reads the length of the tree's longest key. The caller has the turn.
+    /// Reads the length of the tree's longest key. The caller holds the mutex.
     ///
     /// # Errors
     /// The pool's.
@@ -300,7 +300,7 @@ impl Pages {
         bounds.try_for_each(|bound| self.note_key(bound))
     }
 
-    /// Notes the length of a key that is about to enter the root's page. The caller has the turn.
+    /// Notes the length of a key that is about to enter the root's page. The caller holds the mutex.
     ///
     /// # Errors
     /// The pool's.

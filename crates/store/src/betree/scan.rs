@@ -112,16 +112,16 @@ impl BeTreeScan {
 
     /// The next stretch. Its keys are all within the rest of the scan.
     fn stretch(&self) -> Result<Stretch, Error> {
-        let (mut attempts, mut turn) = (0, None);
+        let (mut attempts, mut permits) = (0, None);
         loop {
-            if let Some(stretch) = self.try_stretch(turn.is_some())? {
+            if let Some(stretch) = self.try_stretch(permits.is_some())? {
                 return Ok(stretch);
             }
             self.tree.shared.pool.images.check()?;
             attempts += 1;
-            if attempts >= ATTEMPTS && turn.is_none() {
+            if attempts >= ATTEMPTS && permits.is_none() {
                 self.tree.shared.pool.records().give_up();
-                turn = Some(self.tree.turns.take());
+                permits = Some(self.tree.page_changes.acquire_all());
             }
             yield_now();
         }

@@ -130,9 +130,9 @@ impl BeTree {
         }
         preempt!();
         let (versions, removed_at) = (path.versions.len(), path.removed_at);
-        let (mut attempts, mut turn) = (0, None);
+        let (mut attempts, mut permits) = (0, None);
         loop {
-            match self.in_pages(key, at, (may, turn.is_some()), &mut path)? {
+            match self.in_pages(key, at, (may, permits.is_some()), &mut path)? {
                 Way::Ended => return Ok(Poll::Ready(path)),
                 Way::Absent => {
                     self.read_ahead_of(key, at);
@@ -145,8 +145,8 @@ impl BeTree {
                     if attempts >= ATTEMPTS {
                         self.shared.pool.images.check()?;
                         self.shared.pool.records().give_up();
-                        if may == May::Wait && turn.is_none() {
-                            turn = Some(self.turns.take());
+                        if may == May::Wait && permits.is_none() {
+                            permits = Some(self.page_changes.acquire_all());
                         }
                         yield_now();
                     }

@@ -16,7 +16,7 @@
 //! keep their messages until all of them have arrived; until then a version may exist twice, and the lower
 //! one counts.
 //!
-//! Commits change memtables, as long as these are active. Only the holder of the tree's turn changes pages
+//! Commits change memtables, as long as these are active. Only the holder of the tree's mutex changes pages
 //! and the list of frozen memtables.
 
 use super::options::Decided;
@@ -24,20 +24,20 @@ use super::pages::Pages;
 use super::progress::Progress;
 use crate::Error;
 use crate::buffered::{
-    Cuts, Dead, Full, Join, Memtable, Memtables, Room, TreeResources, Trouble, Turn, Turns,
+    Cuts, Dead, Full, Join, Memtable, Memtables, Permits, Room, Semaphore, TreeResources, Trouble,
 };
 use crate::header::PageId;
 use crate::index::{TreeId, TreeOperator, Write};
 use crate::log::LogRecord;
 use crate::pool::Pool;
-use crate::segment::Claim;
+use crate::segment::Reservation;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 /// The right to change pages of a tree, until this is dropped.
-pub(super) struct FlushTurn<'a> {
-    _own: Turn<'a>,
-    _memory: Turn<'a>,
+pub(super) struct FlushPermits<'a> {
+    _own: Permits<'a>,
+    _memory: Permits<'a>,
 }
 
 /// See the module.
@@ -50,7 +50,7 @@ pub(crate) struct BeTree {
     memtables: RwLock<Memtables>,
     /// The progress of the oldest frozen memtable's flush.
     progress: Mutex<Progress>,
-    pub(super) turns: Turns,
+    pub(super) page_changes: Semaphore,
     pub(super) trouble: Trouble,
     /// Whether a flush task was started that has not begun.
     pub(super) is_flush_sent: AtomicBool,
@@ -61,7 +61,7 @@ pub(crate) struct BeTree {
     pub(super) cuts: Cuts,
     pub(super) dead: Dead,
     /// Room for the messages in memory.
-    claim: Claim,
+    reservation: Reservation,
 }
 
 impl BeTree {
@@ -99,39 +99,39 @@ impl BeTree {
             operator,
             memtables: RwLock::new(Memtables::none()),
             progress: Mutex::default(),
-            turns: Turns::default(),
+            page_changes: Semaphore::default(),
             trouble: Trouble::default(),
             is_flush_sent: AtomicBool::new(false),
             is_cleared: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
             cuts: Cuts::default(),
             dead: Dead::default(),
-            claim: shared.segments.owned.claim(),
+            reservation: shared.segments.owned.reservation(),
         });
-        tree.update_claim();
+        tree.update_reservation();
         Ok(tree)
     }
 
     /// Reserves the room that flushes need, now that memtables have changed.
-    pub(super) fn update_claim(&self) {
-        self.claim.set(|| {
+    pub(super) fn update_reservation(&self) {
+        self.reservation.set(|| {
             if self.is_cleared.load(Ordering::SeqCst) {
                 return 0;
             }
             let memtables = self.memtables();
             let used_bytes = memtables.used_bytes();
             let reserved = memtables.reserve(self.pages.shape.memtable_bytes);
-            let claimed_bytes = match self.shared.segments.owned.may_grow() {
+            let reserved_bytes = match self.shared.segments.owned.may_grow() {
                 true => reserved.iter().sum(),
                 // Removals fill them, and are not refused.
                 false => memtables.filled() * self.pages.shape.memtable_bytes,
             };
             // Removals of ranges take memory in addition to a memtable's records.
             debug_assert!(
-                claimed_bytes + claimed_bytes / 2 >= used_bytes,
-                "{claimed_bytes} bytes of room for {used_bytes}"
+                reserved_bytes + reserved_bytes / 2 >= used_bytes,
+                "{reserved_bytes} bytes of room for {used_bytes}"
             );
-            claimed_bytes
+            reserved_bytes
         });
         self.shared.flush_room.set(self.pages.id, || {
             let is_idle = self.shared.segments.owned.may_grow() && self.memtables().filled() == 0;
@@ -165,7 +165,7 @@ impl BeTree {
     /// Freezes the active memtable.
     pub(super) fn freeze(&self) {
         self.memtables_mut().freeze(Memtable::none());
-        self.update_claim();
+        self.update_reservation();
     }
 
     /// Freezes a full memtable, unless another thread has.
@@ -176,7 +176,7 @@ impl BeTree {
             self.pages.shape.record_bytes_max(),
         );
         self.memtables_mut().freeze_full(full, next);
-        self.update_claim();
+        self.update_reservation();
     }
 
     pub(super) fn put(&self, key: &[u8], write: Write<'_>, record: LogRecord) {
@@ -199,7 +199,7 @@ impl BeTree {
                 (memtables.change(&change), memtables.active.has_outgrown())
             };
             if has_outgrown {
-                self.update_claim();
+                self.update_reservation();
             }
             let Err(full) = changed else { return };
             self.replace(&full);
@@ -207,17 +207,17 @@ impl BeTree {
         }
     }
 
-    /// Waits for the turn to change pages of the tree, and for memory for those pages.
-    pub(super) fn take_turn(&self) -> FlushTurn<'_> {
-        let own = self.turns.take();
-        FlushTurn { _own: own, _memory: self.shared.flush_memory.take_share(self.flush_bytes()) }
+    /// Waits for the tree's mutex, and for memory for the pages that a flush changes.
+    pub(super) fn acquire_flush(&self) -> FlushPermits<'_> {
+        let own = self.page_changes.acquire_all();
+        FlushPermits { _own: own, _memory: self.shared.flush_memory.acquire(self.flush_bytes()) }
     }
 
     /// The same, unless it would have to wait.
-    pub(super) fn try_take_turn(&self) -> Option<FlushTurn<'_>> {
-        let own = self.turns.try_take()?;
-        let memory = self.shared.flush_memory.try_take_share(self.flush_bytes())?;
-        Some(FlushTurn { _own: own, _memory: memory })
+    pub(super) fn try_acquire_flush(&self) -> Option<FlushPermits<'_>> {
+        let own = self.page_changes.try_acquire_all()?;
+        let memory = self.shared.flush_memory.try_acquire(self.flush_bytes())?;
+        Some(FlushPermits { _own: own, _memory: memory })
     }
 
     /// About the bytes of the pages that a flush changes in a section, with new ones.

@@ -7,7 +7,7 @@
 //! dead       ranges without records for a scan         staged     those of a commit with many writes
 //! retention  which versions stay when they are merged folding    operands become values in merges
 //! chain      operands down to their base              versions   those of one key
-//! turn       counting semaphores for tasks             shared     parts of the store that trees share
+//! semaphore  counting semaphores for tasks             shared     parts of the store that trees share
 //! room       limits for a tree's options               memtables  the active one, and frozen ones
 //! replay     versions that the log has, and the tree    cuts       which of them a checkpoint has flushed
 //! trouble    failures of background work are the tree's
@@ -28,10 +28,10 @@ mod ranges;
 mod replay;
 mod retention;
 mod room;
+mod semaphore;
 mod shared;
 mod staged;
 mod trouble;
-mod turn;
 mod versions;
 
 pub(crate) use chain::{Chain, unreadable};
@@ -49,8 +49,8 @@ pub(crate) use ranges::{Fragment, RangeTombstones, Removals, Removed, hidden_by}
 pub(crate) use replay::made_before;
 pub(crate) use retention::Retention;
 pub(crate) use room::Room;
+pub(crate) use semaphore::{Permits, Semaphore};
 pub(crate) use shared::TreeResources;
 pub(crate) use staged::StagedMemtables;
 pub(crate) use trouble::Trouble;
-pub(crate) use turn::{Turn, Turns};
 pub(crate) use versions::{Held, KeyVersions};

@@ -1,7 +1,7 @@
 //! The parts of the store that trees that merge versions in the background use.
 
 use super::flush_room::FlushRoom;
-use super::{Room, Turns};
+use super::{Room, Semaphore};
 use crate::index::{Horizon, ReplayHorizon};
 use crate::pool::Pool;
 use crate::segment::Segments;
@@ -19,7 +19,7 @@ pub(crate) struct TreeResources {
     pub(crate) room: Room,
     /// Bytes of the cache for pages that flushes change: with less, flushes would evict each other's pages
     /// for ever.
-    pub(crate) flush_memory: Turns,
+    pub(crate) flush_memory: Semaphore,
     /// Room for the pages that one flush changes at a time. A flush waits for it before it begins.
     pub(crate) flush_room: FlushRoom,
     /// Set once transactions exist.
@@ -31,8 +31,8 @@ pub(crate) struct TreeResources {
 impl TreeResources {
     pub fn new(pool: &Arc<Pool>, segments: &Arc<Segments>, executor: &Executor, room: Room) -> Arc<Self> {
         let (pool, segments, executor) = (Arc::clone(pool), Arc::clone(segments), executor.clone());
-        let flush_memory = Turns::of(pool.pages.budget_bytes() / FLUSH_MEMORY_DIVISOR);
-        let flush_room = FlushRoom::new(segments.owned.claim());
+        let flush_memory = Semaphore::of(pool.pages.budget_bytes() / FLUSH_MEMORY_DIVISOR);
+        let flush_room = FlushRoom::new(segments.owned.reservation());
         let (horizon, replay) = (OnceLock::new(), Arc::default());
         Arc::new(Self { pool, segments, executor, room, flush_memory, flush_room, horizon, replay })
     }

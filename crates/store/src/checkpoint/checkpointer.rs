@@ -25,7 +25,7 @@ pub(crate) struct Checkpointer {
 struct CheckpointerState {
     executor: Executor,
     devices: Devices,
-    turns: Mutex<Turns>,
+    slot: Mutex<RunSlot>,
     /// Whether a checkpoint was asked for that has not begun: looked at without the lock.
     wanted: AtomicBool,
     busy: AtomicBool,
@@ -33,7 +33,7 @@ struct CheckpointerState {
 }
 
 /// The right to make a checkpoint, and its waiters.
-struct Turns {
+struct RunSlot {
     /// `None` while a checkpoint is being made.
     run: Option<Box<Run>>,
     /// Checkpoints that have begun, and those that have ended.
@@ -53,14 +53,20 @@ impl Checkpointer {
         let stats = Arc::new(Mutex::new(CheckpointStats::default()));
         let devices = parts.devices.clone();
         let run = Box::new(Run::new(parts, base, Arc::clone(&stats)));
-        let turns =
-            Turns { run: Some(run), begun: 0, ended: 0, failed: None, is_ended: false, waiting: Vec::new() };
+        let slot = RunSlot {
+            run: Some(run),
+            begun: 0,
+            ended: 0,
+            failed: None,
+            is_ended: false,
+            waiting: Vec::new(),
+        };
         let (wanted, busy) = (AtomicBool::new(false), AtomicBool::new(false));
         Self {
             shared: Arc::new(CheckpointerState {
                 executor,
                 devices,
-                turns: Mutex::new(turns),
+                slot: Mutex::new(slot),
                 wanted,
                 busy,
                 stats,
@@ -102,9 +108,9 @@ impl Checkpointer {
 
     /// A fatal failure poisons; after any other one the next request tries again.
     fn make_wanted(&self) {
-        let turn = self.take_turn();
+        let guard = self.lock();
         self.shared.wanted.store(false, Ordering::Release);
-        let _told_to_those_who_wait = turn.make(false);
+        let _told_to_those_who_wait = guard.make(false);
     }
 
     /// Makes a checkpoint that contains everything done before, or waits for one.
@@ -112,18 +118,18 @@ impl Checkpointer {
     /// # Errors
     /// [`Error::Full`] if the device has no room for one; [`Error::Poisoned`].
     pub fn checkpoint(&self) -> Result<(), Error> {
-        let needed = self.shared.turns().begun + 1;
+        let needed = self.shared.slot().begun + 1;
         self.want();
         loop {
             {
-                let mut turns = self.shared.turns();
-                if turns.ended >= needed {
-                    return match &turns.failed {
+                let mut slot = self.shared.slot();
+                if slot.ended >= needed {
+                    return match &slot.failed {
                         Some((number, error)) if *number >= needed => Err(error.clone()),
                         _ => Ok(()),
                     };
                 }
-                turns.waiting.push(waker());
+                slot.waiting.push(waker());
             }
             park();
         }
@@ -135,14 +141,14 @@ impl Checkpointer {
     /// # Errors
     /// As [`Checkpointer::checkpoint`].
     pub fn close(&self) -> Result<(), Error> {
-        self.take_turn().make(true)
+        self.lock().make(true)
     }
 
     /// From now on no checkpoint is made, as the trees are about to be closed: a checkpoint without them
     /// would lack the changes that are in the log alone. It waits for one that is under way.
     pub fn end(&self) {
-        let _turn = self.take_turn();
-        self.shared.turns().is_ended = true;
+        let _guard = self.lock();
+        self.shared.slot().is_ended = true;
     }
 
     /// Moves the log to its first place, if it fits there.
@@ -150,7 +156,7 @@ impl Checkpointer {
     /// # Errors
     /// As [`Checkpointer::checkpoint`].
     pub fn move_log_back(&self) -> Result<(), Error> {
-        self.take_turn().run().move_log_back()
+        self.lock().run().move_log_back()
     }
 
     /// Gives back the room at the device's end, as far as it is free and `leave` does not keep it, and the
@@ -159,22 +165,27 @@ impl Checkpointer {
     /// # Errors
     /// [`Error::Poisoned`].
     pub fn give_back(&self, keep: usize, leave: Leave) -> Result<(), Error> {
-        self.take_turn().run().give_back(keep, leave)
+        self.lock().run().give_back(keep, leave)
     }
 
     /// The current superblock.
     pub fn superblock(&self) -> Superblock {
-        self.take_turn().run().superblock().clone()
+        self.lock().run().superblock().clone()
     }
 
-    fn take_turn(&self) -> Turn<'_> {
+    fn lock(&self) -> CheckpointGuard<'_> {
         loop {
             {
-                let mut turns = self.shared.turns();
-                if turns.run.is_some() {
-                    return Turn { shared: &self.shared, run: turns.run.take(), begun: None, result: Ok(()) };
+                let mut slot = self.shared.slot();
+                if slot.run.is_some() {
+                    return CheckpointGuard {
+                        shared: &self.shared,
+                        run: slot.run.take(),
+                        begun: None,
+                        result: Ok(()),
+                    };
                 }
-                turns.waiting.push(waker());
+                slot.waiting.push(waker());
             }
             park();
         }
@@ -183,7 +194,7 @@ impl Checkpointer {
 
 /// The right to make a checkpoint. Its drop gives it back on every path, panics included, as others wait for
 /// it.
-struct Turn<'a> {
+struct CheckpointGuard<'a> {
     shared: &'a CheckpointerState,
     /// There until the end.
     run: Option<Box<Run>>,
@@ -192,17 +203,17 @@ struct Turn<'a> {
     result: Result<(), Error>,
 }
 
-impl Turn<'_> {
+impl CheckpointGuard<'_> {
     fn run(&mut self) -> &mut Run {
         self.run.as_mut().unwrap_or_else(|| unreachable!("it is given back at the end"))
     }
 
     fn make(mut self, closed: bool) -> Result<(), Error> {
         let is_ended = {
-            let mut turns = self.shared.turns();
-            turns.begun += 1;
-            self.begun = Some(turns.begun);
-            turns.is_ended
+            let mut slot = self.shared.slot();
+            slot.begun += 1;
+            self.begun = Some(slot.begun);
+            slot.is_ended
         };
         if is_ended {
             // Commits that wait for a checkpoint are refused.
@@ -224,33 +235,33 @@ impl Turn<'_> {
             let _at_once = sleep_until(&self.shared.devices, until);
         }
         if closed && result.is_ok() {
-            self.shared.turns().is_ended = true;
+            self.shared.slot().is_ended = true;
         }
         self.result = result.clone();
         result
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CheckpointGuard<'_> {
     fn drop(&mut self) {
         let waiting = {
-            let mut turns = self.shared.turns();
+            let mut slot = self.shared.slot();
             if let Some(number) = self.begun {
                 self.shared.busy.store(false, Ordering::Release);
-                turns.ended = number;
+                slot.ended = number;
                 if let Err(error) = std::mem::replace(&mut self.result, Ok(())) {
-                    turns.failed = Some((number, error));
+                    slot.failed = Some((number, error));
                 }
             }
-            turns.run = self.run.take();
-            std::mem::take(&mut turns.waiting)
+            slot.run = self.run.take();
+            std::mem::take(&mut slot.waiting)
         };
         waiting.into_iter().for_each(|waker| waker.wake());
     }
 }
 
 impl CheckpointerState {
-    fn turns(&self) -> MutexGuard<'_, Turns> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self) -> MutexGuard<'_, RunSlot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

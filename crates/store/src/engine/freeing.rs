@@ -63,16 +63,16 @@ impl Freeing {
             free();
         });
         self.0.jobs.lock().unwrap_or_else(PoisonError::into_inner).push_back(job);
-        FreeingQueue::begin_turn(&self.0);
+        FreeingQueue::spawn_task(&self.0);
     }
 }
 
 impl FreeingQueue {
-    fn begin_turn(this: &Arc<Self>) {
+    fn spawn_task(this: &Arc<Self>) {
         let more = |tasks| (tasks < TASKS_MAX).then_some(tasks + 1);
         if this.tasks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok() {
-            let mut turn = Turn { shared: Arc::clone(this), has_begun: false };
-            this.executor.spawn(move || turn.work());
+            let mut task = FreeingTask { shared: Arc::clone(this), has_begun: false };
+            this.executor.spawn(move || task.work());
         }
     }
 
@@ -82,13 +82,13 @@ impl FreeingQueue {
 }
 
 /// A task that frees.
-struct Turn {
+struct FreeingTask {
     shared: Arc<FreeingQueue>,
     /// An executor that ends drops tasks that have not begun.
     has_begun: bool,
 }
 
-impl Turn {
+impl FreeingTask {
     fn work(&mut self) {
         self.has_begun = true;
         loop {
@@ -99,12 +99,12 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for FreeingTask {
     fn drop(&mut self) {
         self.shared.tasks.fetch_sub(1, Ordering::SeqCst);
         // Jobs that came after the last look rely on this task, as do those that a panic leaves.
         if self.has_begun && !self.shared.is_idle() {
-            FreeingQueue::begin_turn(&self.shared);
+            FreeingQueue::spawn_task(&self.shared);
         }
     }
 }

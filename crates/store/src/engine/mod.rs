@@ -26,7 +26,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use std::collections::HashSet;
 
 use crate::Error;
-use crate::buffered::{Turn, Turns};
+use crate::buffered::{Permits, Semaphore};
 use crate::catalog::{Entry, Trees};
 use crate::checkpoint::{Checkpointer, Parts, Superblock};
 use crate::factory::TreePlan;
@@ -56,7 +56,7 @@ pub(crate) struct NewTree<'a> {
 /// Room on the device that is kept for a writer.
 pub(crate) struct Reserved<'a> {
     _wanted: Wanted,
-    _turn: Option<Turn<'a>>,
+    _permits: Option<Permits<'a>>,
 }
 
 /// See the module.
@@ -68,7 +68,7 @@ pub(crate) struct Engine {
     recovery: Recovery,
     overflow_values: Arc<OverflowValues>,
     /// Writers of overflow values that have no room yet: one at a time waits for it.
-    overflow_turns: Turns,
+    overflow_writes: Semaphore,
     /// Whether dropped trees are being freed.
     sweeping: Arc<SingleFlight>,
     /// Whether the store is being closed, so that the next opening frees the rest of dropped trees.
@@ -164,12 +164,12 @@ impl Engine {
         let upkeep = &self.parts.segments.upkeep;
         let wanted = upkeep.want(bytes);
         if self.transactions().has_room_for_overflow() {
-            return Reserved { _wanted: wanted, _turn: None };
+            return Reserved { _wanted: wanted, _permits: None };
         }
         // Writers that together reserve more than the device has would all keep each other from beginning.
         drop(wanted);
-        let turn = self.overflow_turns.take();
-        Reserved { _wanted: upkeep.want(bytes), _turn: Some(turn) }
+        let permits = self.overflow_writes.acquire_all();
+        Reserved { _wanted: upkeep.want(bytes), _permits: Some(permits) }
     }
 
     fn with_room_for_overflow<T>(

@@ -9,7 +9,7 @@ use super::upkeep::connect;
 use super::{Engine, OverflowValues};
 use crate::Error;
 use crate::btree::NodeDivision;
-use crate::buffered::{Room, TreeResources, Turns};
+use crate::buffered::{Room, Semaphore, TreeResources};
 use crate::catalog::{CATALOG_CLASS, Trees};
 use crate::checkpoint::{Base, CheckpointState, Checkpointer, Parts, Shape, Superblock, label, load, slots};
 use crate::epoch::Epoch;
@@ -387,7 +387,7 @@ impl Engine {
             checkpointer,
             recovery,
             overflow_values,
-            overflow_turns: Turns::default(),
+            overflow_writes: Semaphore::default(),
             sweeping,
             is_closing,
             _pages: pages,

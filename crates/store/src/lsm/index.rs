@@ -146,9 +146,9 @@ impl Index for Lsm {
     }
 
     fn before_cut(&self, may: May) -> Result<(), Error> {
-        let turn = match (self.flushes.try_take(), may) {
-            (Some(turn), _) => turn,
-            (None, May::Wait) => self.flushes.take(),
+        let permits = match (self.flushes.try_acquire_all(), may) {
+            (Some(permits), _) => permits,
+            (None, May::Wait) => self.flushes.acquire_all(),
             // A flush that is under way may wait for this checkpoint. Records that are not flushed stay in
             // the log.
             (None, May::NotWait) => return Ok(()),
@@ -168,7 +168,7 @@ impl Index for Lsm {
             let why = "there is no segment for a table, and the log keeps what would be in it".into();
             return Err(Error::Full { why });
         }
-        let flushed = self.flush(&turn);
+        let flushed = self.flush(&permits);
         let is_stuck = matches!(flushed, Err(Error::Full { .. }));
         let was_stuck = self.is_stuck.swap(is_stuck, Ordering::Relaxed);
         if was_stuck || is_stuck || self.shared.segments.owned.lacks_room() {
@@ -200,12 +200,12 @@ impl Index for Lsm {
             // A dropped tree that is being freed.
             return Ok(());
         }
-        let turn = self.flushes.take();
+        let permits = self.flushes.acquire_all();
         if self.is_cleared.load(Ordering::SeqCst) || planted!(MergesGoOnWhenClosed) {
             return Ok(());
         }
         self.freeze();
-        let flushed = self.flush(&turn);
+        let flushed = self.flush(&permits);
         // Segments that merges give up from now on would not be freed before the last checkpoint.
         self.is_stopped.store(true, Ordering::SeqCst);
         self.jobs.wait_for_rest();
@@ -266,7 +266,7 @@ impl Index for Lsm {
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
         self.trouble.check_whole(self.id)?;
         // No table comes or goes meanwhile.
-        let _turn = self.changes.take();
+        let _permits = self.changes.acquire_all();
         let parts = self.parts().clone();
         self.manifest.pages()?.into_iter().for_each(&mut *page);
         let left = self.left().clone();
@@ -295,9 +295,9 @@ impl Index for Lsm {
         self.is_cleared.store(true, Ordering::SeqCst);
         // From now on no task flushes or compacts, or has tables that leave the levels: nothing would give
         // their segments back once the tree is forgotten.
-        let _flushes = self.flushes.take();
+        let _flushes = self.flushes.acquire_all();
         self.jobs.wait_for_rest();
-        self.update_claim();
+        self.update_reservation();
         let in_memory: Vec<_> = {
             let mut parts = self.parts_mut();
             parts.memtables.freeze(Memtable::none());
@@ -360,7 +360,7 @@ impl Staged for StagedWrites<'_> {
         memtables.stamp(record);
         memtables.freeze(&mut tree.parts_mut().memtables);
         tree.dead.all_written();
-        tree.update_claim();
+        tree.update_reservation();
         tree.send_flush();
     }
 }

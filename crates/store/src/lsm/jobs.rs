@@ -111,10 +111,14 @@ impl Jobs {
 
     /// Chooses where tables with keys of this range go, and keeps jobs away from there as one that is
     /// running.
-    pub fn claim(&self, range: KeyInterval<'_>, choose: impl FnOnce(&Busy) -> Target) -> (Target, Ticket) {
+    pub fn begin_load(
+        &self,
+        range: KeyInterval<'_>,
+        choose: impl FnOnce(&Busy) -> Target,
+    ) -> (Target, Ticket) {
         let mut state = self.state();
         let to = choose(&state.busy);
-        (to, state.busy.claim(to.level(), range))
+        (to, state.busy.begin_load(to.level(), range))
     }
 
     /// The job runs until the result is dropped.

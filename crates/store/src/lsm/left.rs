@@ -10,7 +10,7 @@ impl Lsm {
     pub(super) fn sweep(&self) {
         // The store may be closed meanwhile. A table whose segments are being given back must not be listed
         // for the next opening.
-        let _turn = self.sweeps.take();
+        let _permits = self.sweeps.acquire_all();
         // They stay listed until they are given back, so that a walk knows them.
         let unread: Vec<Arc<Table>> = {
             let left = self.left();
@@ -31,8 +31,8 @@ impl Lsm {
     /// As `Manifest::store`; the segments then stay allocated, as after a crash.
     pub(super) fn leave_to_next_opening(&self) -> Result<(), Error> {
         // In this order: a sweep may wait for a checkpoint, which changes the levels.
-        let _no_sweep = self.sweeps.take();
-        let _turn = self.changes.take();
+        let _no_sweep = self.sweeps.acquire_all();
+        let _permits = self.changes.acquire_all();
         let left = self.left().clone();
         if left.is_empty() {
             return Ok(());

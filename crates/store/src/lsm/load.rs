@@ -88,9 +88,9 @@ impl Lsm {
 
     /// Flushes all memtables.
     fn flush_all(&self) -> Result<(), Error> {
-        let turn = self.flushes.take();
+        let permits = self.flushes.acquire_all();
         self.freeze();
-        self.flush(&turn)
+        self.flush(&permits)
     }
 
     /// Where tables of `bytes` bytes belong that are newer than all others.
@@ -109,21 +109,21 @@ impl Lsm {
 
     /// Makes the prepared tables the writes of a commit. No other commit is under way.
     fn commit_load(&self, load: LoadId, at: Timestamp) -> Result<(), Error> {
-        let _turn = self.changes.take();
+        let _permits = self.changes.acquire_all();
         let before = Arc::clone(&self.parts().levels);
         let Some(run) = before.load(load) else { return Ok(()) };
         let added: Run = run.iter().map(|table| Arc::new(table.loaded_at(at))).collect();
         let Some(range) = KeyInterval::over(&added) else { return Ok(()) };
         let bytes = bytes_of(&added);
-        let (to, ticket) = self.jobs.claim(range, |busy| self.place(&before, busy, range, bytes));
-        let claimed = self.jobs.running(ticket);
+        let (to, ticket) = self.jobs.begin_load(range, |busy| self.place(&before, busy, range, bytes));
+        let running = self.jobs.running(ticket);
         let edit = Edit { removed: Vec::new(), added: added.clone(), to };
         let levels = self.manifest.store(&[], |_| before.without_load(load).with(&edit))?;
         self.controller.note(self.options.policy.debt(&levels));
         self.parts_mut().levels = Arc::new(levels);
         self.dead.all_written();
-        self.update_claim();
-        drop(claimed);
+        self.update_reservation();
+        drop(running);
         self.counters.loaded(to.level(), bytes);
         self.send_jobs();
         Ok(())
@@ -131,7 +131,7 @@ impl Lsm {
 
     fn withdraw_load(&self, load: LoadId) -> Result<(), Error> {
         {
-            let _turn = self.changes.take();
+            let _permits = self.changes.acquire_all();
             let before = Arc::clone(&self.parts().levels);
             let Some(run) = before.load(load) else { return Ok(()) };
             let levels = self.manifest.store(&[], |_| before.without_load(load))?;
@@ -181,7 +181,7 @@ impl Load for LsmLoad<'_> {
         let last = std::mem::replace(&mut self.writer, self.tree.load_writer());
         self.made.extend(last.finish(&RangeTombstones::default())?);
         let made = std::mem::take(&mut self.made);
-        let _turn = self.tree.changes.take();
+        let _permits = self.tree.changes.acquire_all();
         let before = Arc::clone(&self.tree.parts().levels);
         let levels = self.tree.manifest.store(&made, |numbers| before.with_load(recorded(&made, numbers)))?;
         let load = levels.loads().last().unwrap_or(LoadId(0));

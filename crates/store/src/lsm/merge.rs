@@ -15,8 +15,8 @@ use super::table::{Made, Table, TableOptions, TableWriter};
 use super::tree::Lsm;
 use crate::Error;
 use crate::buffered::{
-    Cursor, Folding, Fragment, KeyVersions, Memtable, MemtableCursor, Merged, RangeTombstones, Retention,
-    Turn,
+    Cursor, Folding, Fragment, KeyVersions, Memtable, MemtableCursor, Merged, Permits, RangeTombstones,
+    Retention,
 };
 use crate::header::PageId;
 use crate::index::{Direction, is_eager};
@@ -77,7 +77,7 @@ impl Lsm {
         }
         let Some(own) = self.this.upgrade() else { return };
         self.shared.executor.spawn(move || {
-            let turn = own.flushes.take();
+            let permits = own.flushes.acquire_all();
             own.is_flush_sent.store(false, Ordering::SeqCst);
             if own.is_cleared.load(Ordering::SeqCst) {
                 return;
@@ -88,7 +88,7 @@ impl Lsm {
                 own.jobs.wait();
             }
             // Memtables that could not be written stay in memory and in the log, and are tried again.
-            let _tried = own.flush_due(&turn);
+            let _tried = own.flush_due(&permits);
         });
     }
 
@@ -143,12 +143,12 @@ impl Lsm {
     /// room.
     pub(super) fn win_room(&self) {
         {
-            let turn = self.flushes.take();
+            let permits = self.flushes.acquire_all();
             if !self.runs_jobs() {
                 return;
             }
             self.freeze();
-            let flushed = self.flush(&turn);
+            let flushed = self.flush(&permits);
             self.is_stuck.store(matches!(flushed, Err(Error::Full { .. })), Ordering::Relaxed);
         }
         let _looking = self.jobs.look();
@@ -182,23 +182,23 @@ impl Lsm {
     }
 
     /// Writes the frozen memtables, the oldest first.
-    pub(super) fn flush(&self, turn: &Turn<'_>) -> Result<(), Error> {
-        self.flush_while(turn, || true)
+    pub(super) fn flush(&self, permits: &Permits<'_>) -> Result<(), Error> {
+        self.flush_while(permits, || true)
     }
 
     /// The same as long as there are as many as a flush merges.
-    fn flush_due(&self, turn: &Turn<'_>) -> Result<(), Error> {
-        self.flush_while(turn, || self.is_flush_due())
+    fn flush_due(&self, permits: &Permits<'_>) -> Result<(), Error> {
+        self.flush_while(permits, || self.is_flush_due())
     }
 
-    fn flush_while(&self, turn: &Turn<'_>, goes_on: impl Fn() -> bool) -> Result<(), Error> {
+    fn flush_while(&self, permits: &Permits<'_>, goes_on: impl Fn() -> bool) -> Result<(), Error> {
         self.trouble.check_whole(self.id)?;
-        let flushed = self.flush_frozen(turn, goes_on);
+        let flushed = self.flush_frozen(permits, goes_on);
         self.trouble.note(&flushed);
         flushed
     }
 
-    fn flush_frozen(&self, _turn: &Turn<'_>, goes_on: impl Fn() -> bool) -> Result<(), Error> {
+    fn flush_frozen(&self, _permits: &Permits<'_>, goes_on: impl Fn() -> bool) -> Result<(), Error> {
         while goes_on() {
             let parts = self.current();
             let frozen = parts.memtables.frozen.as_slice();
@@ -445,7 +445,7 @@ impl Lsm {
         to: Target,
         flushed: &[Arc<Memtable>],
     ) -> Result<(), Error> {
-        let _turn = self.changes.take();
+        let _permits = self.changes.acquire_all();
         let before = Arc::clone(&self.parts().levels);
         let with = |numbers: &[Vec<PageId>]| {
             before.with(&Edit { removed: removed.clone(), added: recorded(&made, numbers), to })
@@ -463,22 +463,22 @@ impl Lsm {
             }
         }
         drop(parts);
-        self.update_claim();
+        self.update_reservation();
         if removed.is_empty() || !planted!(MergedTablesLeak) {
             self.left().extend(removed);
         }
-        // Still in turn, so that a walk misses no value that is not being given up yet.
+        // Still with the permit, so that a walk misses no value that is not being given up yet.
         self.give_up(&gone);
         Ok(())
     }
 
     /// Changes the level of tables that a job neither reads nor writes.
     fn move_tables(&self, job: &Job) -> Result<(), Error> {
-        let _turn = self.changes.take();
+        let _permits = self.changes.acquire_all();
         let before = Arc::clone(&self.parts().levels);
         let levels = self.manifest.store(&[], |_| before.with(&job.moved()))?;
         self.parts_mut().levels = Arc::new(levels);
-        self.update_claim();
+        self.update_reservation();
         self.counters.moved_tables.fetch_add(job.tables().count() as u64, Ordering::Relaxed);
         Ok(())
     }

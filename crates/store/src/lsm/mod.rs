@@ -5,7 +5,7 @@
 //! merge      flushes and compactions                  jobs         those that are running
 //! policy     which tables are merged next             throttling   writers wait for merges
 //! retention  which versions stay                      chain        operands down to what they are over
-//! folding    operands become values in merges         turn         one task at a time changes the tables
+//! folding    operands become values in merges         below        where tables end
 //! hidden     tables of which nobody sees anything     scan         records in order
 //! cursor     versions of several sources in order     levels       the tables, and their order
 //! manifest   pages that say which tables there are    table        records in segments: blocks, fences, filters

@@ -11,9 +11,10 @@
 //! A reader looks into the memtables and runs from the newest to the oldest, and stops at the first version
 //! that it sees.
 //!
-//! Synchronization: commits change memtables, as long as these are active. The holder of the manifest's turn
-//! changes which memtables are frozen, and the levels. A flush holds the turn of flushes, as the oldest
-//! memtable comes first. Compactions are [jobs](super::jobs) that keep away from each other's tables.
+//! Synchronization: commits change memtables, as long as these are active. The holder of the mutex `changes`,
+//! which guards the manifest, changes which memtables are frozen, and the levels. A flush holds the mutex
+//! `flushes`, as the oldest memtable comes first. Compactions are [jobs](super::jobs) that keep away from
+//! each other's tables.
 
 use std::ops::Bound;
 use std::task::Poll;
@@ -35,13 +36,13 @@ use super::walk::Compared;
 use crate::Error;
 use crate::buffered::{
     Cursor, Cuts, Dead, Full, Hidden, Join, Memtable, MemtableCursor, Memtables, Merged, Removals,
-    SeenCursor, TreeResources, Trouble, Turns, hidden_by,
+    SeenCursor, Semaphore, TreeResources, Trouble, hidden_by,
 };
 use crate::header::PageId;
 use crate::index::{Direction, LoadId, May, TreeId, TreeOperator, Version, Write};
 use crate::log::{LogRecord, Timestamp};
 use crate::pool::Pool;
-use crate::segment::Claim;
+use crate::segment::Reservation;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
@@ -84,11 +85,11 @@ pub(crate) struct Lsm {
     pub(super) counters: Arc<Counters>,
     pub(super) controller: Controller,
     parts: RwLock<Parts>,
-    pub(super) flushes: Turns,
+    pub(super) flushes: Semaphore,
     pub(super) flush_batch: FlushBatch,
     pub(super) jobs: Jobs,
-    pub(super) changes: Turns,
-    pub(super) sweeps: Turns,
+    pub(super) changes: Semaphore,
+    pub(super) sweeps: Semaphore,
     /// Failures of flushes, and of other jobs.
     pub(super) trouble: Trouble,
     pub(super) job_trouble: Trouble,
@@ -107,7 +108,7 @@ pub(crate) struct Lsm {
     /// Whether small tables have been merged since the last flush without becoming fewer.
     pub(super) is_unified: AtomicBool,
     /// Room for the memtables, and for the merges that follow.
-    claim: Claim,
+    reservation: Reservation,
     /// Tables that left the levels, and that may still have readers.
     left: Mutex<Vec<Arc<Table>>>,
     /// Loads that an earlier opening has prepared.
@@ -239,11 +240,11 @@ impl Lsm {
             operator,
             controller: Options::controller(decided),
             parts: RwLock::new(parts),
-            flushes: Turns::default(),
+            flushes: Semaphore::default(),
             flush_batch: Options::flush_batch(decided),
             jobs: Jobs::default(),
-            changes: Turns::default(),
-            sweeps: Turns::default(),
+            changes: Semaphore::default(),
+            sweeps: Semaphore::default(),
             trouble: Trouble::default(),
             job_trouble: Trouble::default(),
             is_flush_sent: AtomicBool::new(false),
@@ -254,17 +255,17 @@ impl Lsm {
             is_stuck: AtomicBool::new(false),
             is_making_room: AtomicBool::new(false),
             is_unified: AtomicBool::new(false),
-            claim: shared.segments.owned.claim(),
+            reservation: shared.segments.owned.reservation(),
             left: Mutex::default(),
             orphans,
         });
-        tree.update_claim();
+        tree.update_reservation();
         Ok(tree)
     }
 
-    /// Claims the room that flushes and merges need, now that memtables or levels have changed.
-    pub(super) fn update_claim(&self) {
-        self.claim.set_with_flushes(|| {
+    /// Reserves the room that flushes and merges need, now that memtables or levels have changed.
+    pub(super) fn update_reservation(&self) {
+        self.reservation.set_with_flushes(|| {
             if self.is_cleared.load(Ordering::SeqCst) {
                 return (0, 0);
             }
@@ -381,7 +382,7 @@ impl Lsm {
     /// Freezes the active memtable.
     pub(super) fn freeze(&self) {
         self.parts_mut().memtables.freeze(Memtable::none());
-        self.update_claim();
+        self.update_reservation();
     }
 
     /// Writes the counts if they are news; tables stay as they are.
@@ -389,7 +390,7 @@ impl Lsm {
     /// # Errors
     /// As [`Manifest::store`].
     pub(super) fn keep_counts(&self) -> Result<(), Error> {
-        let _turn = self.changes.take();
+        let _permits = self.changes.acquire_all();
         if self.counters.kept().is_news(&self.manifest.written()?) {
             let levels = Arc::clone(&self.parts().levels);
             self.manifest.store(&[], |_| Levels::clone(&levels))?;
@@ -413,7 +414,7 @@ impl Lsm {
         let next =
             Memtable::new(&self.shared.pool, self.next_memtable_bytes(), self.options.record_bytes_max());
         self.parts_mut().memtables.freeze_full(full, next);
-        self.update_claim();
+        self.update_reservation();
     }
 
     pub(super) fn put(&self, key: &[u8], write: Write<'_>, record: LogRecord) {
@@ -436,7 +437,7 @@ impl Lsm {
                 (parts.memtables.change(&change), parts.memtables.active.has_outgrown())
             };
             if has_outgrown {
-                self.update_claim();
+                self.update_reservation();
             }
             let Err(full) = changed else { return };
             self.replace(&full);

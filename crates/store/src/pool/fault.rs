@@ -91,7 +91,7 @@ impl<'a> Loader<'a> {
         location: Location,
         access: Access,
     ) -> Result<(), Error> {
-        let Some(claim) = self.claim(id, entry, location, frame) else { return Ok(()) };
+        let Some(loading) = self.begin(id, entry, location, frame) else { return Ok(()) };
         let mut from = location;
         loop {
             // SAFETY: the frame has no page and was taken by the caller; it has the bytes of its class, and
@@ -103,7 +103,7 @@ impl<'a> Loader<'a> {
             };
             match result {
                 Ok(()) => {
-                    claim.finish(from, access);
+                    loading.finish(from, access);
                     return Ok(());
                 }
                 // The cleaner has moved the image meanwhile, and its old place may have been overwritten.
@@ -115,19 +115,19 @@ impl<'a> Loader<'a> {
 
     /// Reserves the loading of the page from `location` into a frame without a page, unless another thread
     /// loads it by now.
-    pub(super) fn claim(
+    pub(super) fn begin(
         self,
         id: PageId,
         entry: &'a Entry,
         location: Location,
         frame: Frame,
-    ) -> Option<Claim<'a>> {
+    ) -> Option<Loading<'a>> {
         if !entry.exchange(Word::device(location), Word::loading(location)) {
             self.pages.frames().give_back(&[frame]);
             return None;
         }
         self.pages.count_miss();
-        Some(Claim { loader: self, id, entry, frame: Some(frame) })
+        Some(Loading { loader: self, id, entry, frame: Some(frame) })
     }
 
     fn finish_load(self, id: PageId, entry: &Entry, frame: Frame, from: Location, access: Access) {
@@ -159,7 +159,7 @@ impl<'a> Loader<'a> {
 
 /// A page that is being loaded. It is on the device again, unless it was loaded: also after a panic, as
 /// others wait for it.
-pub(super) struct Claim<'a> {
+pub(super) struct Loading<'a> {
     loader: Loader<'a>,
     id: PageId,
     entry: &'a Entry,
@@ -167,7 +167,7 @@ pub(super) struct Claim<'a> {
     frame: Option<Frame>,
 }
 
-impl Claim<'_> {
+impl Loading<'_> {
     /// The frame has the page, as it was read at `from`.
     pub fn finish(mut self, from: Location, access: Access) {
         if let Some(frame) = self.frame.take() {
@@ -176,7 +176,7 @@ impl Claim<'_> {
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for Loading<'_> {
     fn drop(&mut self) {
         let Some(frame) = self.frame else { return };
         while let PageLocation::Loading(now) = self.entry.load().location()

@@ -24,24 +24,24 @@ impl Loader<'_> {
         if near.len() < 2 {
             return;
         }
-        let (mut images, mut claims) = (Vec::new(), Vec::new());
+        let (mut images, mut loads) = (Vec::new(), Vec::new());
         for (id, location) in near {
             let Some(entry) = self.pages.table().entry(id) else { continue };
             let Some(frame) = self.pages.frames().spare(location.class()) else { break };
-            if let Some(claim) = self.claim(id, entry, location, frame) {
+            if let Some(loading) = self.begin(id, entry, location, frame) {
                 images.push((location, id, self.pages.frames().memory(frame)));
-                claims.push(claim);
+                loads.push(loading);
             }
         }
-        if claims.is_empty() {
+        if loads.is_empty() {
             return;
         }
         // SAFETY: the frames have no pages and were taken by this call, each has the bytes of its class, and
         // all begin at multiples of 4096.
         let are_read = unsafe { self.images.store().read_together(&images) };
-        for ((claim, (location, id, _)), is_read) in claims.into_iter().zip(images).zip(are_read) {
+        for ((loading, (location, id, _)), is_read) in loads.into_iter().zip(images).zip(are_read) {
             if is_read {
-                claim.finish(location, if Some(&id) == ids.first() { access } else { Access::Scan });
+                loading.finish(location, if Some(&id) == ids.first() { access } else { Access::Scan });
             }
         }
     }

@@ -108,7 +108,9 @@ use log_room::LogRoom;
 use moves::Moves;
 use opening::Opening;
 use output::Output;
-pub(crate) use owned::{BLOCK_HEADER_BYTES, Claim, OwnedBlock, OwnedSegment, OwnedSegments, SegmentWriter};
+pub(crate) use owned::{
+    BLOCK_HEADER_BYTES, OwnedBlock, OwnedSegment, OwnedSegments, Reservation, SegmentWriter,
+};
 use reading::ImageReader;
 pub(crate) use reading::{BlockRead, BroughtBlocks, ImagePlace};
 use reclaim::Reclaim;

@@ -111,30 +111,30 @@ impl Drop for UnderWay {
 /// Bytes of free segments that commits leave to an owner, until this is dropped. An owner that has changes in
 /// memory, or in the log, needs them to go on: without them these could never leave the log, and nothing that
 /// was removed could make room.
-pub(crate) struct Claim {
+pub(crate) struct Reservation {
     space: Arc<Space>,
     /// All, and the part for flushes.
     bytes: Mutex<(u64, u64)>,
 }
 
-impl Claim {
-    /// The owner needs as much as `bytes` gives from now on, which is called with the claim's lock.
+impl Reservation {
+    /// The owner needs as much as `bytes` gives from now on, which is called with the reservation's lock.
     pub fn set(&self, bytes: impl FnOnce() -> u64) {
         self.set_with_flushes(|| (bytes(), 0));
     }
 
     /// The same, and as the second number the part that flushes need, if no checkpoint is made without them.
     pub fn set_with_flushes(&self, bytes: impl FnOnce() -> (u64, u64)) {
-        let mut claimed = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reserved = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = bytes();
         debug_assert!(bytes.1 <= bytes.0, "{bytes:?}");
-        self.space.claim_for_owner(bytes.0, claimed.0);
-        self.space.claim_for_flushes(bytes.1, claimed.1);
-        *claimed = bytes;
+        self.space.reserve_for_owner(bytes.0, reserved.0);
+        self.space.reserve_for_flushes(bytes.1, reserved.1);
+        *reserved = bytes;
     }
 }
 
-impl Drop for Claim {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.set(|| 0);
     }
@@ -237,9 +237,9 @@ impl OwnedSegments {
         self.parts.space.room_for_owner_before(end_bytes)
     }
 
-    /// Room that no other owner may take from now on: an owner's claim, of nothing yet.
-    pub fn claim(&self) -> Claim {
-        Claim { space: Arc::clone(&self.parts.space), bytes: Mutex::default() }
+    /// Room that no other owner may take from now on: an owner's reservation, of nothing yet.
+    pub fn reservation(&self) -> Reservation {
+        Reservation { space: Arc::clone(&self.parts.space), bytes: Mutex::default() }
     }
 
     /// Whether commits have to wait for room, or will soon.

@@ -18,7 +18,7 @@
 //! | part | contents |
 //! | --- | --- |
 //! | [`Ledger`](ledger::Ledger) | the segments' records, the free ones, and the sums over them |
-//! | [`Claims`](reserve::Claims) | room that will be needed, by purpose; the reserve follows from it |
+//! | [`Reservations`](reserve::Reservations) | room needed later, by purpose; the reserve follows from it |
 //! | [`Fill`](fill::Fill) | live bytes and ages, which are used without the lock |
 //!
 //! Room is counted in bytes, as segments have several [sizes](crate::layout::sizes). Numbers of segments,
@@ -47,7 +47,7 @@ use crate::layout::sizes::Sizes;
 
 use fill::Fill;
 use ledger::Ledger;
-use reserve::{Claims, Reserve, cleaner_bytes_min};
+use reserve::{Reservations, Reserve, cleaner_bytes_min};
 
 pub(super) use ledger::Segment;
 pub(crate) use tail::Leave;
@@ -85,7 +85,7 @@ pub(super) struct Space {
 /// State that the lock guards.
 pub(super) struct Inner {
     ledger: Ledger,
-    claims: Claims,
+    reservations: Reservations,
     /// Bytes of the segments that were taken since the last checkpoint began.
     taken: u64,
     /// Bytes of segments taken from the beginning of one checkpoint to the end of its pages: a decaying
@@ -97,7 +97,7 @@ pub(super) struct Inner {
 
 impl Inner {
     fn reserve(&self) -> Reserve<'_> {
-        Reserve { ledger: &self.ledger, claims: &self.claims }
+        Reserve { ledger: &self.ledger, reservations: &self.reservations }
     }
 }
 
@@ -111,7 +111,10 @@ impl Space {
             epoch: AtomicU32::new(0),
             inner: Mutex::new(Inner {
                 ledger: Ledger::new(sizes),
-                claims: Claims { cleaner_bytes_min: cleaner_bytes_min(layout), ..Claims::default() },
+                reservations: Reservations {
+                    cleaner_bytes_min: cleaner_bytes_min(layout),
+                    ..Reservations::default()
+                },
                 taken: 0,
                 taken_by_checkpoint: 0,
                 ceiling: None,
@@ -194,8 +197,8 @@ impl Space {
 
     /// Images released from now on belong to this epoch.
     pub fn set_epoch(&self, epoch: Epoch) {
-        let claims = &mut self.lock().claims;
-        claims.is_cut = claims.checkpointing;
+        let reservations = &mut self.lock().reservations;
+        reservations.is_cut = reservations.checkpointing;
         self.epoch.store(epoch.0, Ordering::Release);
     }
 
@@ -206,8 +209,8 @@ impl Space {
     /// A checkpoint begins or ends writing pages.
     pub fn set_checkpointing(&self, checkpointing: bool) {
         let mut inner = self.lock();
-        inner.claims.checkpointing = checkpointing;
-        inner.claims.is_cut = false;
+        inner.reservations.checkpointing = checkpointing;
+        inner.reservations.is_cut = false;
         if checkpointing {
             inner.taken = 0;
         } else {
@@ -218,12 +221,12 @@ impl Space {
 
     /// This number of checkpoints has failed one after the other.
     pub fn set_checkpoints_failed(&self, times: u32) {
-        self.lock().claims.checkpoints_failed = times;
+        self.lock().reservations.checkpoints_failed = times;
     }
 
     /// Whether a checkpoint is writing pages.
     pub fn is_checkpointing(&self) -> bool {
-        self.lock().claims.checkpointing
+        self.lock().reservations.checkpointing
     }
 
     /// Whether a checkpoint that is under way is to have the changes of this epoch.
@@ -233,7 +236,7 @@ impl Space {
 
     /// Whether a checkpoint is writing pages, and nothing that changes now is for it.
     pub fn is_cut(&self) -> bool {
-        self.lock().claims.is_cut
+        self.lock().reservations.is_cut
     }
 
     /// Whether [`Space::open`] would find one.

@@ -8,7 +8,7 @@ use super::ordered_map::OrderedMap;
 use super::scan::VisibleRecords;
 use crate::Error;
 use crate::btree::Change;
-use crate::buffered::Turns;
+use crate::buffered::Semaphore;
 use crate::header::PageId;
 use crate::index::{
     Census, Clearing, Commit, Direction, Found, Index, LeafHint, Limits, May, Newest, OperationCounts, Piece,
@@ -32,9 +32,9 @@ pub(crate) struct InPlace<M> {
     map: Arc<M>,
     history: Arc<History>,
     counts: OperationCounts,
-    /// Scans sweep tombstones without a lock of the store. A thread that sweeps or walks the tree has this
-    /// turn.
-    sweeps: Arc<Turns>,
+    /// Scans sweep tombstones without a lock of the store. A thread that sweeps or walks the tree holds this
+    /// mutex.
+    sweeps: Arc<Semaphore>,
 }
 
 impl<M> InPlace<M> {
@@ -317,7 +317,7 @@ impl<M: OrderedMap + 'static> Index for InPlace<M> {
     }
 
     fn walk(&self, page: &mut dyn FnMut(PageId), record: SeeVersion<'_>) -> Result<Census, Error> {
-        let _turn = self.sweeps.take();
+        let _permits = self.sweeps.acquire_all();
         let mut damage = None;
         let census = self.map.walk(page, &mut |key, value| match Version::split(value) {
             Some((version, rest)) => record(key, version, rest),

@@ -6,7 +6,7 @@ use super::history::History;
 use super::ordered_map::{OrderedMap, Pieces};
 use crate::Error;
 use crate::btree::Change;
-use crate::buffered::Turns;
+use crate::buffered::Semaphore;
 use crate::index::{Fate, Piece, Steps, TreeId, Version};
 use crate::log::Timestamp;
 
@@ -17,8 +17,8 @@ pub(super) struct VisibleRecords<M> {
     history: Arc<History>,
     pieces: Box<dyn Pieces>,
     at: Timestamp,
-    /// A thread that sweeps has its turn.
-    sweeps: Arc<Turns>,
+    /// Held by the thread that sweeps.
+    sweeps: Arc<Semaphore>,
     /// Keys of tombstones that an earlier run of the store has left.
     leftovers: Vec<(Vec<u8>, Version)>,
 }
@@ -30,7 +30,7 @@ impl<M: OrderedMap> VisibleRecords<M> {
         map: Arc<M>,
         history: Arc<History>,
         (pieces, at): (Box<dyn Pieces>, Timestamp),
-        sweeps: Arc<Turns>,
+        sweeps: Arc<Semaphore>,
     ) -> Self {
         Self { id, map, history, pieces, at, sweeps, leftovers: Vec::new() }
     }
@@ -59,7 +59,7 @@ impl<M: OrderedMap> VisibleRecords<M> {
             return;
         }
         // Another thread sweeps, or walks the tree, which must not change meanwhile.
-        let Some(_turn) = self.sweeps.try_take() else { return };
+        let Some(_permits) = self.sweeps.try_acquire_all() else { return };
         for (key, tombstone) in leftovers {
             if self.history.check().is_err() {
                 return;

@@ -11,8 +11,8 @@ use crate::sync::Arc;
 /// See the module.
 #[derive(Default)]
 pub(in crate::lsm) struct Busy {
-    jobs: Vec<Claim>,
-    /// Addresses of the jobs' inputs, which the claims keep in memory.
+    jobs: Vec<Running>,
+    /// Addresses of the jobs' inputs, which the jobs keep in memory.
     inputs: HashSet<usize>,
     /// Jobs that began so far.
     begun: u64,
@@ -23,7 +23,7 @@ pub(in crate::lsm) struct Busy {
 pub(in crate::lsm) struct Ticket(u64);
 
 /// The tables and levels that a running job has reserved.
-struct Claim {
+struct Running {
     ticket: Ticket,
     inputs: Vec<Arc<Table>>,
     from: usize,
@@ -46,24 +46,24 @@ impl Busy {
         let (first_key, last_key) = (key(|range| range.first), key(|range| range.last));
         let to = job.to.level();
         let leaving_bytes = if to == job.from { 0 } else { bytes_of(job.leaving.iter().flatten()) };
-        self.jobs.push(Claim { ticket, inputs, from: job.from, leaving_bytes, to, first_key, last_key });
+        self.jobs.push(Running { ticket, inputs, from: job.from, leaving_bytes, to, first_key, last_key });
         ticket
     }
 
     /// Tables with keys of a range come into a level, and do not come from any.
-    pub fn claim(&mut self, to: usize, range: KeyInterval<'_>) -> Ticket {
+    pub fn begin_load(&mut self, to: usize, range: KeyInterval<'_>) -> Ticket {
         self.begun += 1;
         let ticket = Ticket(self.begun);
         let (first_key, last_key) = (range.first.to_vec(), range.last.to_vec());
         let (inputs, from, leaving_bytes) = (Vec::new(), usize::MAX, 0);
-        self.jobs.push(Claim { ticket, inputs, from, leaving_bytes, to, first_key, last_key });
+        self.jobs.push(Running { ticket, inputs, from, leaving_bytes, to, first_key, last_key });
         ticket
     }
 
     /// A job has ended: its outputs are in the levels, or it failed.
     pub fn end(&mut self, ticket: Ticket) {
-        for claim in self.jobs.extract_if(.., |claim| claim.ticket == ticket) {
-            for table in &claim.inputs {
+        for job in self.jobs.extract_if(.., |job| job.ticket == ticket) {
+            for table in &job.inputs {
                 self.inputs.remove(&address(table));
             }
         }
@@ -71,7 +71,7 @@ impl Busy {
 
     /// Bytes of the inputs of all running jobs.
     pub(super) fn input_bytes(&self) -> u64 {
-        self.jobs.iter().map(|claim| bytes_of(&claim.inputs)).sum()
+        self.jobs.iter().map(|job| bytes_of(&job.inputs)).sum()
     }
 
     /// How many jobs are running.
@@ -88,26 +88,25 @@ impl Busy {
 
     /// Whether a running job takes its inputs from this level.
     pub(super) fn is_source(&self, level: usize) -> bool {
-        self.jobs.iter().any(|claim| claim.from == level)
+        self.jobs.iter().any(|job| job.from == level)
     }
 
     /// Bytes of a level that running jobs bring down.
     pub(super) fn leaving_bytes(&self, level: usize) -> u64 {
-        self.jobs.iter().filter(|claim| claim.from == level).map(|claim| claim.leaving_bytes).sum()
+        self.jobs.iter().filter(|job| job.from == level).map(|job| job.leaving_bytes).sum()
     }
 
     /// Whether a running job writes to keys of a level.
     pub(in crate::lsm) fn writes(&self, level: usize, range: KeyInterval<'_>) -> bool {
-        let writes = |claim: &Claim| {
-            claim.to == level
-                && range.overlaps(KeyInterval { first: &claim.first_key, last: &claim.last_key })
+        let writes = |job: &Running| {
+            job.to == level && range.overlaps(KeyInterval { first: &job.first_key, last: &job.last_key })
         };
         self.jobs.iter().any(writes)
     }
 
     /// Whether a running job writes to a level.
     pub(super) fn is_target(&self, level: usize) -> bool {
-        self.jobs.iter().any(|claim| claim.to == level)
+        self.jobs.iter().any(|job| job.to == level)
     }
 }
 

@@ -53,7 +53,7 @@ impl Space {
         let is_same = is_there && self.opening_of(index) == opening;
         if is_same {
             inner.ledger.take_in_hand(index);
-            inner.claims.walked_bytes += self.sizes.length(index);
+            inner.reservations.walked_bytes += self.sizes.length(index);
         }
         is_same
     }
@@ -62,7 +62,7 @@ impl Space {
     pub fn end_victim(&self, index: usize) {
         let mut inner = self.lock();
         inner.ledger.put_down(index);
-        inner.claims.walked_bytes -= self.sizes.length(index);
+        inner.reservations.walked_bytes -= self.sizes.length(index);
     }
 
     /// Begins the move of an image out of the segment.

@@ -87,7 +87,7 @@ impl Space {
     /// Computes the shortages, with these dirty bytes in memory.
     pub fn need(&self, dirty: Dirty) -> Need {
         let mut inner = self.lock();
-        inner.claims.dirty_bytes = dirty.bytes;
+        inner.reservations.dirty_bytes = dirty.bytes;
         let (ledger, reserve) = (&inner.ledger, inner.reserve());
         ledger.check();
         let (tally, segment) = (ledger.tally(), ledger.largest_bytes());
@@ -104,7 +104,7 @@ impl Space {
         let written_bytes = dirty.durable_bytes;
         let written_helps = written_bytes >= segment || written_bytes > 0 && !reserve.can_clean();
         // Then nothing helps that only a checkpoint makes free.
-        let may_checkpoint = inner.claims.checkpoints_failed <= CHECKPOINTS_FAILED_MAX;
+        let may_checkpoint = inner.reservations.checkpoints_failed <= CHECKPOINTS_FAILED_MAX;
         let is_coming = coming > 0 || written_helps || self.is_cleaned(&inner);
         Need {
             cleaning: soon_free < enough && reserve.can_clean(),
@@ -120,19 +120,19 @@ impl Space {
             pending: may_checkpoint && tally.settled > 0,
             checkpoint_pays: tally.settled * WRITTEN_PER_FREED_MAX >= written_bytes,
             freeing: tally.freed > 0,
-            merging: inner.claims.owners_at_work > 0,
+            merging: inner.reservations.owners_at_work > 0,
         }
     }
 
     /// Whether cleaners are at work, or may begin: there is a segment to clean, and room for its live images.
     fn is_cleaned(&self, inner: &Inner) -> bool {
-        inner.claims.walked_bytes > 0 || inner.reserve().can_clean() && self.victim(inner).is_some()
+        inner.reservations.walked_bytes > 0 || inner.reserve().can_clean() && self.victim(inner).is_some()
     }
 
     /// Room for more dirty pages, besides `dirty_bytes`.
     pub fn room(&self, dirty_bytes: u64) -> Room {
         let mut inner = self.lock();
-        inner.claims.dirty_bytes = dirty_bytes;
+        inner.reservations.dirty_bytes = dirty_bytes;
         let (ledger, reserve) = (&inner.ledger, inner.reserve());
         Room {
             to_grow: ledger.has_free_beside(reserve.kept_from_commits()),
@@ -145,7 +145,7 @@ impl Space {
     /// Bytes of free segments that more dirty pages may take, besides `dirty_bytes`.
     pub fn spare_to_remove(&self, dirty_bytes: u64) -> u64 {
         let mut inner = self.lock();
-        inner.claims.dirty_bytes = dirty_bytes;
+        inner.reservations.dirty_bytes = dirty_bytes;
         let kept = inner.reserve().kept_for_checkpoint() + inner.ledger.largest_bytes();
         inner.ledger.tally().free.saturating_sub(kept)
     }
@@ -156,7 +156,7 @@ impl Space {
         let inner = self.lock();
         let ledger = &inner.ledger;
         let segment = ledger.largest_bytes();
-        let whole = ledger.whole_above(inner.claims.map_bytes).max(segment);
+        let whole = ledger.whole_above(inner.reservations.map_bytes).max(segment);
         let is_near = inner.reserve().is_near();
         let more = if is_near { ledger.whole_below(whole / 2) } else { whole + MAP_SPARE * segment };
         ledger.tally().map > whole + more || inner.is_map_behind_ceiling()
@@ -164,7 +164,7 @@ impl Space {
 
     /// Sets the bytes that the page table takes when it is written as a whole.
     pub fn set_map_bytes(&self, bytes: u64) {
-        self.lock().claims.map_bytes = bytes;
+        self.lock().reservations.map_bytes = bytes;
     }
 
     /// Bytes of the segments that overflow values of `bytes` bytes take: open segments have no room for them,
@@ -176,18 +176,18 @@ impl Space {
 
     /// Reserves `bytes` for overflow values; `unwant` takes it back.
     pub fn want(&self, bytes: u64) {
-        self.lock().claims.wanted_bytes += bytes;
+        self.lock().reservations.wanted_bytes += bytes;
     }
 
     pub fn unwant(&self, bytes: u64) {
-        let claims = &mut self.lock().claims;
-        debug_assert!(claims.wanted_bytes >= bytes, "room that nobody reserved is given back");
-        claims.wanted_bytes -= bytes;
+        let reservations = &mut self.lock().reservations;
+        debug_assert!(reservations.wanted_bytes >= bytes, "room that nobody reserved is given back");
+        reservations.wanted_bytes -= bytes;
     }
 
     /// Bytes that are reserved for overflow values.
     pub fn wanted_bytes(&self) -> u64 {
-        self.lock().claims.wanted_bytes
+        self.lock().reservations.wanted_bytes
     }
 }
 

@@ -32,20 +32,20 @@ impl Space {
     }
 
     /// Whether an owner may take segments of `bytes` bytes, or one, now or when those that are pending are
-    /// free: those that owners claim, or, if more, as long as live and dirty pages would have room.
+    /// free: those that owners have reserved, or, if more, as long as live and dirty pages would have room.
     pub fn is_room_for_owner(&self, bytes: u64) -> bool {
         let mut usage = self.usage();
         let inner = self.lock();
         let (tally, needed_bytes) = (inner.ledger.tally(), bytes.max(inner.ledger.largest_bytes()));
         let coming_bytes = tally.free + tally.pending + tally.freed;
-        if needed_bytes <= inner.claims.owners_bytes
+        if needed_bytes <= inner.reservations.owners_bytes
             && coming_bytes >= needed_bytes + inner.reserve().kept_from(Stream::Owned)
         {
             return true;
         }
         usage.reserved_bytes = usage.reserved_bytes.saturating_sub(inner.reserve().kept_for_owners());
         let less_bytes = needed_bytes + inner.reserve().kept_for_targets();
-        usage.has_room_for(inner.claims.dirty_bytes, less_bytes)
+        usage.has_room_for(inner.reservations.dirty_bytes, less_bytes)
     }
 
     /// Bytes that owners may take, now or when the segments that are pending are free.
@@ -65,25 +65,32 @@ impl Space {
     }
 
     /// Keeps `more_bytes` more and `less_bytes` less for owners.
-    pub fn claim_for_owner(&self, more_bytes: u64, less_bytes: u64) {
-        let claims = &mut self.lock().claims;
-        debug_assert!(claims.owners_bytes >= less_bytes, "room that no owner claims is given back");
-        claims.owners_bytes = claims.owners_bytes + more_bytes - less_bytes;
+    pub fn reserve_for_owner(&self, more_bytes: u64, less_bytes: u64) {
+        let reservations = &mut self.lock().reservations;
+        debug_assert!(
+            reservations.owners_bytes >= less_bytes,
+            "room that no owner has reserved is given back"
+        );
+        reservations.owners_bytes = reservations.owners_bytes + more_bytes - less_bytes;
     }
 
     /// Keeps `more_bytes` more and `less_bytes` less of these for flushes. Called where no checkpoint is made
     /// before owners have written all that they have in memory.
-    pub fn claim_for_flushes(&self, more_bytes: u64, less_bytes: u64) {
-        let claims = &mut self.lock().claims;
-        debug_assert!(claims.flush_bytes >= less_bytes, "room that no owner claims is given back");
-        claims.flush_bytes = claims.flush_bytes + more_bytes - less_bytes;
+    pub fn reserve_for_flushes(&self, more_bytes: u64, less_bytes: u64) {
+        let reservations = &mut self.lock().reservations;
+        debug_assert!(
+            reservations.flush_bytes >= less_bytes,
+            "room that no owner has reserved is given back"
+        );
+        reservations.flush_bytes = reservations.flush_bytes + more_bytes - less_bytes;
     }
 
     /// An owner begins or ends work that may make segments free.
     pub fn set_owner_at_work(&self, begins: bool) {
-        let claims = &mut self.lock().claims;
-        debug_assert!(begins || claims.owners_at_work > 0, "work ends that never began");
-        claims.owners_at_work = if begins { claims.owners_at_work + 1 } else { claims.owners_at_work - 1 };
+        let reservations = &mut self.lock().reservations;
+        debug_assert!(begins || reservations.owners_at_work > 0, "work ends that never began");
+        reservations.owners_at_work =
+            if begins { reservations.owners_at_work + 1 } else { reservations.owners_at_work - 1 };
     }
 
     /// Whether commits have to wait for room, or will soon.

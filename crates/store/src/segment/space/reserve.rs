@@ -42,7 +42,7 @@ pub(super) fn cleaner_bytes_min(layout: &Layout) -> u64 {
 
 /// Bytes of free segments that will be needed, by purpose.
 #[derive(Default)]
-pub(super) struct Claims {
+pub(super) struct Reservations {
     /// See [`cleaner_bytes_min`].
     pub cleaner_bytes_min: u64,
     /// A checkpoint is writing pages, which may take from the reserve.
@@ -67,10 +67,10 @@ pub(super) struct Claims {
     pub owners_at_work: u32,
 }
 
-/// The claims, and the segments that they are made on.
+/// The reservations, and the segments that they are made on.
 pub(super) struct Reserve<'a> {
     pub ledger: &'a Ledger,
-    pub claims: &'a Claims,
+    pub reservations: &'a Reservations,
 }
 
 impl Reserve<'_> {
@@ -81,19 +81,19 @@ impl Reserve<'_> {
             Stream::Map => 0,
             // With nothing dirty and nothing pending, no checkpoint can help: the cleaner may take nearly all
             // of the reserve.
-            Stream::Moved if self.claims.dirty_bytes == 0 && self.ledger.tally().pending == 0 => {
+            Stream::Moved if self.reservations.dirty_bytes == 0 && self.ledger.tally().pending == 0 => {
                 largest_bytes
             }
             // Without a log, a checkpoint frees nothing before owners have written all that they have in
             // memory.
-            Stream::Moved if self.claims.flush_bytes > 0 => {
+            Stream::Moved if self.reservations.flush_bytes > 0 => {
                 self.kept_for_checkpoint() + self.kept_for_owners()
             }
             Stream::Moved => self.kept_for_checkpoint(),
-            Stream::Fresh if !self.claims.checkpointing => self.reserved(),
+            Stream::Fresh if !self.reservations.checkpointing => self.reserved(),
             // Pages that change after a checkpoint's cut leave it the room that it may need: commits under
             // way change any number of them, again and again in a small cache.
-            Stream::Fresh if self.claims.is_cut => self.kept_for_checkpoint(),
+            Stream::Fresh if self.reservations.is_cut => self.kept_for_checkpoint(),
             // A short page table has room in one segment. Pages may take the other one: the checkpoint frees
             // pending segments, which without it would stay so for ever.
             Stream::Fresh | Stream::Awaited if self.lends_of_map() => largest_bytes,
@@ -107,18 +107,18 @@ impl Reserve<'_> {
 
     /// Whether pages of a checkpoint may take one of the page table's segments.
     fn lends_of_map(&self) -> bool {
-        self.ledger.tally().pending > 0 && self.claims.map_bytes <= self.ledger.largest_bytes() / 2
+        self.ledger.tally().pending > 0 && self.reservations.map_bytes <= self.ledger.largest_bytes() / 2
     }
 
     /// Bytes reserved for writing the page table as a whole.
     pub fn kept_for_map(&self, largest_bytes: u64) -> u64 {
-        let more = self.claims.map_bytes.next_multiple_of(largest_bytes).saturating_sub(largest_bytes);
+        let more = self.reservations.map_bytes.next_multiple_of(largest_bytes).saturating_sub(largest_bytes);
         RESERVED_FOR_MAP * largest_bytes + more
     }
 
     /// Bytes reserved for dirty pages.
     pub fn kept_for_dirty(&self) -> u64 {
-        self.ledger.whole_above(self.claims.dirty_bytes)
+        self.ledger.whole_above(self.reservations.dirty_bytes)
     }
 
     /// Bytes that a checkpoint may need.
@@ -140,13 +140,13 @@ impl Reserve<'_> {
     /// The reserve if the largest segment had `largest_bytes`.
     pub fn reserved_with(&self, largest_bytes: u64) -> u64 {
         let for_checkpoint = RESERVED_FOR_CHECKPOINT * largest_bytes;
-        let for_cleaner = (RESERVED_FOR_CLEANER * largest_bytes).max(self.claims.cleaner_bytes_min);
+        let for_cleaner = (RESERVED_FOR_CLEANER * largest_bytes).max(self.reservations.cleaner_bytes_min);
         self.kept_for_map(largest_bytes) + for_checkpoint + for_cleaner + self.kept_for_owners()
     }
 
-    /// Bytes that owners claim, and those of the open segments of pages; 0 if they claim none.
+    /// Bytes that owners have reserved, with those of the open segments of pages; 0 without reservations.
     pub fn kept_for_owners(&self) -> u64 {
-        match self.claims.owners_bytes {
+        match self.reservations.owners_bytes {
             0 => 0,
             bytes => bytes + self.kept_for_targets(),
         }
@@ -166,7 +166,7 @@ impl Reserve<'_> {
 
     /// Bytes that all other writers must leave: those, and room for overflow values.
     pub fn kept_from_all(&self) -> u64 {
-        self.kept_from_commits() + self.claims.wanted_bytes
+        self.kept_from_commits() + self.reservations.wanted_bytes
     }
 
     /// Whether few segments are free beyond the reserve.
@@ -183,7 +183,7 @@ impl Reserve<'_> {
     /// Free bytes that keep writers from waiting, if there were only `count` segments.
     pub fn kept_for_writing(&self, count: usize) -> u64 {
         let largest_bytes = self.ledger.largest_of(count);
-        let Claims { dirty_bytes, wanted_bytes, .. } = self.claims;
+        let Reservations { dirty_bytes, wanted_bytes, .. } = self.reservations;
         self.reserved_with(largest_bytes) + dirty_bytes + wanted_bytes + NEAR * largest_bytes
     }
 
@@ -200,13 +200,13 @@ impl Reserve<'_> {
 
     /// Whether a merge of an owner may take one more segment: it leaves those that flushes need.
     pub fn can_merge(&self) -> bool {
-        self.ledger.has_free_beside(self.kept_from(Stream::Owned) + self.claims.flush_bytes)
+        self.ledger.has_free_beside(self.kept_from(Stream::Owned) + self.reservations.flush_bytes)
     }
 
     /// Whether the live images of one more segment have room elsewhere. Only as many segments are cleaned at
     /// a time as there are free segments to move their images to, or none might be finished.
     pub fn can_clean(&self) -> bool {
-        self.ledger.has_free_beside(self.kept_from(Stream::Moved) + self.claims.walked_bytes)
+        self.ledger.has_free_beside(self.kept_from(Stream::Moved) + self.reservations.walked_bytes)
     }
 
     /// Whether free segments are so scarce that the emptiest ones are cleaned.

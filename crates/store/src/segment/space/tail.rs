@@ -56,7 +56,7 @@ impl Space {
 
     /// The fewest segments that live and dirty pages fill to at most `percent` of their `usable` bytes.
     fn fewest_at(&self, inner: &Inner, usable: impl Fn(usize) -> u64, percent: u64) -> usize {
-        let used_bytes = self.live_bytes() + inner.claims.dirty_bytes + inner.claims.wanted_bytes;
+        let used_bytes = self.live_bytes() + inner.reservations.dirty_bytes + inner.reservations.wanted_bytes;
         let is_enough = |count: usize| usable(count) / 100 * percent >= used_bytes;
         // The reserve is of the largest size. So the first segment of a size adds less than it reserves.
         let small = self.sizes.small_count().min(inner.ledger.len());
