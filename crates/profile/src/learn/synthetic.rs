@@ -17,11 +17,12 @@ pub(super) fn reads(
 ) -> Vec<SweepRead> {
     let mut random = Pcg64::seed_from_u64(seed);
     let normal = |random: &mut Pcg64| (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+    let latencies: Vec<(u64, f64)> = labels.iter().map(|label| (*label, latency_us(*label))).collect();
     let mut reads = Vec::new();
     for sweep in 0..sweeps {
         let pace = (0.1 * normal(&mut random)).exp();
         for _ in 0..each {
-            for label in labels {
+            for (label, latency_us) in &latencies {
                 let delay = if random.random::<f64>() < 0.01 { 10.0 } else { 1.0 };
                 let noise = (0.15 * normal(&mut random)).exp();
                 reads.push(SweepRead {
@@ -29,7 +30,7 @@ pub(super) fn reads(
                     label: *label,
                     region: sweep % 2,
                     offset_bytes: *label,
-                    latency_us: latency_us(*label) * pace * noise * delay,
+                    latency_us: latency_us * pace * noise * delay,
                 });
             }
         }
