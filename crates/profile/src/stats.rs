@@ -66,10 +66,17 @@ pub(crate) fn bootstrap_mean(
 
 /// As many values as there are, drawn with replacement.
 pub(crate) fn resample(values: &[f64], random: &mut Pcg64) -> Vec<f64> {
-    if values.is_empty() {
-        return Vec::new();
+    let mut drawn = Vec::new();
+    extend_resampled(&mut drawn, values, random);
+    drawn
+}
+
+/// [`resample`], after the values that have been drawn.
+pub(crate) fn extend_resampled(drawn: &mut Vec<f64>, values: &[f64], random: &mut Pcg64) {
+    drawn.reserve(values.len());
+    for _ in 0..values.len() {
+        drawn.extend(values.get(random.random_range(0..values.len())));
     }
-    (0..values.len()).filter_map(|_| values.get(random.random_range(0..values.len())).copied()).collect()
 }
 
 /// A number from the standard normal distribution (Box and Muller).

@@ -10,7 +10,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use crate::series::SweepRead;
-use crate::stats::{mean, median, quantile, resample};
+use crate::stats::{extend_resampled, mean, median, quantile, resample};
 
 /// Slowest share of reads that is cut to its lower bound: interruptions by other work hit any group and say
 /// nothing about it.
@@ -198,12 +198,12 @@ fn resampled_regions(
     if count < 2 {
         return (resample(values, random), regions.to_vec());
     }
-    let (mut drawn, mut ranges) = (Vec::new(), Vec::new());
+    let (mut drawn, mut ranges) = (Vec::with_capacity(values.len()), Vec::with_capacity(count));
     for _ in 0..count {
         let range = regions.get(random.random_range(0..count)).cloned().unwrap_or(0..0);
-        let part = resample(values.get(range).unwrap_or_default(), random);
-        ranges.push(drawn.len()..drawn.len() + part.len());
-        drawn.extend(part);
+        let start = drawn.len();
+        extend_resampled(&mut drawn, values.get(range).unwrap_or_default(), random);
+        ranges.push(start..drawn.len());
     }
     if let (Some(own), Some(moved)) = (mean(values), mean(&drawn)) {
         let further = (count as f64 / (count as f64 - 1.0)).sqrt();
