@@ -31,7 +31,7 @@ pub fn advice(advice: &Advice, style: impl Into<Style>) -> String {
     for note in &advice.notes {
         out.prose(&format!("Note: {note}"));
     }
-    out.title("What would change the ranking");
+    out.title("Changes that alter the ranking");
     match advice.ranking.changes.as_slice() {
         [] => out.prose("Nothing within the range that was tried: any share of writes, memory and clients from a 64th to 64 times."),
         changes => out.table(&levers(changes)),

@@ -299,9 +299,9 @@ fn neighbours(tuned: &Innodb<'_>) -> Setting {
         value: off.then(|| "0".to_owned()),
         default: "1",
         reason: match (is_measured, off) {
-            (true, true) => "a page beside a dirty one is as cheap to write later at its own time".into(),
+            (true, true) => "a page next to a dirty one is as cheap to write later at its own time".into(),
             (true, false) => "writing in sequence is much cheaper than at random places here".into(),
-            (false, _) => "the profile does not know what writes cost".into(),
+            (false, _) => "the profile has no costs of writes".into(),
         },
         number: measured_text(
             tuned.drive,

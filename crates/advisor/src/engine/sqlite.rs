@@ -194,7 +194,7 @@ fn journal(tuned: &Tuned<'_, Sqlite>) -> Setting {
         number: flush_text(tuned.drive, "", flush),
         gain: on.then_some(gain),
         cost: if on {
-            "two files beside the database; all processes must be on one machine".into()
+            "two files next to the database; all processes must be on one machine".into()
         } else {
             String::new()
         },
@@ -242,7 +242,7 @@ fn checkpoint(tuned: &Tuned<'_, Sqlite>) -> Setting {
         number: measured_text(
             tuned.drive,
             Access::Write,
-            format!("a random write takes {:.1} µs beside its transfer", write.value * 1e6),
+            format!("a random write takes {:.1} µs plus its transfer", write.value * 1e6),
         ),
         gain: gains.then_some(gain),
         cost: if gains {

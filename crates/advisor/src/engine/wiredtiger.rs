@@ -232,7 +232,7 @@ fn checkpoint(tuned: &Tiger<'_>) -> Setting {
         default: "(wait=0)",
         reason: match on {
             true => {
-                "a checkpoint after so much log bounds what a recovery reads; by default there is none".into()
+                "a checkpoint after this amount of log bounds a recovery; by default there is none".into()
             }
             false => "nothing is written".into(),
         },

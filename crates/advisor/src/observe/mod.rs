@@ -180,17 +180,17 @@ impl Seen {
 struct Assumed(Vec<String>);
 
 impl Assumed {
-    fn number(&mut self, what: &str, seen: Option<f64>, otherwise: f64) -> f64 {
-        self.value(what, seen, otherwise, format!("{otherwise:.0}"))
+    fn number(&mut self, fact: &str, seen: Option<f64>, otherwise: f64) -> f64 {
+        self.value(fact, seen, otherwise, format!("{otherwise:.0}"))
     }
 
-    fn bytes(&mut self, what: &str, seen: Option<f64>, otherwise: f64) -> f64 {
-        self.value(what, seen, otherwise, flashgrain_settings::Bytes(otherwise as u64).to_string())
+    fn bytes(&mut self, fact: &str, seen: Option<f64>, otherwise: f64) -> f64 {
+        self.value(fact, seen, otherwise, flashgrain_settings::Bytes(otherwise as u64).to_string())
     }
 
-    fn value(&mut self, what: &str, seen: Option<f64>, otherwise: f64, words: String) -> f64 {
+    fn value(&mut self, fact: &str, seen: Option<f64>, otherwise: f64, words: String) -> f64 {
         seen.filter(|value| value.is_finite()).unwrap_or_else(|| {
-            self.0.push(format!("{what} not known, taken as {words}"));
+            self.0.push(format!("{fact} not known, taken as {words}"));
             otherwise
         })
     }

@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str) -> Result<Seen, String> {
     let records = tables.live_records(text);
     if records.is_some() {
         notes.push(
-            "the number of records is that of the last table of compactions, without what is in memory"
+            "the number of records is that of the last table of compactions, without records in memory"
                 .into(),
         );
     }

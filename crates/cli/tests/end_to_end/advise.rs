@@ -13,7 +13,7 @@ fn designs_are_ranked_for_a_preset() {
     let shown = stdout(
         &flashgrain().args(["advise", "--profile", PROFILE, "--workload", "ycsb-b"]).assert().success(),
     );
-    for text in ["Designs, best first", "operations/s", "limited by", "What would change the ranking"] {
+    for text in ["Designs, best first", "operations/s", "limited by", "Changes that alter the ranking"] {
         assert!(shown.contains(text), "{text}: {shown}");
     }
 }

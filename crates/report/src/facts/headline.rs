@@ -135,7 +135,7 @@ fn sustained_writes(profile: &DeviceProfile) -> Option<Headline> {
     }
     let WriteRates::Sustained { .. } = all.write_rates() else { return None };
     let mut headline = bandwidth(profile, Access::Write, name)?;
-    headline.detail += ", behind a full cache";
+    headline.detail += ", with a full cache";
     Some(headline)
 }
 
@@ -185,13 +185,13 @@ fn burst_writes(profile: &DeviceProfile) -> Option<Headline> {
         WriteRates::NoFall { written_bytes } if !is_steady_known => {
             let mut headline = bandwidth(profile, Access::Write, "write bandwidth")?;
             let written = unit::bytes(written_bytes as f64);
-            headline.detail += &format!("; no fall within {written}, what lasts longer: --sustain");
+            headline.detail += &format!("; no fall within {written}, longer bursts: --sustain");
             Some(headline)
         }
         WriteRates::NoFall { .. } | WriteRates::Bursts => {
             let mut headline = bandwidth(profile, Access::Write, "burst write bandwidth")?;
             if !is_steady_known {
-                headline.detail += "; what lasts: --sustain";
+                headline.detail += "; sustained rate: --sustain";
             }
             Some(headline)
         }
@@ -237,7 +237,7 @@ fn store(profile: &DeviceProfile) -> Option<Headline> {
     let store = profile.store.as_ref()?;
     let look_ups = store.operations.iter().find(|operation| operation.operation == "random look-ups")?;
     let of_raw = match (share_of_raw(look_ups), look_ups.raw_per_second) {
-        (Some(share), _) => format!("{} of what the raw device allows", unit::share(share)),
+        (Some(share), _) => format!("{} of the raw device's rate", unit::share(share)),
         (None, Some(_)) => "the raw device was measured with too much noise".to_owned(),
         (None, None) => return None,
     };

@@ -40,8 +40,8 @@ pub(super) fn cached_sentence(store: &StoreRun) -> Option<String> {
     let times = store.stored_bytes as f64 / store.cache_bytes.max(1) as f64;
     (times < TIMES_CACHE).then(|| {
         format!(
-            "It is {times:.1} times as large as its cache only, for want of time to fill it: many look-ups found what they \
-             wanted in memory; give it more --seconds."
+            "It is {times:.1} times as large as its cache only, for want of time to fill it: many look-ups found their \
+             records in memory; give it more --seconds."
         )
     })
 }

@@ -48,14 +48,14 @@ fn draw_latencies(plot: &mut Plot, series: &Series, mut marks: Vec<Mark>, mut me
     plot.marks(series, &marks);
 }
 
-fn latency_mark(x: f64, latency: &Latency, low_us: f64, high_us: f64, what: &str) -> Mark {
+fn latency_mark(x: f64, latency: &Latency, low_us: f64, high_us: f64, label: &str) -> Mark {
     Mark {
         x,
         y: latency.mean_us * 1e-6,
         range: Some((low_us * 1e-6, high_us * 1e-6)),
         filled: true,
         tip: format!(
-            "{what}: mean {} ({} – {}), median {} of {} reads",
+            "{label}: mean {} ({} – {}), median {} of {} reads",
             unit::micros(latency.mean_us),
             unit::micros(low_us),
             unit::micros(high_us),
@@ -96,8 +96,8 @@ pub(crate) fn request_size(profile: &DeviceProfile) -> Drawn {
         let here = || points.iter().filter(|point| point.read_request_bytes as f64 == *read);
         let marks = here().map(|point| {
             let written = point.write_request_bytes as f64;
-            let what = format!("written by {}, read by {}", unit::bytes(written), unit::bytes(*read));
-            latency_mark(written, &point.latency, point.mean_low_us, point.mean_high_us, &what)
+            let label = format!("written by {}, read by {}", unit::bytes(written), unit::bytes(*read));
+            latency_mark(written, &point.latency, point.mean_low_us, point.mean_high_us, &label)
         });
         let medians = here().map(|point| (point.write_request_bytes as f64, point.latency.p50_us * 1e-6));
         draw_latencies(&mut plot, series, marks.collect(), medians.collect());
@@ -143,7 +143,7 @@ pub(crate) fn location(profile: &DeviceProfile) -> Drawn {
     caption.push_str(" The vertical axes start at zero.");
     if shown.len() < tried.len() {
         let others = tried.len() - shown.len();
-        caption += &format!(" What was measured for {others} other supposed sizes is in the profile.");
+        caption += &format!(" Results for {others} other supposed sizes are in the profile.");
     }
     let legend =
         vec![Key::mark("mean of the offset group, 95 % interval", "dot"), Key::mark("median", "dash")];
@@ -185,8 +185,8 @@ fn location_panel(figure: &str, chunk: f64, points: &[&LocationPoint], hot: Opti
     }
     let marks = points.iter().map(|point| {
         let offset = point.offset_bytes as f64;
-        let what = format!("chunk {}, offset {}", unit::bytes(chunk), unit::bytes(offset));
-        latency_mark(offset, &point.latency, point.mean_low_us, point.mean_high_us, &what)
+        let label = format!("chunk {}, offset {}", unit::bytes(chunk), unit::bytes(offset));
+        latency_mark(offset, &point.latency, point.mean_low_us, point.mean_high_us, &label)
     });
     let medians = points.iter().map(|point| (point.offset_bytes as f64, point.latency.p50_us * 1e-6));
     draw_latencies(&mut plot, &series, marks.collect(), medians.collect());

@@ -26,7 +26,7 @@ pub(crate) fn store(profile: &DeviceProfile) -> Drawn {
     }
     let look_ups = store.operations.iter().find(|operation| operation.operation == "random look-ups");
     let caption = look_ups.and_then(in_words).unwrap_or_else(|| {
-        "What the store reached of what the raw device allows for the same requests.".to_owned()
+        "Rates of the store as shares of the raw device's for the same requests.".to_owned()
     });
     let drawn = |colour: &str| rows.iter().any(|row| row.colour == colour);
     let kinds = [("reads", colour::READS), ("reads and writes", colour::MIXED), ("writes", colour::WRITES)];
@@ -45,12 +45,12 @@ fn in_words(look_ups: &StoreOperation) -> Option<String> {
     let share = share_of_raw(look_ups)?;
     let predicted = look_ups
         .predicted_per_second
-        .map_or_else(String::new, |predicted| format!(", predicted were {}", unit::count(predicted)));
+        .map_or_else(String::new, |predicted| format!("; predicted were {}", unit::count(predicted)));
     Some(format!(
-        "Look-ups out of memory: {} per second{predicted}; the raw device allows {}, of which that is {}.",
+        "Look-ups out of memory: {} per second, {} of the raw device's {}{predicted}.",
         unit::count(look_ups.measured_per_second),
-        unit::count(look_ups.raw_per_second?),
-        unit::share(share)
+        unit::share(share),
+        unit::count(look_ups.raw_per_second?)
     ))
 }
 

@@ -120,7 +120,7 @@ pub fn page(profile: &DeviceProfile) -> Result<String, Error> {
         headlines: facts::headlines(profile),
         sections: sections::all(profile),
         source: "profile.json".into(),
-        source_remark: "; the samples lie beside it",
+        source_remark: "; the samples lie next to it",
         version: profile.provenance.flashgrain_version.clone(),
     };
     page.html()

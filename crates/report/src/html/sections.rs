@@ -91,7 +91,7 @@ fn decisions(profile: &DeviceProfile) -> Section {
         Block::Absent("None: nothing was learned that settings could follow from.".into())
     } else {
         table(
-            "Settings that follow, each with the number behind it",
+            "Settings that follow, each with its evidence",
             facts::decision_table(&profile.decisions, profile.distrust.is_none()),
         )
     };
@@ -104,13 +104,13 @@ fn store(profile: &DeviceProfile) -> Section {
         None => vec![Block::Absent(facts::no_store(profile))],
         Some(store) => {
             let layout = captioned(
-                "Its layout, each setting with the number behind it",
+                "Its layout, each setting with its evidence",
                 facts::layout_table(store, is_trusted),
             );
             let mut blocks = vec![Block::Text(facts::store_sentence(store))];
             blocks.extend(row([("Measured and predicted", figure::store(profile))], Some(layout)));
             blocks.push(table(
-                "Operations on the store, and what the drive allows for the requests that they bring about",
+                "Operations on the store, and the drive's limits for their requests",
                 facts::operation_table(store),
             ));
             blocks.extend(facts::shares_left_out(store).into_iter().map(Block::Text));

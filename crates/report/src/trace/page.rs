@@ -99,7 +99,7 @@ fn sections(judged: &JudgedTrace<'_>) -> Vec<Section> {
         drawn.enumerate().map(|(number, file)| figures::spread(report, file, number)).collect();
     let mut sections = vec![
         Section::new("rules", "Rules", overview),
-        Section::new("mending", "What would mend it", mending(judged)),
+        Section::new("mending", "Remedies", mending(judged)),
         Section::new("files", "Files", or_nothing(by_file)),
     ];
     if !spread.is_empty() {
@@ -117,7 +117,7 @@ fn sections(judged: &JudgedTrace<'_>) -> Vec<Section> {
     if !losses.is_empty() {
         sections.push(Section::new(
             "losses",
-            "What the trace does not tell, and notes",
+            "Limits of the trace, and notes",
             losses.into_iter().map(Block::Text).collect(),
         ));
     }

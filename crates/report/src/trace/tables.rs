@@ -183,11 +183,8 @@ pub(super) fn examples(files: &[&FileReport], rows_max: usize) -> Table {
 
 /// Remedies for the broken rules.
 pub(super) fn mending(kinds: &[KindReport]) -> Table {
-    let mut table = Table::new(&[
-        ("kind of file", Kind::Label),
-        ("rules", Kind::Label),
-        ("what would mend them", Kind::Prose),
-    ]);
+    let mut table =
+        Table::new(&[("kind of file", Kind::Label), ("rules", Kind::Label), ("remedy", Kind::Prose)]);
     for kind in kinds {
         for mending in &kind.mending {
             let rules: Vec<_> = mending.rules.iter().map(usize::to_string).collect();

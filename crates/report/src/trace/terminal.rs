@@ -49,7 +49,7 @@ pub fn terminal(judged: &JudgedTrace<'_>, style: impl Into<Style>) -> String {
     }
     let mending = tables::mending(&report.kinds);
     if !mending.rows.is_empty() {
-        out.title("What would mend it");
+        out.title("Remedies");
         out.table(&mending);
         for kind in report.kinds.iter().filter(|kind| tables::commands(kind).next().is_some()) {
             out.title(&kind.label);
@@ -63,7 +63,7 @@ pub fn terminal(judged: &JudgedTrace<'_>, style: impl Into<Style>) -> String {
     }
     let losses = sentences::losses(report);
     if !losses.is_empty() {
-        out.title("What the trace does not tell, and notes");
+        out.title("Limits of the trace, and notes");
         losses.iter().for_each(|sentence| out.prose(sentence));
     }
     out.into_text()

@@ -87,7 +87,7 @@ impl Parts {
         let (workload, drive) = (tuned.workload, tuned.drive);
         let mut text = format!("#!/bin/sh\n{}", head("Flashgrain", "#", workload, drive));
         text += "# STORE=/data/store PROFILE=flashgrain-out/profile.json sh THIS_FILE\n\n";
-        text += "# What the average operation is predicted to take of each tree:\n";
+        text += "# Predicted cost of the average operation on each tree:\n";
         for tree in predicted {
             text += &commented(&format!("- {}", tree.describe()), "#");
         }

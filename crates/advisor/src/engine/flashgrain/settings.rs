@@ -60,7 +60,8 @@ pub(super) fn cache(tuned: &Ours<'_>) -> Setting {
         name: "cache_bytes",
         value: Some(format!("{bytes:.0}")),
         default: "268435456",
-        reason: "the store bypasses the page cache: what is not in its own is read from the drive".into(),
+        reason: "the store bypasses the page cache: pages outside its own cache are read from the drive"
+            .into(),
         number: measured_text(tuned.drive, Access::Read, read_text(tuned)),
         gain: None,
         cost: format!("{} of memory, {SAME_MEMORY}", Bytes(bytes as u64)),
@@ -118,7 +119,7 @@ pub(super) fn kind(trees: &Trees<'_>) -> Setting {
         gain: gains.then(|| trees.gain(advised)),
         cost: match advised.advised.structure {
             TreeStructure::LsmTree { .. } => format!(
-                "up to {:.1} times the space of the records, and room for merges beside it",
+                "up to {:.1} times the space of the records, plus room for merges",
                 advised.advised.space_amplification(advised.workload)
             ),
             TreeStructure::BeTree { .. } => format!(

@@ -17,7 +17,7 @@ const NINE_TENTHS: f64 = 9.0;
 type Rocks<'a> = Tuned<'a, RocksDb>;
 
 fn unknown_jobs() -> String {
-    "the profile does not know what writes cost".into()
+    "the profile has no costs of writes".into()
 }
 
 pub(super) fn jobs(tuned: &Rocks<'_>) -> Setting {
@@ -69,7 +69,7 @@ pub(super) fn bytes_per_sync(tuned: &Rocks<'_>) -> Setting {
         default: "0",
         reason: match is_known {
             true => "files are written as they grow, in requests of 90 % of the bandwidth, so that no sync at their end holds up the log".into(),
-            false => "nothing is written, or the profile does not know what writes cost".into(),
+            false => "nothing is written, or the profile has no costs of writes".into(),
         },
         number: measured_text(tuned.drive, Access::Write, format!(
             "writes of one stream have half of the bandwidth with {}",
@@ -95,7 +95,7 @@ pub(super) fn read_ahead(tuned: &Rocks<'_>) -> Setting {
                 "compactions read in requests of 90 % of the bandwidth instead of the kernel's 128 KiB".into()
             }
             true => "compactions read in requests of 90 % of the bandwidth".into(),
-            false => "nothing is compacted, or the profile does not know what reads cost".into(),
+            false => "nothing is compacted, or the profile has no costs of reads".into(),
         },
         number: measured_text(
             tuned.drive,

@@ -53,7 +53,7 @@ pub(super) fn cache(tuned: &Rocks<'_>) -> Setting {
         value: larger.then(|| format!("{bytes:.0}")),
         default: "8388608",
         reason: match larger {
-            true => "half of what memtables, filters and indexes leave of memory_bytes; the page cache has the rest: no call and no check of a checksum for the hottest blocks".into(),
+            true => "half of memory_bytes without memtables, filters and indexes; the page cache has the rest: no call and no check of a checksum for the hottest blocks".into(),
             false => "memtables, filters and indexes leave no more".into(),
         },
         number: "none; it saves processor time, not device time".into(),
@@ -80,7 +80,7 @@ pub(super) fn cached_metadata(tuned: &Rocks<'_>) -> [Setting; 3] {
             "cache_index_and_filter_blocks",
             "true",
             "false",
-            "by default all filters and indexes are in memory beside the cache: more than half of memory_bytes",
+            "by default all filters and indexes are in memory outside the cache: more than half of memory_bytes",
         ),
         setting("index_type", "kTwoLevelIndexSearch", "kBinarySearch", partitioned),
         setting("partition_filters", "true", "false", partitioned),
