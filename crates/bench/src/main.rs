@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use flashgrain_bench::engine::Durability;
 use flashgrain_bench::run::Sizes;
 
-/// Benchmarks of Flashgrain beside other key-value stores.
+/// Benchmarks of Flashgrain and other key-value stores.
 #[derive(Debug, Parser)]
 #[command(name = "flashgrain-bench", version, max_term_width = 100)]
 struct Cli {

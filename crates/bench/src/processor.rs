@@ -31,7 +31,7 @@ impl std::str::FromStr for ProcessorCosts {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const HELP: &str = "expected times in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST, or with SEARCH,KIB or SEARCH,KIB,NODE behind these";
+        const HELP: &str = "expected times in nanoseconds: LOOKUP,WRITE,WAIT,REQUEST, or with SEARCH,KIB or SEARCH,KIB,NODE after these";
         let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
         let Ok([look_up_ns, write_ns, wait_ns, request_ns, of_lsm @ ..]) = numbers.as_deref() else {
             return Err(HELP.into());

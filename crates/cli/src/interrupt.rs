@@ -56,7 +56,7 @@ impl Interrupt {
     /// Text on the remains of a command that was ended.
     pub fn left(&self) -> String {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.clone().unwrap_or_else(|| "nothing was left behind".into())
+        left.clone().unwrap_or_else(|| "nothing was left".into())
     }
 
     /// Whether the user wants an end.

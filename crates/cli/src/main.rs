@@ -31,7 +31,7 @@ use commands::{
 use interrupt::Interrupt;
 use output::{Context, Verbosity};
 
-/// Learns what a drive can do, predicts what I/O will cost on it, and shows why.
+/// Learns the abilities of a drive, predicts the cost of I/O on it, and shows why.
 ///
 /// Point it at a directory on the drive: `flashgrain tune /data`. Nothing in the directory is touched;
 /// measurements go to an unnamed scratch file that the kernel frees when the command ends, however it ends.

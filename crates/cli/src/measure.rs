@@ -68,7 +68,7 @@ pub fn end_if_interrupted(
     if !measuring.keep_interrupted || !context.interrupt.is_wanted() {
         return Ok(());
     }
-    context.interrupt.leaves(format!("what was measured until then is in {}", results.path().display()));
+    context.interrupt.leaves(format!("the measurements until then are in {}", results.path().display()));
     Err(Error::Interrupted)
 }
 

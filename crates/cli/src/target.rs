@@ -156,7 +156,7 @@ pub fn note_shortages(device: &dyn Device, context: &Context) {
 /// Tells the user of a command that was ended that its writes to existing targets stay there.
 pub fn overwritten(targets: &[PathBuf]) -> String {
     let names: Vec<_> = targets.iter().map(|target| target.display().to_string()).collect();
-    format!("what was written to {} stays there", names.join(", "))
+    format!("the data written to {} stays there", names.join(", "))
 }
 
 fn simulated(targets: &[PathBuf], seed: u64, options: &TargetOptions) -> anyhow::Result<Opened> {

@@ -72,7 +72,7 @@ fn throughput(question: &Question<'_>) -> Option<Figure> {
     let drive = if raw.is_empty() {
         ""
     } else {
-        " Dashed: what the drive read alone with as many requests in flight."
+        " Dashed: reads of the drive alone with as many requests in flight."
     };
     let caption = format!(
         "Clients are tasks of Flashgrain and threads of the others. Fastest is {} with {} clients: {} per second.{drive}",
@@ -95,12 +95,8 @@ fn latency(question: &Question<'_>) -> Option<Figure> {
     let title = "Latency percentiles";
     let all: Vec<f64> = best.iter().flat_map(|cell| points(cell)).map(|(_, rounds)| rounds.median).collect();
     all.first()?;
-    let x = Axis::over(
-        "one operation of so many takes longer",
-        Unit::Count,
-        Growth::Log,
-        PERCENTILES.map(|(x, _)| x),
-    );
+    let x =
+        Axis::over("one operation in N takes longer", Unit::Count, Growth::Log, PERCENTILES.map(|(x, _)| x));
     let y = Axis::over("", Unit::Seconds, Growth::Log, all);
     let mut plot = Plot::new("p50, p99, p99.9, p99.99", x, y);
     for cell in &best {
@@ -182,7 +178,7 @@ fn amplification(question: &Question<'_>) -> Option<Figure> {
     .flatten()
     .collect();
     panels.first()?;
-    let caption = "What the block device counted, the kernel's read-ahead and writing back included. Below 1: caches have answered, or writes were still in memory when the run ended.".into();
+    let caption = "Counts of the block device, the kernel's read-ahead and writing back included. Below 1: caches have answered, or writes were still in memory when the run ended.".into();
     Some(Figure { id: "".into(), title, caption, legend: Vec::new(), panels })
 }
 

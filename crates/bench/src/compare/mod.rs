@@ -67,7 +67,7 @@ pub fn page(results: &[RunResult], source: &str) -> anyhow::Result<String> {
     ));
     let page = Page {
         kind: "benchmarks",
-        title: "Flashgrain beside other stores".into(),
+        title: "Flashgrain and other stores".into(),
         subtitle: machines.into_iter().collect::<Vec<_>>().join("; "),
         notes: notes(results),
         headlines: Vec::new(),
@@ -90,7 +90,7 @@ fn section(number: usize, question: &Question<'_>) -> Section {
     }
     let tables = [
         ("Each engine at the number of clients with which it is fastest", tables::rates(question)),
-        ("What that costs", tables::costs(question)),
+        ("Costs", tables::costs(question)),
         ("By kind of operation", tables::kinds(question)),
         (
             "Open loop: latencies count from the moment at which operations should have begun",

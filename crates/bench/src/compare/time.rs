@@ -38,7 +38,7 @@ pub(super) fn over_time(question: &Question<'_>) -> Option<Figure> {
         panel("p99 of each second", Unit::Seconds, Growth::Log, |second| second.p99_us * 1e-6),
         panel("Bytes on disk", Unit::Bytes, Growth::Linear, |second| second.space_bytes as f64),
     ];
-    let caption = "Each engine with as many clients as it is fastest with, in the round with the median rate. A rate that falls is not yet steady: what is written first may be free of the work that it makes later.".into();
+    let caption = "Each engine with as many clients as it is fastest with, in the round with the median rate. A rate that falls is not yet steady: the first writes may be free of the work that they cause later.".into();
     Some(Figure { id: "".into(), title, caption, legend: legend(question), panels })
 }
 

@@ -172,7 +172,7 @@ impl Experiment<'_> {
         let costs = match self.options.processor {
             Some(costs) => costs,
             None => {
-                self.listener.note("measuring what this machine's processor takes for a store's work");
+                self.listener.note("measuring this machine's processor time for a store's work");
                 processor::measure(&self.options, self.interrupt)?
             }
         };

@@ -49,13 +49,13 @@ pub struct RecoverResult {
 /// Those of the target, the store and the process.
 pub fn recover(experiment: &Experiment<'_>, updates: Command) -> anyhow::Result<RecoverResult> {
     if !experiment.options.target.is_dir() {
-        return Err(Error::Argument("what is killed must lie on a drive: name a directory".into()).into());
+        return Err(Error::Argument("the killed store must lie on a drive: name a directory".into()).into());
     }
     let place = experiment.place()?;
     place.remove()?;
     let keep = experiment.options.keep;
     if keep {
-        let left = format!("what the benchmark has made stays in {}", place.describe());
+        let left = format!("the benchmark's store stays in {}", place.describe());
         experiment.listener.leaves(left);
     }
     let result = measure(experiment, &place, updates);

@@ -145,7 +145,7 @@ impl ScaleResult {
                 bound.name()
             );
         }
-        text + "\nlinear: look-ups per second and drive, over those of the first line. drive use: of what the raw drives read at the same depth.\n"
+        text + "\nlinear: look-ups per second and drive, over those of the first line. drive use: share of the raw drives' reads at the same depth.\n"
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use crate::benchmark::Contents;
 
-/// A directory of one engine. Beside it stands a note of its contents, so that later runs need not fill it
+/// A directory of one engine. Next to it is a note of its contents, so that later runs need not fill it
 /// again.
 #[derive(Clone, Debug)]
 pub struct EngineDirectory {

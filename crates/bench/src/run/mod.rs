@@ -103,7 +103,7 @@ impl Run {
         let check = self.check(&*engine, &driven, note)?;
         let user_bytes = match driven.is_interrupted {
             true => None,
-            false => Some(self.benchmark.user_bytes_at_end(&*engine).context("add up what the engine has")?),
+            false => Some(self.benchmark.user_bytes_at_end(&*engine).context("add up the engine's records")?),
         };
         let settings = engine.settings();
         engine.close()?;
@@ -231,7 +231,7 @@ impl Run {
         if driven.is_interrupted {
             return Ok(None);
         }
-        let check = self.benchmark.check(engine).context("check what the run has left")?;
+        let check = self.benchmark.check(engine).context("check the contents after the run")?;
         let violations = check.iter().flat_map(|check| &check.violations);
         violations.for_each(|violation| note(&format!("{}: {violation}", self.engine)));
         Ok(check)

@@ -15,7 +15,7 @@ impl Verification {
         };
         let workload = &self.workload;
         let mut text = format!(
-            "{}, defaults beside advised settings: {} rounds of {} s after {} s of warm-up each, seed {}\n\
+            "{}, default and advised settings: {} rounds of {} s after {} s of warm-up each, seed {}\n\
              {} records of {} bytes, {} clients, {limit}\n{}\n\n",
             self.engine.describe(),
             self.rounds,

@@ -82,7 +82,7 @@ impl<'s> Client<'s> {
         let record = u64::MAX - self.pick();
         self.set_key(record);
         let is_there = self.session.get(RECORDS, &self.key, &mut self.found)?;
-        ensure!(!is_there, "record {record} is there, which nobody inserted");
+        ensure!(!is_there, "record {record} is there, but was never inserted");
         Ok(1)
     }
 

@@ -23,7 +23,7 @@ use crate::{results, summary};
 /// The preset that advice is for unless another workload is named.
 pub const DEFAULT_WORKLOAD: &str = "ycsb-a";
 
-/// Say what storage-engine designs would do on a profiled drive for a workload, and which settings follow.
+/// Predict storage-engine designs on a profiled drive for a workload, and the settings that follow.
 ///
 /// Ranks designs by predicted operations per second, with intervals that follow from the profile's, and names
 /// the bottleneck of each, the distance of the second and the changes that would alter the ranking. With

@@ -29,9 +29,9 @@ impl Row {
         let why_not = backend.ample().err();
         let remark = match backend {
             BackendKind::IoUringSqpoll => Some("keeps a processor busy while requests come".into()),
-            BackendKind::NvmePassthrough => Some("what --backend auto takes for /dev/ngXnY".into()),
+            BackendKind::NvmePassthrough => Some("chosen by --backend auto for /dev/ngXnY".into()),
             _ if why_not.is_none() && !std::mem::replace(chosen, true) => {
-                Some("what --backend auto takes for files and block devices".into())
+                Some("chosen by --backend auto for files and block devices".into())
             }
             _ => None,
         };

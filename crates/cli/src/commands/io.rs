@@ -114,7 +114,7 @@ impl IoArguments {
             }
             if self.workers > 1 {
                 return Err(Usage(
-                    "--workers: a simulated drive has one, so that a run repeats exactly; give --depth what all are to have in flight"
+                    "--workers: a simulated drive has one, so that a run repeats exactly; give --depth the requests in flight of all"
                         .into(),
                 ));
             }

@@ -21,16 +21,16 @@ pub struct ManArguments {
 const EXIT_STATUS: &str = r#".SH "EXIT STATUS"
 .TP
 .B 0
-The command did what it was asked for, or whoever reads its output has seen enough.
+The command succeeded, or the reader of its output has seen enough.
 .TP
 .B 1
-Something failed; standard error says what, and what to do about it. Also if a store or a report that was checked is not sound.
+Something failed; standard error names the failure and a remedy. Also if a store or a report that was checked is not sound.
 .TP
 .B 2
-The command line makes no sense; standard error says what would. Nothing was done.
+The command line makes no sense; standard error says how to mend it. Nothing was done.
 .TP
 .B 130\fR, \fB143
-Ended by Ctrl\-C or SIGTERM; standard error says what was left behind.
+Ended by Ctrl\-C or SIGTERM; standard error says where results remain.
 "#;
 
 /// Makes the pages of `command`, the whole program's definition.

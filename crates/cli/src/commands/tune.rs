@@ -17,7 +17,7 @@ use crate::results;
 use crate::summary;
 use crate::target::Opened;
 
-/// Learn the drive behind a directory: its performance, the cost model that describes it, and the settings
+/// Learn the drive of a directory: its performance, the cost model that describes it, and the settings
 /// that follow.
 ///
 /// Profiles the drive within the budget, fits and compares four cost models, learns hidden parameters,

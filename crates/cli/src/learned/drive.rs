@@ -332,7 +332,7 @@ impl Builder {
         let page_bytes = self.take("medium.nand.page_bytes", &facts.page_bytes, common);
         let page_bytes = page_bytes.next_power_of_two().clamp(u64::from(SECTOR_BYTES), 1 << 20);
         let planes = (needed / page_bytes as f64).ceil().clamp(1.0, 16.0) as u32;
-        self.assumed("medium.nand.planes_per_die", "so many that busy dies read as fast as the link");
+        self.assumed("medium.nand.planes_per_die", "enough that busy dies read as fast as the link");
         let unit = page_bytes.min(UNIT_BYTES);
         let whole_units = |bytes: u64| bytes.next_multiple_of(unit).max(unit);
         let stripe_path = "medium.nand.layout.stripe_bytes";

@@ -70,7 +70,7 @@ pub(super) fn over_sizes(found: &hot::Found) -> Figure {
 
 /// Wear of the original over that of aligned frames: Figure 14.
 pub(super) fn wear(found: &stripes::Found) -> Figure {
-    let title = "Additional wear of SQLite's log beside aligned frames";
+    let title = "Additional wear of SQLite's log over aligned frames";
     let curve = |is_paper, points| Curve { number: 0, label: "additional wear".into(), is_paper, points };
     let papers = stripes::FLASH_PAGES.iter().filter_map(|bytes| Some((*bytes as f64, paper::wear(*bytes)?)));
     let ours =

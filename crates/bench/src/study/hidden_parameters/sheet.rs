@@ -106,7 +106,7 @@ fn explained(found: &hot::Found) -> String {
     // Times are those of reads by this share, and the rest of a select stays.
     let of_drive = |gain: f64| unit::share((1.0 - 1.0 / (1.0 + gain)) / paper::LATENCY_DROP);
     format!(
-        "The paper splits writes where stripes begin, with a flush between, so that the system's cache does not join them again. Where no such cache is between, pages can be written whole, and the drive splits them: inserts are then {}, and selects {}, as if they waited for the drive in {} of their time. The paper's {} are those of selects that wait for it in {}: what else they do, in the kernel and its cache, its text does not say.",
+        "The paper splits writes where stripes begin, with a flush between, so that the system's cache does not join them again. Where no such cache is between, pages can be written whole, and the drive splits them: inserts are then {}, and selects {}, as if they waited for the drive in {} of their time. The paper's {} are those of selects that wait for it in {}: their other work, in the kernel and its cache, is not in its text.",
         gain(whole(inserts)),
         gain(whole(selects)),
         of_drive(whole(selects)),
@@ -184,7 +184,7 @@ fn stripes_part(result: &HiddenResult, found: &stripes::Found) -> Part {
         ],
         tables: vec![
             ("Both layouts (the paper's; counts of an iteration as for its 50,000 inserts)".into(), table_2(result, found)),
-            ("Additional wear of each frame in SQLite's log beside aligned ones (the paper's)".into(), wear(found)),
+            ("Additional wear of each frame in SQLite's log over aligned ones (the paper's)".into(), wear(found)),
         ],
         figures: vec![figures::wear(found)],
     }

@@ -10,7 +10,7 @@ pub const ABOUT: About = About {
     name: "mqssd-lsm",
     paper: "Ransom, Lim, Mitzenmacher: Multi-Queue SSD I/O Modeling & Its Implications for Data Structure Design",
     parts: "section 5.3: Tables 3 to 5, Figures 5 and 6",
-    did: "RocksDB 8.6.7 on a Samsung 990 PRO: queries, scans and compactions over the fanout F and the concurrency k, and a single level beside the configuration for flash.",
+    did: "RocksDB 8.6.7 on a Samsung 990 PRO: queries, scans and compactions over the fanout F and the concurrency k, and a single level against the configuration for flash.",
     scaled: &[
         (
             "records",

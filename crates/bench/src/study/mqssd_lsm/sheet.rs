@@ -135,7 +135,7 @@ fn errors(result: &MqssdResult, question: Question) -> String {
         return "The drive has no costs to predict this with.".into();
     };
     format!(
-        "Equations 9 to 12 with the drive's own costs predict {low:.2} to {high:.2} times what was measured, {middle:.2} in the median."
+        "Equations 9 to 12 with the drive's own costs predict {low:.2} to {high:.2} times the measured values, {middle:.2} in the median."
     )
 }
 
@@ -164,7 +164,7 @@ fn overtaken(result: &MqssdResult) -> Option<String> {
         .map(|(jobs, seconds)| format!("{:.2} with {jobs}", flash_s / seconds));
     let ratios: Vec<String> = ratios.collect();
     Some(format!(
-        "The single level is filled so many times as fast as with the configuration for flash, by jobs at a time: {}. In the paper 1.50 times with 32, and 1.01 with 8.",
+        "Speed of filling the single level over that with the configuration for flash, by jobs at a time: {}. In the paper 1.50 times with 32, and 1.01 with 8.",
         ratios.join(", ")
     ))
 }

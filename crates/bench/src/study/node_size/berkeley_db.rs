@@ -92,7 +92,7 @@ fn measure_in(
     };
     let loaded = run("look-ups", LOOK_UP, options.look_ups)?;
     let inserts = run("inserts", INSERT, options.inserts)?;
-    let grown = run("look-ups behind inserts", LOOK_UP, options.look_ups)?;
+    let grown = run("look-ups after inserts", LOOK_UP, options.look_ups)?;
     engine.close()?;
     Ok(Point {
         tree: Tree::BerkeleyDb,

@@ -42,6 +42,6 @@ fn of_tree(drive: &OnDrive, tree: Tree) -> Figure {
         Tree::BerkeleyDb => "berkeley-db",
     };
     let place = drive.target.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-    let caption = "Dashed in the colour of what was measured: predicted by the affine model with the drive's own costs.";
+    let caption = "Dashed in the same colour: predicted by the affine model with the drive's own costs.";
     Figure { id: format!("{kind}-{place}").into(), title, caption: caption.into(), legend, panels }
 }

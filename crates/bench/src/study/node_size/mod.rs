@@ -331,9 +331,9 @@ fn on_drive(
     let mut points = Vec::new();
     for (number, (tree, node_bytes)) in trees.iter().enumerate() {
         let place = format!("{}, tree {} of {}", target.display(), number + 1, trees.len());
-        let note = |what: &str| {
+        let note = |phase: &str| {
             let node = unit::bytes(*node_bytes as f64);
-            listener.note(&format!("{place}, {} with nodes of {node}: {what}", tree.name()));
+            listener.note(&format!("{place}, {} with nodes of {node}: {phase}", tree.name()));
         };
         points.push(match tree {
             Tree::BerkeleyDb => berkeley_db::measure(&prediction, target, *node_bytes, &note, interrupt)?,
@@ -392,8 +392,8 @@ fn measure(
     let options = prediction.options;
     let make = tree.options(node_bytes, options);
     let mut stream = 0;
-    let mut run = |subject: &mut Subject, what: &str, mix: Mix, operations: u64| {
-        note(what);
+    let mut run = |subject: &mut Subject, phase: &str, mix: Mix, operations: u64| {
+        note(phase);
         let mut part = |operations: u64| {
             stream += 1;
             subject.run_and_write(Task { mix, clients: 1, operations, stream }, interrupt)
@@ -422,7 +422,7 @@ fn measure(
     Subject::with(&options.setup(target, make, State::Grown), |subject| {
         load(subject, note, interrupt)?;
         let inserts = run(subject, "inserts", INSERT, options.inserts)?;
-        let look_ups = run(subject, "look-ups behind inserts", LOOK_UP, options.look_ups)?;
+        let look_ups = run(subject, "look-ups after inserts", LOOK_UP, options.look_ups)?;
         let grown_scans = match tree {
             Tree::BPlus => Some(scan(subject, &mut run, State::Grown)?),
             Tree::BEpsilon | Tree::BerkeleyDb => None,

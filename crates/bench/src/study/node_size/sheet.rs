@@ -58,7 +58,8 @@ fn conditions(result: &NodeSizeResult) -> Vec<String> {
             size(B_EPSILON_NODE_BYTES.0),
             size(B_EPSILON_NODE_BYTES.1)
         ),
-        "The log is in memory, and not waited for. Inserts include the checkpoint that writes what they changed.".into(),
+        "The log is in memory, and not waited for. Inserts include the checkpoint that writes their changes."
+            .into(),
         format!("On simulated drives times are virtual: {}.", result.costs.describe()),
     ];
     conditions.extend(berkeley_db(&result.drives));
@@ -71,13 +72,13 @@ fn berkeley_db(drives: &[OnDrive]) -> Option<String> {
     on_directories.peek()?;
     let has = |drive: &OnDrive| of_tree(drive, Tree::BerkeleyDb).next().is_some();
     Some(match (on_directories.any(has), EngineName::BerkeleyDb.version()) {
-        (_, None) => "Berkeley DB is not beside them, as this program was built without it: `scripts/install-peers.sh`, then `cargo build --release -p flashgrain_cli --features berkeleydb`.".into(),
+        (_, None) => "Berkeley DB is left out, as this program was built without it: `scripts/install-peers.sh`, then `cargo build --release -p flashgrain_cli --features berkeleydb`.".into(),
         (false, _) => format!(
-            "Berkeley DB is not beside them: its pages have at most {}.",
+            "Berkeley DB is left out: its pages have at most {}.",
             size(BERKELEY_DB_PAGE_BYTES.1)
         ),
         (true, Some(version)) => format!(
-            "Berkeley DB {version} has the same memory, no log and no transactions, pages up to {}, and its files around the kernel's page cache; in brackets what the model says of this store's B+-trees. Its requests are those of the whole device, which others may use.",
+            "Berkeley DB {version} has the same memory, no log and no transactions, pages up to {}, and its files around the kernel's page cache; in brackets the model's predictions for this store's B+-trees. Its requests are those of the whole device, which others may use.",
             size(BERKELEY_DB_PAGE_BYTES.1)
         ),
     })
@@ -100,7 +101,7 @@ fn on_drive(number: usize, drive: &OnDrive, fanout: u32) -> Part {
             ),
             ("Scans of 1,000 records; predicted in brackets".into(), scans(drive)),
             (
-                "Bytes of a part of the Bε-tree, of which a look-up reads one on each level".into(),
+                "Bytes of a part of the Bε-tree; a look-up reads one on each level".into(),
                 parts(drive, fanout),
             ),
         ],
@@ -120,15 +121,15 @@ fn own_costs(drive: &OnDrive) -> String {
 }
 
 fn lines(drive: &OnDrive) -> Vec<String> {
-    let line = |what: &str, fitted: Option<Fitted>| match fitted {
+    let line = |label: &str, fitted: Option<Fitted>| match fitted {
         Some(fitted) => format!(
-            "The affine line through the look-ups of {what} has α = {:.5}, {:+.1} % from the drive's own; RMS {}, R² {}.",
+            "The affine line through the look-ups of {label} has α = {:.5}, {:+.1} % from the drive's own; RMS {}, R² {}.",
             fitted.alpha,
             100.0 * fitted.alpha_difference,
             unit::micros(fitted.rms_us),
             fitted.r_squared.map_or("–".into(), |r_squared| format!("{r_squared:.4}"))
         ),
-        None => format!("The look-ups of {what} do not tell setup and transfer apart."),
+        None => format!("The look-ups of {label} do not tell setup and transfer apart."),
     };
     if !drive.points.iter().any(|point| point.tree == Tree::BPlus) {
         return Vec::new();

@@ -16,7 +16,7 @@ pub const ABOUT: About = About {
         ("drives", "8 Samsung PM1733, 3.84 TB each", "sim:8xpm1733"),
         ("memory of the store", "16 GB, data of ten times that", "32 MiB, data of ten times that"),
         ("records", "128 bytes", "776 bytes"),
-        ("workers", "64", "16: so few that processors are the limit at times"),
+        ("workers", "64", "16, so that processors are the limit at times"),
         ("time for each point", "wall-clock minutes", "100,000 requests, or 50,000 operations"),
     ],
 };

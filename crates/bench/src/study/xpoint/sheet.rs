@@ -225,7 +225,7 @@ fn in_short(answer: &Answer) -> Option<String> {
         Question::LevelZero => {
             let time = |x| Some(unit::micros(read_p90(at("", x)?)?));
             format!(
-                "On {last} the p90 of look-ups is {} with eight runs of level 0 and {} with two of as many bytes; in the paper 134 and 101 µs, of which it puts 8.5 to 9.7 µs down to the search of each run.",
+                "On {last} the p90 of look-ups is {} with eight runs of level 0 and {} with two of as many bytes; in the paper 134 and 101 µs, with 8.5 to 9.7 µs for the search of each run.",
                 time(8.0)?,
                 time(2.0)?
             )
@@ -236,7 +236,7 @@ fn in_short(answer: &Answer) -> Option<String> {
             let slow = answer.points.first()?;
             let ratio = write_p90(at("", 32.0)?)? / write_p90(find(answer, Some(&slow.target), "", 32.0)?)?;
             format!(
-                "With 32 clients the p90 of writes on {last} is {ratio:.2} times that on {}; in the paper 9.4 times, 440 and 47 µs, as RocksDB's writers queue up behind each other.",
+                "With 32 clients the p90 of writes on {last} is {ratio:.2} times that on {}; in the paper 9.4 times, 440 and 47 µs, as RocksDB's writers queue up.",
                 slow.target
             )
         }
@@ -296,7 +296,7 @@ fn by_memtables(answer: &Answer) -> Option<String> {
         let (one, small, merged) = (at("one large", x)?, at("small", x)?, at("small, merged", x)?);
         let percent = |of: f64, to: f64| format!("{:+.1} %", 100.0 * (of / to - 1.0));
         Some(format!(
-            "merged small ones make {} operations beside small ones, and flush {} of bytes for each update; beside one large one {} and {}",
+            "against small ones, merged small ones make {} operations, and flush {} of bytes for each update; against one large one {} and {}",
             percent(merged.per_s, small.per_s),
             percent(merged.flushed_bytes_each, small.flushed_bytes_each),
             percent(merged.per_s, one.per_s),
@@ -347,12 +347,12 @@ fn in_bursts(answer: &Answer) -> Option<String> {
     let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
     if answer.points.len() > 1 && most - least < NO_DIFFERENCE * most {
         return Some(format!(
-            "The slowest slices on {last} are alike, {}: no writer was slowed down with so few records, and the question needs more of them.",
+            "The slowest slices on {last} are alike, {}: these few records slowed no writer down, and the question needs more of them.",
             rates.join(", ")
         ));
     }
     Some(format!(
-        "In the slowest slice on {last} there are so many operations a second: {}. In the paper RocksDB's way makes 9 to 12 k for many seconds, and two stages hardly ever as few.",
+        "Operations a second in the slowest slice on {last}: {}. In the paper RocksDB's way makes 9 to 12 k for many seconds, and two stages hardly ever as few.",
         rates.join(", ")
     ))
 }

@@ -89,7 +89,7 @@ impl<'a> Checker<'a> {
             let number = part(keys::last_number(key))?;
             ensure!(
                 (1..=customers).contains(&order.customer),
-                "{}, order {number} is of customer {}, who is not there",
+                "{}, order {number} is of the missing customer {}",
                 name(of),
                 order.customer
             );

@@ -18,8 +18,8 @@ use crate::output::{Context, print, print_json};
 use crate::units::parse_share;
 use options::BenchOptions;
 
-/// Measure the store: throughput, latency, CPU, and the requests that reach the device, beside the raw device
-/// in the same run.
+/// Measure the store: throughput, latency, CPU, and the requests that reach the device, next to the raw
+/// device in the same run.
 ///
 /// Each builds a store first, in a folder of its own in the directory, and removes it afterwards unless
 /// `--keep` is given.

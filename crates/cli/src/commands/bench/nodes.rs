@@ -8,7 +8,7 @@ use super::options::BenchOptions;
 use crate::output::{Context, print, print_json};
 use crate::units::parse_positive_bytes;
 
-/// Look-ups and range queries over sizes of nodes, beside what the drive's profile predicts for them.
+/// Look-ups and range queries over sizes of nodes, next to the profile's predictions for them.
 ///
 /// A store is filled for each size, in stretches unless it is said otherwise, which leaves a third of each
 /// node empty, as random inserts do. The profile is of the same drive: `flashgrain profile TARGET` makes one.

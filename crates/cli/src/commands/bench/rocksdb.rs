@@ -10,8 +10,8 @@ use crate::output::{Context, print, print_json};
 use crate::results;
 use crate::units::{count_within, parse_positive_bytes, size_within};
 
-/// Point queries and scans of RocksDB over fanouts, block sizes and threads, beside what the drive's profile
-/// predicts for them.
+/// Point queries and scans of RocksDB over fanouts, block sizes and threads, next to the profile's
+/// predictions for them.
 ///
 /// Each tree is filled in random order by db_bench, without compression, and comes to rest before it is read,
 /// past the page cache, in rounds over all trees. The profile is of the same directory: `flashgrain profile

@@ -9,7 +9,7 @@ use super::options::BenchOptions;
 use crate::output::{Context, print, print_json};
 use crate::units::{count_within, parse_positive_bytes};
 
-/// Look-ups, range queries and updates on each structure of trees, beside what the drive's profile predicts.
+/// Look-ups, range queries and updates on each structure of trees, next to the profile's predictions.
 ///
 /// A store is filled for each, at random unless it is said otherwise, and compared are requests, bytes and
 /// rates. The profile is of the same drive: `flashgrain profile TARGET` makes one.

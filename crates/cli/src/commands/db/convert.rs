@@ -24,7 +24,7 @@ pub struct ConvertArguments {
     kind: KindOptions,
 }
 
-/// Behind the name of the tree that one is converted into.
+/// Suffix of the name of the tree that one is converted into.
 const NEW: &str = ".converted";
 
 /// Copies the tree into one of the wanted kind, which then takes its place. No other process has the store

@@ -92,7 +92,7 @@ pub fn check(db: &Db, reclaim: bool, as_json: bool, interrupt: &Interrupt) -> an
         text += &format!(", {}", unit::things(check.overflow_values, "overflow value"));
     }
     if reclaimed > 0 {
-        text += &format!("; freed {} that a crash had left behind", unit::things(reclaimed, "page"));
+        text += &format!("; freed {} left by a crash", unit::things(reclaimed, "page"));
     }
     print(&(text + "\n"))?;
     superblocks(damaged)
@@ -180,7 +180,7 @@ fn buffers(tree: &BeTreeStats) -> String {
         let flushed = unit::bytes(level.flushed_bytes as f64 / level.flushes.max(1) as f64);
         let amplification = level.rewritten_bytes as f64 / level.flushed_bytes.max(1) as f64;
         format!(
-            "  level {number} {}, {} of messages; {} of {flushed}, of which each byte rewrote {amplification:.1}; {} rebuilt\n",
+            "  level {number} {}, {} of messages; {} of {flushed}, {amplification:.1} bytes rewritten per byte; {} rebuilt\n",
             unit::things(level.pages, "page"),
             unit::bytes(level.buffered_bytes as f64),
             unit::things(level.flushes, "flush"),

@@ -101,7 +101,7 @@ fn parse_node_blocks(text: &str) -> Result<NodeBlocks, String> {
 }
 
 /// Why there is no observed workload.
-pub const NOT_OBSERVED: &str = "nothing was observed: LSM-trees count what programs do to them, B+-trees only for as long as the store is open; declare shares, such as `--workload 70,25,5`";
+pub const NOT_OBSERVED: &str = "nothing was observed: LSM-trees count their operations, B+-trees only for as long as the store is open; declare shares, such as `--workload 70,25,5`";
 
 /// The declared operations on an LSM-tree.
 #[derive(Clone, Copy, Debug)]

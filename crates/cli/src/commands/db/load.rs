@@ -249,7 +249,7 @@ impl Loading<'_> {
         text.push_str(&match surely == perhaps {
             true => format!("the {surely} with the smallest keys, up to `{}`", last(piece.keys)),
             false => format!(
-                "{surely} to {perhaps} with the smallest keys, at most up to `{}` (what `scan` prints once the store is open again)",
+                "{surely} to {perhaps} with the smallest keys, at most up to `{}` (see `scan` once the store is open again)",
                 last(piece.keys_max)
             ),
         });

@@ -48,7 +48,7 @@ enum Action {
     Get(GetArguments),
     /// Give a key a value; makes the tree if there is none of that name.
     Put(PutArguments),
-    /// Write an operand over what a key has, for the merge operator of its tree.
+    /// Write an operand over a key's value, for the merge operator of its tree.
     Merge(merge::MergeArguments),
     /// Remove a key, or all keys of a range.
     Del(delete::DeleteArguments),
@@ -56,7 +56,7 @@ enum Action {
     Scan(ScanArguments),
     /// Print the content of each tree: its records, and the bytes that they take. It reads all of it.
     Trees(LookArguments),
-    /// How a tree is kept: each of its settings, with what led to it.
+    /// How a tree is kept: each of its settings, with its reason.
     Explain(trees::ExplainArguments),
     /// Remove a tree with all its records.
     Drop(trees::DropArguments),

@@ -300,7 +300,7 @@ fn fields(row: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     let mut all = Vec::new();
     let mut rest = row;
     loop {
-        let (field, behind) = match rest.strip_prefix(b"\"") {
+        let (field, after) = match rest.strip_prefix(b"\"") {
             Some(inside) => in_quotes(inside)?,
             None => {
                 let end = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
@@ -308,10 +308,10 @@ fn fields(row: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
             }
         };
         all.push(field);
-        match behind.split_first() {
+        match after.split_first() {
             None => return Ok(all),
-            Some((b',', behind)) => rest = behind,
-            Some(_) => return Err("a comma is expected behind a field in quotes"),
+            Some((b',', after)) => rest = after,
+            Some(_) => return Err("a comma is expected after a field in quotes"),
         }
     }
 }
@@ -325,9 +325,9 @@ fn in_quotes(inside: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
         field.extend_from_slice(&rest[..end]);
         rest = &rest[end + 1..];
         match rest.strip_prefix(b"\"") {
-            Some(behind) => {
+            Some(after) => {
                 field.push(b'"');
-                rest = behind;
+                rest = after;
             }
             None => return Ok((field, rest)),
         }

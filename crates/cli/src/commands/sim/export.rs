@@ -15,7 +15,7 @@ use crate::output::{Context, print};
 
 /// Make a simulator's configuration of a learned profile: for MQSim, or for Flashgrain's own.
 ///
-/// Beside every value it says whether that was learned or assumed. A simulated drive can be exported, too.
+/// Next to every value it says whether that was learned or assumed. A simulated drive can be exported, too.
 #[derive(Debug, Args)]
 #[group(skip)]
 #[command(group = ArgGroup::new("form").required(true).multiple(true).args(["mqsim", "toml"]))]

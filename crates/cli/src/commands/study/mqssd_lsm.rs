@@ -12,7 +12,7 @@ use super::output::OutputOptions;
 use crate::output::Context;
 use crate::units::{count_within, parse_positive_bytes, parse_share};
 
-/// Queries, scans and compactions over fanout and concurrency, and a single level beside RocksDB's
+/// Queries, scans and compactions over fanout and concurrency, and a single level against RocksDB's
 /// configuration for flash: section 5 of the MQSSD paper.
 ///
 /// A store is filled for each layout, by one client in random order.

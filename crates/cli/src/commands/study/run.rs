@@ -17,7 +17,7 @@ use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::units::count_within;
 
-/// Run studies, and show the papers' numbers beside ours with their ratio.
+/// Run studies, and show the papers' numbers next to ours with their ratio.
 ///
 /// Each question is kept in the folder when it is answered. The same command goes on where it was
 /// interrupted.
@@ -209,7 +209,7 @@ fn answer(
     let outcome = entry.run(&arguments, context).map_err(|error| match error.is::<Usage>() {
         true => error,
         false => error.context(format!(
-            "{name}; what was answered before is in {}, and the same command goes on",
+            "{name}; earlier answers are in {}, and the same command goes on",
             asked.to.display()
         )),
     })?;

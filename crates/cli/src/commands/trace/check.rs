@@ -19,7 +19,7 @@ use crate::output::{Context, print, print_json};
 use crate::units::{parse_bytes, parse_positive_bytes};
 use crate::{results, summary};
 
-/// Say which requests of a trace go against the grain of a drive, and what that costs there.
+/// Say which requests of a trace go against the grain of a drive, and their cost there.
 ///
 /// Applies the five rules of the hidden-parameters paper to each file, prices the requests that break them
 /// with the models of the profile, counts flash pages and wear, and names settings and layouts that would

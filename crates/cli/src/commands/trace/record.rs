@@ -58,15 +58,16 @@ pub fn run(arguments: &RecordArguments, context: &Context) -> anyhow::Result<()>
         context.note(&format!("note: {note}"));
     }
     let partial = recording.partial().display().to_string();
-    context.interrupt.leaves(format!("what was recorded until then is in {output}"));
+    context.interrupt.leaves(format!("the requests recorded until then are in {output}"));
     if is_of_drive {
         context.note("recording; Ctrl-C ends it");
     }
-    let recorded =
-        recording.run(interrupt).with_context(|| format!("what was recorded until then is in {partial}"))?;
+    let recorded = recording
+        .run(interrupt)
+        .with_context(|| format!("the requests recorded until then are in {partial}"))?;
     context.note(&said(&recorded, &output.to_string()));
     if let Some(failure) = recorded.failure() {
-        return Err(failure).with_context(|| format!("what was recorded until then is in {output}"));
+        return Err(failure).with_context(|| format!("the requests recorded until then are in {output}"));
     }
     // Of a drive, Ctrl-C is how a recording ends.
     if recorded.is_interrupted() && !is_of_drive { Err(ProfileError::Interrupted.into()) } else { Ok(()) }
@@ -79,7 +80,7 @@ fn options(arguments: &RecordArguments) -> anyhow::Result<Options> {
         (None, words) => Some(Program::Start(words.to_vec())),
     };
     if program.is_none() && arguments.device.is_none() {
-        return Err(Usage("say what to record: -- COMMAND, --pid PID or --device DEV".into()).into());
+        return Err(Usage("give -- COMMAND, --pid PID or --device DEV to record".into()).into());
     }
     if program.is_none() && arguments.no_blocks {
         return Err(Usage("--device without block requests has nothing to record".into()).into());

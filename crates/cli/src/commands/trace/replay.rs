@@ -255,7 +255,7 @@ impl Output {
             }
         }
         for (count, what) in [
-            (self.rounded, "requests were rounded outwards to what the target can do"),
+            (self.rounded, "requests were rounded outwards to the target's alignment"),
             (self.cut, "requests were cut where the target ends, or because they are too long"),
             (self.left_out, "requests without bytes were left out"),
             (self.late, "requests were late: as many as may were in flight"),
