@@ -296,7 +296,7 @@ impl Hunt {
 
 impl Trial {
     /// Heading of the columns that `Display` writes.
-    pub const HEAD: &str = "bug                           found by      cases  strikes  what was seen";
+    pub const HEAD: &str = "bug                           found by      cases  strikes  failure";
 }
 
 impl fmt::Display for Trial {

@@ -31,8 +31,8 @@ pub fn compare(db: &Db, shared: &Shared, bounds: (u64, u64)) -> Found {
     let content = shared.get().content(last);
     match same(db, &content) {
         Err(error) => Found::Unreadable(last, error),
-        Ok(Some(what)) => {
-            Found::Wrong(format!("of {last} commits ({acknowledged} to {given} were possible), {what}"))
+        Ok(Some(problem)) => {
+            Found::Wrong(format!("of {last} commits ({acknowledged} to {given} were possible), {problem}"))
         }
         Ok(None) if last < acknowledged => Found::Lost(last),
         Ok(None) => Found::Right(last),

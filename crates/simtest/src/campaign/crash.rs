@@ -254,9 +254,9 @@ impl Crash {
                 let disk = timeline.leave(&choice);
                 let looked = CrashState { life, moment: timeline.moment(), disk }.look(false, counts);
                 timeline.disk().back();
-                looked.map_err(|what| {
+                looked.map_err(|problem| {
                     format!(
-                        "cut short again at event {} of the recovery, {choice}: {what}",
+                        "cut short again at event {} of the recovery, {choice}: {problem}",
                         timeline.moment().position
                     )
                 })?;
@@ -377,6 +377,6 @@ fn work_on(mut simulated: Simulated, state: &CrashState<'_>, mut content: Conten
     simulated.abandon();
     match verdict.map_err(text)? {
         None => Ok(()),
-        Some(what) => Err(format!("after more work and a close, {what}")),
+        Some(problem) => Err(format!("after more work and a close, {problem}")),
     }
 }

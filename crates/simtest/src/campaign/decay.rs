@@ -85,7 +85,7 @@ impl Campaign for Decay {
                     return Err(Failure::new(seed, format!("{damage:?}"), what));
                 }
                 Ok(true) if damage.is_of_superblock() => {
-                    let what = "lost by a single damage to a superblock, of which there are two copies";
+                    let what = "lost by a single damage to a superblock despite its two copies";
                     return Err(Failure::new(seed, format!("{damage:?}"), what));
                 }
                 Ok(is_noticed) => counts.add("damages reported", u64::from(is_noticed)),
@@ -333,7 +333,7 @@ impl Old {
         let mut simulated = match Simulated::open(small(shape, device), CpuCosts::default()) {
             Ok(simulated) => simulated,
             Err(error) if is_shorter && !matches!(error, Error::Member { .. }) => {
-                return Err(format!("the drive has become shorter; what is said: {error}"));
+                return Err(format!("the drive has become shorter; the error: {error}"));
             }
             Err(_) => return Ok(true),
         };

@@ -152,7 +152,7 @@ fn check_copies(shape: &Shape, shared: &Shared) -> Result<u64, String> {
         copy.abandon();
         let mut history = shared.get();
         if !between.any(|number| *history.content(number) == content) {
-            return Err("a backup is not what the store was at any point".into());
+            return Err("a backup differs from the store at every point".into());
         }
     }
     Ok(copies.len() as u64)

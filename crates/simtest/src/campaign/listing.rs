@@ -46,7 +46,7 @@ impl Campaign for Listing {
 
     fn play(&self, seed: u64, _goes_on: &dyn Fn() -> bool) -> Result<Counts, Failure> {
         let played = quietly(|| play(seed)).and_then(|result| result);
-        played.map_err(|what| Failure::new(seed, "backups beside new trees", what))?;
+        played.map_err(|what| Failure::new(seed, "backups while trees are made", what))?;
         let mut counts = Counts::default();
         counts.add(CASES, 1);
         Ok(counts)

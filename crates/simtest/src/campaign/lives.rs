@@ -221,14 +221,14 @@ impl Chain<'_> {
         let begin = Timeline::new(self.bytes.clone(), self.length_bytes, self.moment);
         for Left { bytes, length_bytes, moment, choice } in some_of(begin, &events, ends, random) {
             counts.add(CASES, 1);
-            let what = |what| format!("after event {} of it, {choice}: {what}", moment.position);
+            let problem = |problem| format!("after event {} of it, {choice}: {problem}", moment.position);
             let disk = Arc::new(Disk::new(bytes.clone()).of_bytes(length_bytes));
-            let opened = open(&self.shape.frugal(), disk, moment).map_err(what)?;
+            let opened = open(&self.shape.frugal(), disk, moment).map_err(problem)?;
             let Some(mut simulated) = opened else { continue };
             let shared = self.shared.clone();
             let compared = simulated.run(move |db| look_at(db, &shared, moment));
             simulated.abandon();
-            compared.map_err(what)?;
+            compared.map_err(problem)?;
             // Any of them.
             if next.is_none() || random.random_bool(0.2) {
                 next = Some((bytes, length_bytes, moment));

@@ -36,7 +36,7 @@ fn line(shape: &Shape, event: &Event, uncertain: &[u64], choice: &Choice) -> Opt
         Event::Answered { number, done: true } => format!("{number}: done"),
         Event::Answered { number, done: false } => format!("{number}: failed"),
         Event::Written(number, write) => {
-            let what = match write.op {
+            let kind = match write.op {
                 Op::Discard => "discard",
                 Op::WriteDsync => "write durably",
                 Op::WriteThenFlush => "write and flush",
@@ -47,7 +47,7 @@ fn line(shape: &Shape, event: &Event, uncertain: &[u64], choice: &Choice) -> Opt
                 None => "",
                 Some(index) => choice.fate(index),
             };
-            format!("{number}: {what} {} bytes, {place}{fate}", write.bytes.len())
+            format!("{number}: {kind} {} bytes, {place}{fate}", write.bytes.len())
         }
     })
 }

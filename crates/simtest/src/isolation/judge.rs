@@ -248,9 +248,9 @@ impl<'a> Judge<'a> {
     }
 
     fn look_at_read(&mut self, reader: usize, key: Key, found: &[u64]) {
-        let who = self.all[reader];
+        let read_by = self.all[reader];
         if !self.orders[&key].starts_with(found) {
-            let story = format!("{:?} is not the beginning of {:?}: {who}", found, self.orders[&key]);
+            let story = format!("{:?} is not the beginning of {:?}: {read_by}", found, self.orders[&key]);
             self.note(Kind::IncompatibleOrder, story);
         }
         let mut seen = BTreeSet::new();
@@ -260,12 +260,12 @@ impl<'a> Judge<'a> {
                 Some(writer) if !seen.insert(*number) => {
                     self.note(
                         Kind::Garbage,
-                        format!("{number} of {} is there twice: {who}", self.all[writer]),
+                        format!("{number} of {} is there twice: {read_by}", self.all[writer]),
                     );
                 }
-                None => self.note(Kind::Garbage, format!("nobody has written {number}: {who}")),
+                None => self.note(Kind::Garbage, format!("{number} was never written: {read_by}")),
                 Some(writer) if self.all[writer].outcome == Outcome::Aborted => {
-                    self.note(Kind::AbortedRead, format!("{} was seen by {who}", self.all[writer]));
+                    self.note(Kind::AbortedRead, format!("{} was seen by {read_by}", self.all[writer]));
                 }
                 Some(_) => {}
             }
@@ -275,7 +275,10 @@ impl<'a> Judge<'a> {
             && writer != reader
             && self.touches[writer].get(&key).and_then(|touch| touch.appended.last()) != Some(&last)
         {
-            self.note(Kind::IntermediateRead, format!("{last} of {} was seen by {who}", self.all[writer]));
+            self.note(
+                Kind::IntermediateRead,
+                format!("{last} of {} was seen by {read_by}", self.all[writer]),
+            );
         }
     }
 

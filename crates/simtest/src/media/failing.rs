@@ -39,7 +39,7 @@ impl Way {
             Self::ForEver => "and all later ones failed",
             Self::Refused => "was refused",
             Self::Queue => "was done, and its queue failed",
-            Self::Sleep => "was done, and its queue failed those who waited",
+            Self::Sleep => "was done, and its queue failed the waiters",
             Self::Inside => "was not to fail",
         }
     }

@@ -111,12 +111,14 @@ pub fn simulated(seed: u64, features: Features) -> Result<Counts, String> {
     };
     let lives = log_uniform(&mut run.random, 1, LIVES_MAX);
     for life in 0..lives {
-        let of_life = |what: String| format!("life {}, {opening:?}: {what}", life + 1);
+        let of_life = |problem: String| format!("life {}, {opening:?}: {problem}", life + 1);
         let end = run.live_and_end(store, opening, life).map_err(of_life)?;
         if features.has(Feature::OtherOpenings) {
             opening = Opening::draw(&mut run.random, features, &run.site);
         }
-        store = run.open(opening, end).map_err(|what| format!("after life {}, {end:?}: {what}", life + 1))?;
+        store = run
+            .open(opening, end)
+            .map_err(|problem| format!("after life {}, {end:?}: {problem}", life + 1))?;
     }
     run.end(store, End::Closed)?;
     run.counts.add("lives", lives);
@@ -164,13 +166,14 @@ pub fn filled(seed: u64, features: Features) -> Result<Counts, String> {
     for number in 0..rounds {
         let filled = quietly(|| run.fill(&mut store, value_bytes, number == 0)).and_then(|result| result);
         run.slots.forget();
-        if let Err(what) = filled {
+        if let Err(problem) = filled {
             store.abandon();
-            return Err(format!("round {}, {opening:?}: {what}", number + 1));
+            return Err(format!("round {}, {opening:?}: {problem}", number + 1));
         }
         run.end(store, End::Closed)?;
-        store =
-            run.open(opening, End::Closed).map_err(|what| format!("after round {}: {what}", number + 1))?;
+        store = run
+            .open(opening, End::Closed)
+            .map_err(|problem| format!("after round {}: {problem}", number + 1))?;
         store.set_turns_max(FULL_TURNS_MAX);
     }
     run.end(store, End::Closed)?;
@@ -214,9 +217,9 @@ impl Run {
         self.slots.forget();
         let ended = match lived {
             Ok(end) => self.end(store, end),
-            Err(what) => {
+            Err(problem) => {
                 store.abandon();
-                Err(what)
+                Err(problem)
             }
         };
         let copies = std::mem::take(&mut self.shared.get().copies);
@@ -406,7 +409,7 @@ impl Run {
                 }
                 last
             });
-            is_one.map_err(|stop| format!("a backup is not what the store was: {stop}"))?;
+            is_one.map_err(|stop| format!("a backup differs from the store: {stop}"))?;
             copy.abandon();
             self.counts.add("copies", 1);
         }

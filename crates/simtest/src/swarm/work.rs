@@ -433,9 +433,9 @@ impl Work {
         let expected = content.get(&slot.identity).unwrap_or(&none);
         let reads = Reads { source: snapshot, tree: &slot.tree, keys: &slot.data.keys, expected };
         reads.some(&mut self.random).map_err(|stop| match stop {
-            Stop::Wrong(what) => {
+            Stop::Wrong(problem) => {
                 let (commit, kind) = (commit_of(snapshot), slot.tree.options().index_kind());
-                Stop::Wrong(format!("{} ({kind:?}) as of commit {commit}, {what}", slot.tree.name()))
+                Stop::Wrong(format!("{} ({kind:?}) as of commit {commit}, {problem}", slot.tree.name()))
             }
             stop => stop,
         })

@@ -124,8 +124,8 @@ impl Pairs {
                 0 => self.tree.get_many([key(pair, side)])?.pop().flatten(),
                 _ => self.tree.get(key(pair, side))?,
             };
-            least = judge(numbers, least, side, read.as_deref()).map_err(|what| {
-                Stop::Wrong(format!("pair {pair}, side {side}, at {least} or later: {what}"))
+            least = judge(numbers, least, side, read.as_deref()).map_err(|problem| {
+                Stop::Wrong(format!("pair {pair}, side {side}, at {least} or later: {problem}"))
             })?;
             side = 1 - side;
         }
@@ -149,7 +149,7 @@ impl Pairs {
 /// The least number that the pair can have after a read of the key of `side`.
 fn judge(numbers: &Numbers, least: u64, side: u64, read: Option<&[u8]>) -> Result<u64, String> {
     let shown = match read.map(number_in) {
-        Some(None) => return Err("a value that nobody wrote".into()),
+        Some(None) => return Err("a value that was never written".into()),
         Some(Some(number)) if number % 2 != side => return Err(format!("{number} at the wrong key")),
         Some(Some(number)) if number < least => return Err(format!("{number} is of the past")),
         Some(Some(number)) => number,
@@ -158,7 +158,7 @@ fn judge(numbers: &Numbers, least: u64, side: u64, read: Option<&[u8]>) -> Resul
     };
     let begun = numbers.begun();
     if shown > begun {
-        return Err(format!("it is at {shown} at least, of which only {begun} have begun"));
+        return Err(format!("it is at {shown} at least, but only {begun} have begun"));
     }
     Ok(shown)
 }

@@ -83,7 +83,7 @@ pub fn simulated(seed: u64) -> Result<(), String> {
         // If CPU time costs something, other tasks get far while a task is preempted for long.
         store.set_costs(if random.random() { COSTS } else { CpuCosts::default() });
         live(&mut store, &ledger, seed ^ life << 40, (end == End::PowerCut).then(|| random.random()))
-            .map_err(|what| format!("life {life}: {what}"))?;
+            .map_err(|problem| format!("life {life}: {problem}"))?;
         if life + 1 == LIVES {
             break;
         }
@@ -91,7 +91,7 @@ pub fn simulated(seed: u64) -> Result<(), String> {
         has_crashed |= end != End::Closed;
         let (own, is_cut) = (Arc::clone(&ledger), end == End::PowerCut);
         let recovered = store.run(move |db| recover(db, &own, is_cut));
-        recovered.map_err(|what| format!("life {life}, which was {end:?}: {what}"))?;
+        recovered.map_err(|problem| format!("life {life}, which was {end:?}: {problem}"))?;
     }
     store
         .run(move |db| {

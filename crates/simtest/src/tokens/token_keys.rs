@@ -154,7 +154,7 @@ pub fn complete(laid: &Laid) -> Result<(), Stop> {
     }
     match laid.len() == TOKENS as usize {
         true => Ok(()),
-        false => Err(Stop::Wrong("there is a token that nobody made".into())),
+        false => Err(Stop::Wrong("there is a token that was never made".into())),
     }
 }
 

@@ -302,8 +302,6 @@ pub fn settle(db: &Db, trees: &Trees, ledger: &Ledger, random: &mut Pcg64) -> Re
     let [inserted, removed] = [&ledger.inserted, &ledger.removed].map(|count| count.load(Ordering::SeqCst));
     match inserted == removed + left {
         true => Ok(()),
-        false => {
-            Err(Stop::Wrong(format!("{inserted} ashes, of which {removed} were removed and {left} are left")))
-        }
+        false => Err(Stop::Wrong(format!("of {inserted} ashes {removed} were removed and {left} are left"))),
     }
 }
