@@ -186,7 +186,7 @@ pub enum Error {
     /// Background work of a tree failed, so that it takes no writes until that work is done. Nothing was
     /// written. The tree can still be read, as far as its pages can be, and other trees are not affected.
     #[error(
-        "tree {tree} takes no writes, as its background work failed: {why}; read what it has, end snapshots if they are the reason, or drop it; the next write tries that work again"
+        "tree {tree} takes no writes, as its background work failed: {why}; read its records, end snapshots if they are the reason, or drop it; the next write tries that work again"
     )]
     TreeFailed {
         /// The tree's number.

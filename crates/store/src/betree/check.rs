@@ -74,7 +74,7 @@ impl Pages {
         page(id);
         let is_cleared = id == self.root && content.pivots.is_empty();
         let is_untold = content.messages.may_go() && !may_go;
-        let untold = is_untold.then_some("versions that may go, of which the page does not know");
+        let untold = is_untold.then_some("versions that may go, unknown to the page");
         let problem = self.problem(expected, &content, above).or(untold);
         if let Some(problem) = problem.filter(|_| !is_cleared) {
             return Err(self.out_of_step(expected, problem));

@@ -75,6 +75,6 @@ pub(crate) fn go_through(page: crate::page::Page<'_>, key: &[u8]) {
         let (after, count) = (part.content(), groups.get(some).map(|group| group.messages.start));
         let after = after.map(|after| (after.pivots, after.messages.len()));
         let first = count.map_or(before.messages.len(), |count| count - part.pivots() as usize);
-        assert_eq!(after, Some((before.pivots, first)), "what stays is as it was");
+        assert_eq!(after, Some((before.pivots, first)), "the rest stays as it was");
     }
 }

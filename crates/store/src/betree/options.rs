@@ -211,7 +211,7 @@ impl Decided {
             Some(because) => (because.clone(), because),
             None => (
                 format!("default: {} parts of {part}, each read on its own", self.fanout),
-                "default: a flush moves an eighth of what it rewrites".to_owned(),
+                "default: a flush moves an eighth of the bytes that it rewrites".to_owned(),
             ),
         };
         let given_memtable = (self.memtable_bytes > 0).then_some(self.memtable_bytes);
@@ -227,7 +227,7 @@ impl Decided {
             Decision { setting, because: if is_given { "set by hand".to_owned() } else { because } }
         };
         let mut decisions: Vec<Decision> = settings.into_iter().map(with_reason).collect();
-        let because = "B/F: what a look-up reads on each level".to_owned();
+        let because = "B/F: the bytes that a look-up reads on each level".to_owned();
         decisions.push(Decision { setting: Setting::NodePart(Bytes(shape.part_bytes())), because });
         let because = "the tree's node size, or the store's: leaves are read in pieces".to_owned();
         decisions.push(Decision { setting: Setting::Basement(Bytes(shape.basement_bytes())), because });

@@ -227,10 +227,10 @@ impl Pages {
 
     /// The error for content that cannot be made smaller, and still has no room.
     #[cold]
-    pub fn no_room(&self, what: &str, bytes: u64) -> Error {
+    pub fn no_room(&self, kept: &str, bytes: u64) -> Error {
         let part_bytes = self.shape.part_bytes();
         let why = format!(
-            "snapshots keep {what}: {bytes} bytes have no room in a part of {part_bytes}; end some of them"
+            "snapshots keep {kept}: {bytes} bytes have no room in a part of {part_bytes}; end some of them"
         );
         Error::TreeFailed { tree: self.id.0, why }
     }
@@ -242,7 +242,7 @@ impl Pages {
             |guard| {
                 let header = Header::of(guard.page());
                 format!(
-                    "kind {} of level {}, or what does not add up",
+                    "kind {} of level {}, or inconsistent contents",
                     header.kind,
                     Part::new(guard.page()).level()
                 )

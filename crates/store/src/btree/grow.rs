@@ -107,7 +107,7 @@ impl BTree {
             if upper.insert_child(parent.slot + 1, &cut.separator, right.id(), scratch).is_ok() {
                 split(node, cut, right.page(), scratch);
             } else {
-                debug_assert!(false, "there was room, and nobody has taken it");
+                debug_assert!(false, "there was room, and no thread has taken it");
             }
         });
         Ok(Ok(()))

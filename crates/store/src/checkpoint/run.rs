@@ -301,7 +301,7 @@ impl Run {
                 transactions.before_cut(May::Wait)?;
             }
             if transactions.has_changes_outside_of_pages() && !planted!(CutWithoutMemtables) {
-                return Err(Error::Full { why: "a tree could not write what it has in memory".into() });
+                return Err(Error::Full { why: "a tree could not write its changes in memory".into() });
             }
             log.end_block();
             let cut = self.cut();

@@ -232,7 +232,7 @@ impl Site {
         if self.consent.iter().any(|consent| consent == path) {
             return Ok(());
         }
-        let why = "a block device, all contents of which a new store destroys: if that is meant, say so with --destroy-contents-of \
+        let why = "a block device: a new store destroys all of its contents; if that is meant, say so with --destroy-contents-of \
                    (Builder::destroy_contents_of) and the same path";
         Err(Error::Exists { path: path.to_owned(), why: why.into() })
     }

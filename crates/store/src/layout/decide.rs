@@ -218,11 +218,11 @@ fn largest_unit(capacity_bytes: u64) -> u32 {
     (1 << most.ilog2()).max(UNIT_BYTES.0)
 }
 
-fn power_of_two(what: &str, bytes: u64, (least, most): (u64, u64)) -> Result<(), Error> {
+fn power_of_two(name: &str, bytes: u64, (least, most): (u64, u64)) -> Result<(), Error> {
     if bytes.is_power_of_two() && (least..=most).contains(&bytes) {
         return Ok(());
     }
-    Err(Error::Options(format!("a {what} of {bytes} bytes: use a power of two from {least} to {most}")))
+    Err(Error::Options(format!("a {name} of {bytes} bytes: use a power of two from {least} to {most}")))
 }
 
 fn wide((least, most): (u32, u32)) -> (u64, u64) {
@@ -409,7 +409,7 @@ impl Draft<'_> {
     /// Records the decision about the space that the store takes.
     fn space(&mut self, layout: &Layout, ground: &Ground<'_>) {
         if let Some(bytes) = ground.capacity_bytes {
-            let because = "all of the device, or what it may take at most: set aside at once";
+            let because = "all of the device, or the most that it may take: set aside at once";
             self.note(Setting::Space(Bytes(bytes)), because);
             return;
         }
@@ -418,7 +418,7 @@ impl Draft<'_> {
         let [log, segment, log_max, segment_max] = text.map(bytes_text);
         let because = if layout.log_grows() {
             format!(
-                "{} segments of {segment}, most of them free for what is to come, and a log of {log}: all of it grows with the \
+                "{} segments of {segment}, most of them free for later writes, and a log of {log}: all of it grows with the \
                  records, segments to {segment_max} and the log to {log_max} at most",
                 ground.growth_segments
             )

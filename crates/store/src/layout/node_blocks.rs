@@ -62,7 +62,7 @@ impl NodeBlocks {
     pub(crate) fn because(self, layout: &Layout) -> String {
         match self {
             Self::OfDrive => format!(
-                "P = {}: the drive serves so many reads in the time of one, as the read-ahead of {} has it \
+                "P = {}: the drive serves P reads in the time of one, as the read-ahead of {} has it \
                  (Lemma 13); the power of two below it",
                 parallelism(layout),
                 bytes_text(layout.read_ahead_bytes.into())

@@ -194,7 +194,7 @@ impl Log {
         drop(state);
         debug_assert!(
             durable.0 <= shared.durable.load(Ordering::Acquire),
-            "the durable mark vouches for what may be lost"
+            "the durable mark vouches for records that may be lost"
         );
         let _nobody_else_can_lead = shared.poison.guard("the log's durable mark was written");
         let written = durable_mark::write(&shared.devices, leader.ring, shared.store, durable)

@@ -165,7 +165,7 @@ impl Index for Lsm {
         }
         let is_hopeless = self.is_stuck.load(Ordering::Relaxed) && !self.shared.segments.owned.has_room();
         if is_hopeless && may == May::NotWait {
-            let why = "there is no segment for a table, and the log keeps what would be in it".into();
+            let why = "there is no segment for a table, and the log keeps its records".into();
             return Err(Error::Full { why });
         }
         let flushed = self.flush(&permits);

@@ -164,7 +164,7 @@ impl Load for LsmLoad<'_> {
         if self.writer.is_full(self.tree.options.table_bytes) {
             // The remaining space is reserved for commits and merges.
             if self.tree.shared.segments.owned.lacks_room() {
-                return Err(Error::Full { why: "what is left is needed for commits and merges".into() });
+                return Err(Error::Full { why: "the rest is needed for commits and merges".into() });
             }
             let full = std::mem::replace(&mut self.writer, self.tree.load_writer());
             self.made.extend(full.finish(&RangeTombstones::default())?);

@@ -212,7 +212,7 @@ impl Lsm {
             }
             if !self.has_room_to_flush(oldest.len()) {
                 self.send_jobs();
-                return Err(Error::Full { why: "what is left is needed to merge tables".into() });
+                return Err(Error::Full { why: "the rest is needed to merge tables".into() });
             }
             if planted!(MemtableForgottenEarly) {
                 self.parts_mut().memtables.frozen.pop();

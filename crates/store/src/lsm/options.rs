@@ -340,7 +340,7 @@ impl Decided {
             )
         } else if is_new && given.table_bytes.is_some() && self.policy.table_bytes > room.device_bytes / 2 {
             format!(
-                "tables of {} bytes: they must have at most {}, half of what the store may take, as a merge needs room for what it writes",
+                "tables of {} bytes: they must have at most {}, half of the store's space, as a merge needs room for its output",
                 self.policy.table_bytes,
                 room.device_bytes / 2
             )
@@ -433,7 +433,7 @@ impl Decided {
         let Some(workload) = &self.workload else { return "default: no workload is declared".to_owned() };
         let is_given = self.given_bits & (bit::LAYOUT | bit::FANOUT | bit::LEVEL_ZERO_RUNS) != 0;
         let (best, times) = workload.best(surroundings);
-        let beside = match best == design {
+        let comparison = match best == design {
             true => "the least of all candidates",
             false if is_given => "the others being given",
             false => "decided when the tree was made; now the least",
@@ -443,7 +443,7 @@ impl Decided {
             0 => String::new(),
             half => format!("; a setup of the busy drive is worth {}", bytes_text(half.into())),
         };
-        format!("{}: {own:.2} page times an operation, {beside} ({times:.2}){drive}", workload.text())
+        format!("{}: {own:.2} page times an operation, {comparison} ({times:.2}){drive}", workload.text())
     }
 
     /// The bytes that the catalog has.
@@ -772,7 +772,7 @@ mod tests {
         assert!(problem(given.fanout(1)).contains("a fanout of 1"));
         assert!(problem(given.table_bytes(0)).contains("tables of 0 bytes"));
         assert!(problem(given.table_bytes(u64::MAX)).contains("tables of"));
-        assert!(problem(given.table_bytes(600 << 20)).contains("at most 536870912, half of what"));
+        assert!(problem(given.table_bytes(600 << 20)).contains("at most 536870912, half of the"));
         assert!(problem(given.jobs(0)).contains("from 1 to 64"));
         assert!(problem(given.parts(65)).contains("from 1 to 64"));
         assert!(problem(given.merged_memtables(0)).contains("from 1 to 16"));

@@ -481,7 +481,7 @@ impl Table {
         Error::Corrupt {
             what: format!("the table with segments {:?}", self.pages),
             offset_bytes: self.places.top.block.start.into(),
-            expected: format!("what its summary says: {:?}", self.summary),
+            expected: format!("its summary: {:?}", self.summary),
             got,
         }
     }

@@ -31,7 +31,7 @@ impl Compared {
         let cursor = RunCursor::new(run.clone(), reader, Direction::Forward, Bound::Unbounded)?;
         let is_apart = |one: &Arc<Table>, next: &Arc<Table>| one.summary.last_key <= next.summary.first_key;
         if let Some(pair) = run.windows(2).find(|pair| !is_apart(&pair[0], &pair[1])) {
-            return Err(pair[0].out_of_step("keys behind the next table's first one".into()));
+            return Err(pair[0].out_of_step("keys after the next table's first one".into()));
         }
         let mut rest = Rest { run: run.clone(), table: 0, found: Summary::default() };
         rest.note(cursor.get())?;

@@ -89,7 +89,7 @@ impl Latch {
     #[inline]
     pub fn unlock(&self) {
         let version = self.0.load(Ordering::Relaxed);
-        debug_assert!(version & WRITER != 0, "a latch that nobody has");
+        debug_assert!(version & WRITER != 0, "a latch that is not held");
         self.0.store(version + WRITER, Ordering::Release);
     }
 
@@ -97,7 +97,7 @@ impl Latch {
     #[inline]
     pub fn unlock_unchanged(&self) {
         let version = self.0.load(Ordering::Relaxed);
-        debug_assert!(version & WRITER != 0, "a latch that nobody has");
+        debug_assert!(version & WRITER != 0, "a latch that is not held");
         self.0.store(version & !WRITER, Ordering::Release);
     }
 }

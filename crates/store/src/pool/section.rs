@@ -209,7 +209,7 @@ impl<'a> Section<'a> {
         let (meta, page) = (frames.meta(frame), frames.page(frame));
         let id = pages.table().take_number(volatile);
         let locked = meta.latch.try_lock();
-        debug_assert!(locked, "somebody has the latch of nobody's page");
+        debug_assert!(locked, "the latch of a new page is held");
         let header = Header {
             checksum: 0,
             image_grains: 0,

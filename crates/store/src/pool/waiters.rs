@@ -32,7 +32,7 @@ struct Waiting {
 
 /// A place in the queue, until this is dropped or its owner woken. One that stayed in the queue would take
 /// the wake-up of another waiter.
-#[must_use = "who has no place is not woken"]
+#[must_use = "a waiter without a place is not woken"]
 pub(super) struct WaitTicket<'a> {
     waiters: &'a Waiters,
     number: u64,

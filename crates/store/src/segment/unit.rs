@@ -211,7 +211,7 @@ impl Buffers {
     /// The image is in the unit. It returns the unit if it was the last that was waited for.
     pub fn end_copy(&self, unit: UnitSequence) -> Option<Ready> {
         let before = self.of(unit).copies.fetch_sub(1, Ordering::AcqRel);
-        debug_assert!(before & !SEALED > 0, "a copy that nobody began");
+        debug_assert!(before & !SEALED > 0, "a copy that was not begun");
         (before == SEALED | 1).then(|| self.ready(unit))
     }
 

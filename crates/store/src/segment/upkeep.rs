@@ -383,7 +383,7 @@ impl Upkeep {
             let is_room = self.space.is_room_for_owner(0);
             if !is_room && !self.growth.begin() && !self.growth.is_changing() {
                 let usage = self.space.usage();
-                let why = format!("pages need what is left: {} of {} bytes", usage.live_bytes, usage.bytes);
+                let why = format!("pages need the rest: {} of {} bytes", usage.live_bytes, usage.bytes);
                 return Err(Error::Full { why });
             }
             Ok(is_room)

@@ -10,7 +10,7 @@ use super::park::{Waker, park, stand_aside, waker};
 
 /// The result of a task, when it has one: [`JoinHandle::join`] waits for it, in a task or on any thread, and
 /// so does `.await` in any async runtime. A task whose handle is dropped goes on.
-#[must_use = "a task goes on without its handle, but then nobody learns of its result or panic"]
+#[must_use = "a task goes on without its handle, but then its result or panic is lost"]
 pub struct JoinHandle<T> {
     shared: Arc<JoinState<T>>,
 }

@@ -24,7 +24,7 @@ impl Unwaiting {
     pub(super) fn assert_none() {
         #[cfg(debug_assertions)]
         UNDER_WAY
-            .with(|count| assert_eq!(count.get(), 0, "waiting where nobody may wait, such as in a section"));
+            .with(|count| assert_eq!(count.get(), 0, "waiting where it is forbidden, such as in a section"));
     }
 }
 

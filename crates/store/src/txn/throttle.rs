@@ -66,7 +66,7 @@ impl std::fmt::Display for ThrottleReason {
         formatter.write_str(match self {
             Self::None => "nothing slows them",
             Self::DirtyPages => "memory is full of pages that have yet to be written",
-            Self::LogSpace => "the log is full of what the next checkpoint makes superfluous",
+            Self::LogSpace => "the log is full of records that the next checkpoint makes superfluous",
             Self::FreeSegments => "segments are being made free",
             Self::OldVersions => {
                 "old versions that a snapshot still sees take up most of their share of the device"
@@ -354,8 +354,9 @@ impl Throttle {
             if waits_for_room && is_too_long {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 return Err(Error::Full {
-                    why: "live data and what is being written fill the device; remove something, or give it more room"
-                        .into(),
+                    why:
+                        "live data and current writes fill the device; remove something, or give it more room"
+                            .into(),
                 });
             }
             let wait_ns = if waits_for_room {

@@ -263,7 +263,7 @@ impl Harness {
     /// If that never comes.
     pub fn run_until_idle(&mut self) {
         let turns = (0..TURNS_MAX).take_while(|_| self.turn()).count();
-        assert!(turns < TURNS_MAX, "what nobody uses never comes to rest");
+        assert!(turns < TURNS_MAX, "an unused store never comes to rest");
     }
 
     /// Tasks that have not ended.

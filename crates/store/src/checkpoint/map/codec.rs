@@ -237,7 +237,7 @@ impl<'a> MapPage<'a> {
         })?;
         pairs(segments, &mut |number, opening| see(Change::Segment(number, UnitSequence(opening))))?;
         if !rest.is_empty() {
-            return Err(self.nonsense("nothing behind the last change"));
+            return Err(self.nonsense("nothing after the last change"));
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ fn a_page_that_is_larger_than_the_cache_is_read_with_memory_of_its_own() {
 
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "only debug builds look")]
-#[should_panic(expected = "nobody may wait")]
+#[should_panic(expected = "waiting where it is forbidden")]
 fn a_section_must_not_wait() {
     let pool = pool_in_memory(1 << 20);
     let _section = pool.section();

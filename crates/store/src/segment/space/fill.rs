@@ -144,7 +144,7 @@ impl Fill {
         let index = self.sizes.index_of(location.offset_bytes())?;
         self.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
         let before = self.words.get(index).live_bytes.fetch_sub(bytes, Ordering::AcqRel);
-        debug_assert!(before >= bytes, "a release of what was not live");
+        debug_assert!(before >= bytes, "a release of bytes that were not live");
         (before == bytes).then_some(index)
     }
 }

@@ -210,7 +210,7 @@ impl Ledger {
     /// One of them has arrived.
     pub fn put_down(&mut self, index: usize) {
         self.change(index, |segment| {
-            debug_assert!(segment.in_hand > 0, "a move that nobody began");
+            debug_assert!(segment.in_hand > 0, "a move that was not begun");
             segment.in_hand -= 1;
         });
     }

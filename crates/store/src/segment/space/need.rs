@@ -181,7 +181,7 @@ impl Space {
 
     pub fn unwant(&self, bytes: u64) {
         let reservations = &mut self.lock().reservations;
-        debug_assert!(reservations.wanted_bytes >= bytes, "room that nobody reserved is given back");
+        debug_assert!(reservations.wanted_bytes >= bytes, "room that was not reserved is given back");
         reservations.wanted_bytes -= bytes;
     }
 

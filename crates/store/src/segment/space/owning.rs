@@ -119,7 +119,7 @@ impl Space {
     #[cold]
     pub(super) fn release_owned(&self, location: Location) {
         let Some(index) = self.owned_at(location) else {
-            debug_assert!(false, "a segment is given up that nobody owns");
+            debug_assert!(false, "a segment without an owner is given up");
             return;
         };
         let mut inner = self.lock();

@@ -72,7 +72,7 @@ pub fn log_record(bytes: &[u8]) {
 fn operations(record: &[u8]) {
     let decoded: Vec<_> = Operations::of(record).collect();
     let whole: Vec<_> = decoded.iter().filter_map(|operation| operation.ok()).collect();
-    assert!(decoded.len() - whole.len() <= 1, "it ends at what is no operation");
+    assert!(decoded.len() - whole.len() <= 1, "it ends at the first invalid operation");
     let mut again = Vec::new();
     whole.iter().for_each(|operation| operation.encode(&mut again));
     let back: Result<Vec<_>, _> = Operations::of(&again).collect();

@@ -19,7 +19,7 @@ pub fn image(bytes: &[u8]) {
         let sequence = header.sequence;
         pack::pack(page.page(), header.page, header.class.into(), sequence, &mut again);
         let other = page_of(header, &again).map(|page| bytes_of(&page));
-        assert_eq!(other, Some(bytes_of(&page)), "an image of what was read is the same page");
+        assert_eq!(other, Some(bytes_of(&page)), "an image of a decoded page is the same page");
     }
 }
 

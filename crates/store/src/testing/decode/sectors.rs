@@ -42,7 +42,7 @@ fn each<T: Debug + PartialEq>(
     sector[..length].copy_from_slice(&bytes[..length]);
     for bytes in [bytes, &sealed(sector)] {
         if let Some(found) = decode(bytes) {
-            assert_eq!(decode(&encode(&found)), Some(found), "what was decoded comes back");
+            assert_eq!(decode(&encode(&found)), Some(found), "a decoded value comes back");
         }
     }
 }
