@@ -331,7 +331,7 @@ fn refuse(path: &Path) -> Result<(), Error> {
     let metadata = std::fs::metadata(path)
         .map_err(|source| Error::Os { doing: format!("open {}", path.display()), source })?;
     Target::check_kind(path, metadata.file_type())?;
-    let loss = "writing here destroys what it holds. If that is meant, say so with \
+    let loss = "writing here destroys its data. If that is meant, say so with \
                 --destroy-contents-of and the same path; a directory instead gets a scratch file of its own";
     Err(Error::Target { path: path.into(), problem: loss.into() })
 }

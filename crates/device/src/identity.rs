@@ -40,35 +40,35 @@ pub(crate) fn of(target: &Target) -> Identity {
 
 /// Names the layers between requests and a drive if the block device is no drive.
 fn remark_on_device(name: &str, model: Option<&str>) -> Option<String> {
-    let what = match name.trim_end_matches(|digit: char| digit.is_ascii_digit()) {
+    let remark = match name.trim_end_matches(|digit: char| digit.is_ascii_digit()) {
         "loop" => {
-            "a file, and with it the file system and page cache that it lies in, are part of what is measured"
+            "a file, and with it the file system and page cache that it lies in, are part of the measurement"
         }
-        "zram" | "ram" => "it lives in memory, which is what is measured",
-        "nbd" | "rbd" | "drbd" => "the network is part of what is measured",
-        "dm-" => "a mapped device (a volume, encryption or the like) is part of what is measured",
-        "md" => "a set of drives, which the kernel makes into one, is what is measured",
+        "zram" | "ram" => "it lives in memory, so that memory is measured",
+        "nbd" | "rbd" | "drbd" => "the network is part of the measurement",
+        "dm-" => "a mapped device (a volume, encryption or the like) is part of the measurement",
+        "md" => "a set of drives, which the kernel makes into one, is measured",
         _ => return None,
     };
-    Some(format!("this is {}: {what}", model.unwrap_or(name)))
+    Some(format!("this is {}: {remark}", model.unwrap_or(name)))
 }
 
 /// Names the effects of a file system other than passing requests on.
 fn remark_on_file_system(name: &str) -> Option<String> {
-    let what = match name {
+    let remark = match name {
         "btrfs" | "bcachefs" | "zfs" => {
             "it writes to new places and verifies checksums when it reads, so that it is measured as much as the drive"
         }
         "overlay" => "a container's layers lie in between; name a directory on a volume to measure its drive",
         "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" | "glusterfs" => {
-            "it is on another machine, and the way there is part of what is measured"
+            "it is on another machine, and the way there is part of the measurement"
         }
         other if other.starts_with("fuse") => {
-            "a program of its own lies in between and is part of what is measured"
+            "a program of its own lies in between and is part of the measurement"
         }
         _ => return None,
     };
-    Some(format!("this file system is {name}: {what}"))
+    Some(format!("this file system is {name}: {remark}"))
 }
 
 /// The path as it will be understood in another directory on another day.

@@ -170,11 +170,11 @@ impl Target {
         let align = if direct && !in_memory { enable_direct(&file) } else { None };
         if align.is_none() {
             let why = if in_memory {
-                "O_DIRECT means nothing here: this file system lives in memory, which is what is measured"
+                "O_DIRECT means nothing here: this file system lives in memory, so that memory is measured"
             } else if direct {
-                "O_DIRECT is not possible here: the page cache is part of what is measured"
+                "O_DIRECT is not possible here: the page cache is part of the measurement"
             } else {
-                "buffered by request: the page cache is part of what is measured"
+                "buffered by request: the page cache is part of the measurement"
             };
             notes.push(format!("{}: {why}", path.display()));
         }

@@ -205,7 +205,7 @@ fn writing_needs_consent_for_exactly_this_path() {
     let options = OpenOptions { write: true, ..OpenOptions::default() };
     let error = FileDevice::existing(from_ref(&path), &["/other".into()], &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Target);
-    assert!(error.to_string().contains("destroys what it holds"), "{error}");
+    assert!(error.to_string().contains("destroys its data"), "{error}");
     let reader = FileDevice::existing(&[path], &[], &OpenOptions::default()).unwrap();
     let mut fixture = Fixture::new(&reader, 1, true);
     assert_eq!(fixture.submit(Op::Write, 0, 0).unwrap_err().kind(), ErrorKind::Request);

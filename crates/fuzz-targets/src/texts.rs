@@ -20,7 +20,7 @@ pub fn profile(bytes: &[u8]) {
     let again = serde_json::to_vec(&again).unwrap_or_default();
     assert!(again == text, "a profile comes back");
     // The input goes all the way to reports: every profile that was read can be shown, and soon.
-    flashgrain_report::html(&profile).unwrap_or_else(|error| panic!("a report of what was read: {error}"));
+    flashgrain_report::html(&profile).unwrap_or_else(|error| panic!("a report of the profile: {error}"));
     flashgrain_report::terminal(&profile, 80);
 }
 
@@ -52,7 +52,7 @@ pub fn mqsim_drive(bytes: &[u8]) {
     comes_back(&imported.config);
     if let Ok(text) = export_drive(&imported.config, &|_| None) {
         let again = import_drive(&text, ORIGIN);
-        assert!(again.is_ok(), "what was exported is read: {:?}", again.err());
+        assert!(again.is_ok(), "an exported drive is read: {:?}", again.err());
     }
 }
 
@@ -100,7 +100,7 @@ pub fn trace(bytes: &[u8]) {
     let mut again = Reader::new(&written[..]).unwrap_or_else(|error| panic!("{error}"));
     let mut count = 0;
     for request in again.by_ref() {
-        let request = request.unwrap_or_else(|error| panic!("what was written is read: {error}"));
+        let request = request.unwrap_or_else(|error| panic!("a written request is read: {error}"));
         let first = requests.get(count).unwrap_or_else(|| panic!("no more than was written"));
         let place =
             |request: &Request| (request.time_ns, request.layer, request.operation, request.length_bytes);

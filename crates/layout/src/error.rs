@@ -16,7 +16,7 @@ pub enum Error {
     },
     /// A flash page of a file of records whose head is none that was ever written.
     #[error(
-        "the flash page at byte {offset_bytes} is damaged: {problem}; restore the file from a backup, or keep what is before with `truncate --size {offset_bytes}`"
+        "the flash page at byte {offset_bytes} is damaged: {problem}; restore the file from a backup, or keep the bytes before it with `truncate --size {offset_bytes}`"
     )]
     Page {
         /// Where the page begins, in bytes of the file.
@@ -26,7 +26,7 @@ pub enum Error {
     },
     /// A text that describes no layout.
     #[error(
-        "`{text}` is no layout; write one as hot:CHUNK:OFFSET in bytes, such as hot:65536:32768, with +log:STRIPE behind it for an aligned log, and +checksums for checksums of pages"
+        "`{text}` is no layout; write one as hot:CHUNK:OFFSET in bytes, such as hot:65536:32768, followed by +log:STRIPE for an aligned log, and +checksums for checksums of pages"
     )]
     Text {
         /// The text.

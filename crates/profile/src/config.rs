@@ -84,7 +84,7 @@ impl ExperimentName {
             Self::Mix => "read and write shares and their interference",
             Self::Sequential => "sequential streams of small and large requests",
             Self::Interface => "the kernel interfaces side by side",
-            Self::Flush => "what a durable 4 KiB write costs by each sync method",
+            Self::Flush => "cost of a durable 4 KiB write by each sync method",
             Self::RequestSize => "which write sizes later read fast; the stripe size",
             Self::Location => "where in a chunk reads are fast; chunk and flash page size",
             Self::Sustain => "burst against sustained random writes (opt-in: writes much)",

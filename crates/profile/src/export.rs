@@ -72,11 +72,11 @@ pub fn write_regime(profile: &DeviceProfile) -> String {
             bytes_text(burst_bytes as u64)
         ),
         WriteRates::NoFall { written_bytes } => format!(
-            "writes: the rate did not fall within {}; a profile with --sustain measures what lasts longer",
+            "writes: the rate did not fall within {}; a profile with --sustain measures longer bursts",
             bytes_text(written_bytes)
         ),
         WriteRates::Bursts => "writes: short bursts, which the drive's write cache may take; a profile with \
-                               --sustain measures what lasts"
+                               --sustain measures the sustained rate"
             .to_owned(),
     }
 }
@@ -120,9 +120,9 @@ fn rates(profile: &DeviceProfile, access: Access) -> Result<Rates, Error> {
             random_requests: random_requests.min(lasting / page_bytes),
         }),
         _ => {
-            let what = if access == Access::Read { "reads" } else { "writes" };
+            let requests = if access == Access::Read { "reads" } else { "writes" };
             Err(Error::Argument(format!(
-                "the profile lacks random and sequential {what} of 4 KiB; make it with the experiments order and sequential"
+                "the profile lacks random and sequential {requests} of 4 KiB; make it with the experiments order and sequential"
             )))
         }
     }

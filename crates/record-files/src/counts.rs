@@ -18,7 +18,7 @@ fn check_end(file: &impl Storage, end: u64) -> Result<()> {
         match file.read_up_to(&mut bytes, at)? {
             0 => return Ok(()),
             read if bytes[..read].iter().all(|byte| *byte == 0) => at += read as u64,
-            _ => return Err(damaged(end, "it is empty, and there is more behind its begin")),
+            _ => return Err(damaged(end, "it is empty, and more bytes follow its beginning")),
         }
     }
 }

@@ -47,7 +47,7 @@ pub fn unpack(path: &Path) -> Result<Option<u64>> {
     }
     let metadata = file.metadata()?;
     if metadata.nlink() > 1 {
-        let several = format!("it has {} names, of which the others would keep the layout", metadata.nlink());
+        let several = format!("it has {} names, and the others would keep the layout", metadata.nlink());
         return Err(Error::new(ErrorKind::InvalidInput, several));
     }
     let Some(records) = Records::open(&file)? else { return Ok(None) };

@@ -128,9 +128,7 @@ pub fn drive_of(path: &Path) -> Result<Drive, Error> {
     let is_device = metadata.file_type().is_block_device();
     let number = if is_device { metadata.rdev() } else { metadata.dev() };
     let part = part_of(number).ok_or_else(|| {
-        problem(
-            "no block device lies behind it that the kernel shows in /sys/dev/block: name one of /dev".into(),
-        )
+        problem("the kernel shows no block device of it in /sys/dev/block: name one of /dev".into())
     })?;
     Ok(part.drive)
 }

@@ -142,7 +142,7 @@ impl Recording {
         let counters = all_counters();
         let partial = partial(&options.output);
         let file = File::create_new(&partial).map_err(Error::os(format!(
-            "make {}, which holds what is recorded (if an earlier recording has left it, read it or remove it)",
+            "make {}, which holds the recorded requests (if an earlier recording has left it, read it or remove it)",
             partial.display()
         )))?;
         let sink = Sink::new(file).map_err(Error::os("write the trace"))?;

@@ -17,7 +17,7 @@ pub enum Error {
         max: String,
     },
     /// An amount whose unit is not the setting's.
-    #[error("the setting `{setting}` has an amount that does not belong to it beside the value `{value}`")]
+    #[error("the setting `{setting}` has an amount that does not belong to it next to the value `{value}`")]
     Amount {
         /// The setting's name.
         setting: &'static str,

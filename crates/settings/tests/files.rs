@@ -145,7 +145,7 @@ fn what_cannot_be_is_refused_by_name_value_and_range() {
         ),
         ("write unit", "64 KiB", json!({ "bytes": -5 }), "`write unit` has an amount that does not belong"),
         ("sync method", "fdatasync", json!({ "bytes": 1 }), "`sync method` has an amount that does not"),
-        ("segment size and alignment", "8 MiB", json!({ "bytes": 8 << 20 }), "beside the value `8 MiB`"),
+        ("segment size and alignment", "8 MiB", json!({ "bytes": 8 << 20 }), "next to the value `8 MiB`"),
     ] {
         let error = read(&row(setting, value, Some(amount))).unwrap_err();
         assert!(error.contains(problem), "{error}");

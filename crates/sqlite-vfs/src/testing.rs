@@ -24,7 +24,7 @@ fn statement(bytes: &[u8]) {
     assert!(bytes.starts_with(&encode_log(stated)), "a statement comes back");
     for logical in [0, 32, 56, 4152, 1 << 20, 1 << 40] {
         let physical = physical_length(stated, logical);
-        assert!(logical_length(stated, physical) >= logical, "a log has room for what it is made for");
+        assert!(logical_length(stated, physical) >= logical, "a log has room for its logical length");
         let lengths = parts(stated, logical, 70_000).into_iter().map(|(_, length)| length);
         assert_eq!(lengths.sum::<u64>(), 70_000, "a range has all of its parts");
     }

@@ -13,7 +13,7 @@ pub enum Error {
     Read(#[from] io::Error),
     /// The first bytes are those of no format.
     #[error(
-        "this is no trace that Flashgrain reads; it reads blkparse's text, blktrace's binary files, fio's iologs of version 2 and 3, the MSR Cambridge CSV files, the CloudPhysics vscsi files, MQSim's text, strace's text, and what `flashgrain trace record` writes"
+        "this is no trace that Flashgrain reads; it reads blkparse's text, blktrace's binary files, fio's iologs of version 2 and 3, the MSR Cambridge CSV files, the CloudPhysics vscsi files, MQSim's text, strace's text, and the files of `flashgrain trace record`"
     )]
     Foreign,
     /// Flashgrain's own format, but a later version of it.

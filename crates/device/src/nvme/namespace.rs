@@ -202,8 +202,8 @@ fn ask(fd: RawFd, number: u32, path: &Path) -> Result<(NamespaceFacts, Vec<u8>),
         Ok((status, _)) => Err(problem(path, format!("the drive does not describe itself: {}", meaning(status).1))),
         Err(source) if matches!(source.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => Err(problem(
             path,
-            "commands to the drive are not allowed: run this as root (CAP_SYS_ADMIN), or since Linux 6.2 as a user who may \
-             write to the device"
+            "commands to the drive are not allowed: run this as root (CAP_SYS_ADMIN), or since Linux 6.2 as a user with \
+             write access to the device"
                 .into(),
         )),
         Err(source) => Err(os(path, source)),

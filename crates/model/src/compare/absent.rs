@@ -34,7 +34,7 @@ fn of_kind(access: Option<Access>, points: &[ComparedPoint], rows: &[ComparisonR
         let workloads: BTreeSet<_> = own.iter().map(|point| point.workload.key()).collect();
         let needed = match access {
             Some(_) => {
-                "a workload is held out only if it lies between others, of which enough remain to fit: at least 4 request \
+                "a workload is held out only if it lies between others and enough remain to fit: at least 4 request \
                  sizes at one concurrency, or 5 concurrencies"
             }
             None => "at least 3 are needed to hold one out",
@@ -74,7 +74,7 @@ fn why_not(
             let found = rows_of_enough(workloads());
             format!(
                 "it needs at least 2 concurrencies with {REGRESSION_WORKLOADS_MIN} workloads each that differ in random \
-                 accesses per byte, beside those held out; {found} of the concurrencies measured have so many in all"
+                 accesses per byte, without those held out; {found} of the measured concurrencies have that number in all"
             )
         }
         _ => NOT_FITTED.into(),
@@ -96,7 +96,7 @@ fn mixed_why_not(name: ModelName, points: &[ComparedPoint]) -> String {
 
 const FROM_BOTH: &str = "they are predicted from the costs of reads and of writes";
 
-const NOT_FITTED: &str = "what remained beside the held-out points did not suffice to fit it";
+const NOT_FITTED: &str = "the points that are not held out did not suffice to fit it";
 
 fn plural(access: Access) -> &'static str {
     match access {

@@ -107,13 +107,13 @@ fn reason(winner: &Contender, lowest: &Contender, others: &[&Contender], points:
     let errors = if errors.is_empty() { String::new() } else { format!(" ({})", errors.join(", ")) };
     if winner.name == lowest.name {
         let simpler = others.iter().filter(|contender| contender.constants < winner.constants).count();
-        let beside = match simpler {
+        let comparison = match simpler {
             0 => "and no other model is simpler",
             1 => "and the only simpler model is clearly above it",
             _ => "and every simpler model is clearly above it",
         };
         format!(
-            "{} has the lowest mean error on {points} held-out points: {}{errors}, {beside}",
+            "{} has the lowest mean error on {points} held-out points: {}{errors}, {comparison}",
             winner.name,
             winner.percent()
         )

@@ -185,7 +185,7 @@ fn pacing(known: &DecisionInputs<'_>) -> Decision {
     match tolerable_writes(&known.measurements.mix) {
         Some((span, us, alone_us)) => {
             let because = format!(
-                "beside {:.0} % of writes the median read takes {us:.0} µs, alone {alone_us:.0} µs (limit: {TOLERABLE} times)",
+                "with {:.0} % of writes the median read takes {us:.0} µs, alone {alone_us:.0} µs (limit: {TOLERABLE} times)",
                 span.value * 100.0
             );
             choose(Setting::BackgroundWrites, span.map(Fraction), DEFAULT_BACKGROUND_WRITES, &because)

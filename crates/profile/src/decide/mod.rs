@@ -43,7 +43,7 @@ pub(crate) fn decide(
     let mut decisions = [layout::decide(&known), sync::decide(&known), concurrency::decide(&known)].concat();
     if let Some(cap) = &learned.cap {
         for decision in decisions.iter_mut().filter(|decision| !decision.from_default) {
-            decision.because = format!("behind {}: {}", cap.describe(), decision.because);
+            decision.because = format!("under {}: {}", cap.describe(), decision.because);
         }
     }
     decisions

@@ -196,7 +196,7 @@ pub(crate) fn without_credits(cap: &mut Cap, series: &mut Vec<Series>) {
 /// Makes parameters that the cap hides undetermined, and notes that the others are the cap's.
 pub(super) fn hide(cap: &Cap, series: &[Series], learned: &mut Learned) {
     let hidden = |value: &mut LearnedValue| {
-        let why = format!("{} before the drive: what lies behind does not show", cap.describe());
+        let why = format!("{} before the drive hides it", cap.describe());
         *value = undetermined(why, std::mem::take(&mut value.evidence));
     };
     if bounds_sweeps(cap, series, ExperimentName::RequestSize) {
@@ -235,7 +235,7 @@ pub(super) fn hide(cap: &Cap, series: &[Series], learned: &mut Learned) {
         &mut learned.depth_99,
     ];
     for value in rates {
-        value.evidence = format!("behind {}: {}", cap.describe(), value.evidence);
+        value.evidence = format!("under {}: {}", cap.describe(), value.evidence);
     }
 }
 

@@ -140,7 +140,7 @@ fn best_of(map: &Map, rate: Rate) -> Option<u64> {
 }
 
 /// The best size by `rate`; each size must have been measured at `depths_min` depths.
-fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, what: &str) -> LearnedValue {
+fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, goal: &str) -> LearnedValue {
     let Some(best) = best_of(map, rate) else { return undetermined("no such depth was measured", "") };
     let answers: Vec<f64> =
         resamples.iter().filter_map(|map| best_of(map, rate)).map(|bytes| bytes as f64).collect();
@@ -153,7 +153,7 @@ fn best_page(map: &Map, resamples: &[Map], rate: Rate, depths_min: usize, what: 
         })
         .collect();
     let evidence =
-        format!("{what}, sizes within {:.0} % being equal: {}", EQUALLY_GOOD * 100.0, text.join(", "));
+        format!("{goal}, sizes within {:.0} % being equal: {}", EQUALLY_GOOD * 100.0, text.join(", "));
     if map.len() < 2 {
         return undetermined("only one page size was measured", evidence);
     }

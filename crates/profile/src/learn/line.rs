@@ -102,7 +102,7 @@ fn parallel_from(points: &[(f64, f64)], seed: u64) -> (LearnedValue, LearnedValu
                 Some(knee)
                     if medians.iter().filter(|(streams, _)| *streams >= knee).count() < POINTS_BEHIND_MIN =>
                 {
-                    Estimate::undetermined("too few numbers of streams behind the knee were measured")
+                    Estimate::undetermined("too few numbers of streams beyond the knee were measured")
                 }
                 Some(knee) => {
                     let rates = medians.iter().filter(|(streams, _)| *streams >= 2.0 * knee);

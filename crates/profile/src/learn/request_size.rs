@@ -467,9 +467,9 @@ fn profile_text(papers: &Profile, creation: &str) -> String {
         .iter()
         .map(|(size, mean)| format!("{} {:.0} µs", bytes_text(*size), mean * groups.typical_us))
         .collect();
-    let behind = if creation.is_empty() { String::new() } else { format!("; {creation}") };
+    let remark = if creation.is_empty() { String::new() } else { format!("; {creation}") };
     let regions = groups.regions_min();
-    format!("1 MiB reads by write size, in {regions} regions of each: {}{behind}", latencies.join(", "))
+    format!("1 MiB reads by write size, in {regions} regions of each: {}{remark}", latencies.join(", "))
 }
 
 #[cfg(test)]

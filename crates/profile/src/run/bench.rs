@@ -102,7 +102,7 @@ impl<'a> Bench<'a> {
             return Err(error);
         }
         self.concluding = true;
-        Ok(format!("interrupted after {:.1} s: what was still to be measured", self.elapsed_s()))
+        Ok(format!("interrupted after {:.1} s: the remaining measurements", self.elapsed_s()))
     }
 
     /// Position of the next load among all of the run.

@@ -90,8 +90,7 @@ pub(crate) fn create(
         created.notes.push("request-size: its regions could not be written in time".into());
         created.regions.clear();
     }
-    let flushes =
-        if making.flush_each { "a flush behind every write" } else { "one flush behind each region" };
+    let flushes = if making.flush_each { "a flush after every write" } else { "one flush after each region" };
     created.how = match created.regions.first() {
         Some(first) => format!("regions of {} with {flushes}", bytes_text(first.region.length_bytes)),
         None => String::new(),

@@ -82,7 +82,7 @@ impl Steady<'_> {
         }
         if let Some(first) = unsteady.first() {
             outcome.left_out.push(format!(
-                "{first}: no steady state behind the write cache (and {} more of this size)",
+                "{first}: no steady state beyond the write cache (and {} more of this size)",
                 unsteady.len() - 1
             ));
         }

@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// A page differs from its checksum.
     #[error(
-        "{path} is damaged: page {page} is not what was written there, as its checksum differs; restore a backup, or save what can be read with SQLite after `PRAGMA flashgrain_checksums = off`"
+        "{path} is damaged: page {page} differs from its checksum; restore a backup, or save the readable data with SQLite after `PRAGMA flashgrain_checksums = off`"
     )]
     Damaged {
         /// The file.
@@ -77,7 +77,7 @@ pub enum Error {
     },
     /// The database has other names, which may have a journal or log next to them.
     #[error(
-        "{path} has {names} names (hard links), and a journal or log that holds a part of it may lie beside another one: find them with `find -samefile {path}`, keep the one by which programs open the database, and remove the others"
+        "{path} has {names} names (hard links), and a journal or log that holds a part of it may lie next to another one: find them with `find -samefile {path}`, keep the one by which programs open the database, and remove the others"
     )]
     HardLinks {
         /// The file.

@@ -383,7 +383,7 @@ mod tests {
             damaged[last] ^= 1;
             fs::write(&laid, &damaged).unwrap();
             let error = export(&laid, &back).unwrap_err();
-            assert!(error.to_string().contains(&format!("page {} is not what", bytes / size)), "{error}");
+            assert!(error.to_string().contains(&format!("page {} differs", bytes / size)), "{error}");
             assert!(!back.exists());
             fs::remove_file(&laid).unwrap();
         }

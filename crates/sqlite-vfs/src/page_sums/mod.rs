@@ -154,7 +154,7 @@ impl PageSums {
             return Ok(());
         }
         Err(format!(
-            "page {} of the database, at byte {offset}, is not what was written there: its checksum differs; restore the database from a backup, or save what can be read after `PRAGMA flashgrain_checksums = off`",
+            "page {} of the database, at byte {offset}, differs from its checksum; restore the database from a backup, or save the readable data after `PRAGMA flashgrain_checksums = off`",
             offset / length as u64 + 1
         ))
     }

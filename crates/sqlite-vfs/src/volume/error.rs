@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// Neither slot holds a directory.
     #[error(
-        "{0} holds no volume that consists of just these files or drives, in this order: name all of them as they were when it was made, or make a new one, which loses what is on them"
+        "{0} holds no volume that consists of just these files or drives, in this order: name all of them as they were when it was made, or make a new one, which loses their contents"
     )]
     NoVolume(String),
     /// The device is made of other files or drives than the volume, or in another order.

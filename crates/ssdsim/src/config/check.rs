@@ -112,7 +112,7 @@ impl NandConfig {
         at.within("chips_per_channel", self.chips_per_channel, 1..=1024)?;
         at.within("dies_per_chip", self.dies_per_chip, 1..=1024)?;
         let few = format!(
-            "so many that the drive has at most {DIES_MAX} dies; {} channels x {} chips have {}",
+            "a number with at most {DIES_MAX} dies in the drive; {} channels x {} chips have {}",
             self.channels,
             self.chips_per_channel,
             u64::from(self.channels) * u64::from(self.chips_per_channel)
@@ -121,7 +121,7 @@ impl NandConfig {
         at.within("planes_per_die", self.planes_per_die, 1..=64)?;
         let parts = self.dies() * u64::from(self.parts_per_die());
         let few = format!(
-            "so many that the drive has at most {DIES_MAX} planes, each of which is written by itself"
+            "a number with at most {DIES_MAX} planes in the drive, each of which is written by itself"
         );
         at.require(parts <= DIES_MAX, "planes_per_die", self.planes_per_die, few)?;
         at.within("pages_per_block", self.pages_per_block, 1..=65_536)?;
@@ -169,7 +169,7 @@ impl NandConfig {
         at_write_cache().within("bytes", self.write_cache.bytes, 0..=capacity)?;
         let row = u64::from(self.page_bytes) * u64::from(self.planes_per_row());
         let holds_a_row = self.write_cache.bytes == 0 || self.write_cache.bytes >= row;
-        let allowed = format!("0, or at least {row}: what one program writes");
+        let allowed = format!("0, or at least {row}: the bytes that one program writes");
         at_write_cache().require(holds_a_row, "bytes", self.write_cache.bytes, allowed)
     }
 

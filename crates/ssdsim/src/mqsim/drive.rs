@@ -80,7 +80,7 @@ pub(super) const DEVICE: &[Field] = &[
 const SUSPENDING: &str = "a read suspends whenever the chips can; MQSim's out-of-order scheduler never lets one, although they can";
 
 /// MQSim's fixed behaviour, which no field of its files sets.
-const WITHOUT_A_FIELD: &str = "as in MQSim, without a field for it: changed parts of the mapping table that leave the cache are never programmed, the whole table is on flash at the start, planes of a die work together only where operations on the same page of theirs wait at the same time, and a read of what was never written senses a page; otherwise than in MQSim, such a read takes no page of a block, and a block's pages are programmed strictly in their order";
+const WITHOUT_A_FIELD: &str = "as in MQSim, without a field for it: changed parts of the mapping table that leave the cache are never programmed, the whole table is on flash at the start, planes of a die work together only where operations on the same page of theirs wait at the same time, and a read of unwritten sectors senses a page; otherwise than in MQSim, such a read takes no page of a block, and a block's pages are programmed strictly in their order";
 
 pub(super) const FLASH: &[Field] = &[
     used("Flash_Technology", "MLC"),

@@ -73,7 +73,7 @@ fn caps_of_clouds_are_recognised_and_hide_what_lies_behind() {
         assert_hidden(&profile.learned);
         assert_no_point_above(cap, &profile);
         for decision in profile.decisions.iter().filter(|decision| !decision.from_default) {
-            assert!(decision.because.starts_with("behind a cap of "), "{decision:?}");
+            assert!(decision.because.starts_with("under a cap of "), "{decision:?}");
         }
     }
 }
