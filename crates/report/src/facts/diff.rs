@@ -11,7 +11,7 @@ const RATES_MAX: usize = 20;
 
 /// Fields that changed, before and after.
 pub(crate) fn field_change_table(changes: &[FieldChange]) -> Table {
-    let mut table = Table::new(&[("what", Kind::Label), ("before", Kind::Prose), ("after", Kind::Prose)]);
+    let mut table = Table::new(&[("field", Kind::Label), ("before", Kind::Prose), ("after", Kind::Prose)]);
     for FieldChange { name, before, after } in changes {
         let text = |value: &Option<String>| Cell::new(value.as_deref().unwrap_or("–"));
         table.push([Cell::new(name.as_str()), text(before), text(after)]);
@@ -22,7 +22,7 @@ pub(crate) fn field_change_table(changes: &[FieldChange]) -> Table {
 /// Settings that changed, and whether that tells anything of the drive.
 pub(crate) fn decision_change_table(changes: &[DecisionChange]) -> Table {
     let mut table = Table::new(&[
-        ("what", Kind::Label),
+        ("setting", Kind::Label),
         ("before", Kind::Prose),
         ("after", Kind::Prose),
         ("why", Kind::Label),
