@@ -54,3 +54,19 @@ fn main() -> ExitCode {
         ExitCode::FAILURE
     })
 }
+
+#[cfg(test)]
+#[path = "../../cli/tests/documentation/parsed.rs"]
+mod documented;
+
+#[cfg(test)]
+mod tests {
+    use super::{Cli, documented};
+    use clap::Parser;
+
+    #[test]
+    fn documented_commands_are_understood() {
+        let refused = documented::refused("flashgrain-bench", Cli::try_parse_from);
+        assert!(refused.is_empty(), "{}", refused.join("\n"));
+    }
+}

@@ -107,12 +107,21 @@ fn dispatch(command: &Command, context: &Context) -> anyhow::Result<()> {
 }
 
 #[cfg(test)]
+#[path = "../tests/documentation/parsed.rs"]
+mod documented;
+
+#[cfg(test)]
 mod tests {
-    use super::Cli;
-    use clap::CommandFactory;
+    use super::{Cli, documented};
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+    #[test]
+    fn documented_commands_are_understood() {
+        let refused = documented::refused("flashgrain", Cli::try_parse_from);
+        assert!(refused.is_empty(), "{}", refused.join("\n"));
     }
 }

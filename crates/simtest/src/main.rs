@@ -402,8 +402,18 @@ impl Progress {
 }
 
 #[cfg(test)]
+#[path = "../../cli/tests/documentation/parsed.rs"]
+mod documented;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documented_commands_are_understood() {
+        let refused = documented::refused("flashgrain-simtest", Cli::try_parse_from);
+        assert!(refused.is_empty(), "{}", refused.join("\n"));
+    }
 
     #[test]
     fn a_line_says_how_far_a_campaign_is_and_how_long_it_takes() {

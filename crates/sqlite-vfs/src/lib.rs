@@ -40,3 +40,8 @@ pub const VFS_NAME: &str = "flashgrain";
 
 /// The same before volumes, instead of the system's files.
 pub const DEVICE_VFS_NAME: &str = "flashgrain-device";
+
+/// The program of the guide, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sqlite.md")]
+mod guides {}

@@ -29,3 +29,8 @@ pub use drive::{FaultId, Image, SimDevice, UnsettledWrite};
 pub use error::Error;
 pub use random::random_drive;
 pub use statistics::{Counters, StageTotals, Statistics};
+
+/// The programs of the guide, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/faults.md")]
+mod guides {}

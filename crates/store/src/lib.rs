@@ -64,3 +64,9 @@ pub use lsm::{LsmLayout, LsmOptions, LsmThrottling, LsmWorkload};
 pub use task::JoinHandle;
 pub use txn::ThrottleReason;
 pub use worker::CpuCosts;
+
+/// The programs of the guide and of the repository's page, as tests.
+#[cfg(all(doctest, feature = "profile"))]
+#[doc = include_str!("../../../docs/store.md")]
+#[doc = include_str!("../../../README.md")]
+mod guides {}
