@@ -43,6 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("flashgrain", &["flashgrain_device", "flashgrain_profile", "flashgrain_settings"]),
     ("flashgrain_c", &["flashgrain"]),
+    ("flashgrain_raft", &["flashgrain"]),
     ("flashgrain_simtest", &["flashgrain", "flashgrain_device", "flashgrain_ssdsim"]),
     ("flashgrain_record_files", &["flashgrain_layout"]),
     ("flashgrain_preload", &["flashgrain_record_files"]),

@@ -1,0 +1,253 @@
+//! A group's log, vote and marks.
+//!
+//! `GROUP.log` has an entry under its index, in 8 bytes, most significant first. `GROUP.meta` has the vote,
+//! the id of the last committed entry that openraft told us, and that of the last purged one.
+//!
+//! Who may change what: entries at the end, appends and truncations; entries at the beginning, purges.
+//! Indexes have no hole, which holds after a crash too: longer truncations go from the end, longer purges and
+//! appends from the beginning, a commit of at most [`STEP`] entries at a time.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
+
+use flashgrain::{Batch, Durability, Readable, Tree};
+use openraft::storage::{LogFlushed, RaftLogStorage};
+use openraft::{LogId, LogState, OptionalSend, RaftLogId, RaftLogReader, StorageError, StorageIOError, Vote};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::blocking::blocking;
+use crate::config::GroupConfig;
+use crate::encoding::{decode, encode};
+use crate::error::Error;
+use crate::store::RaftStore;
+
+/// Entries that are removed in one commit.
+const STEP: u64 = 1024;
+
+/// Keys of `GROUP.meta`.
+const VOTE: &[u8] = b"vote";
+const COMMITTED: &[u8] = b"committed";
+const PURGED: &[u8] = b"purged";
+
+/// The log of a group, made by [`RaftStore::group`]. Its clones are handles of the same log.
+pub struct LogStore<C> {
+    trees: Arc<Trees>,
+    types: PhantomData<fn() -> C>,
+}
+
+struct Trees {
+    store: RaftStore,
+    log: Tree,
+    meta: Tree,
+}
+
+impl<C> LogStore<C> {
+    /// The log of the group `name`, which is made if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub(crate) fn open(store: RaftStore, name: &str) -> Result<Self, Error> {
+        let log = store.db().tree(&format!("{name}.log"))?;
+        let meta = store.db().tree(&format!("{name}.meta"))?;
+        Ok(Self { trees: Arc::new(Trees { store, log, meta }), types: PhantomData })
+    }
+
+    async fn with_trees<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Trees) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let trees = Arc::clone(&self.trees);
+        blocking(move || work(&trees)).await
+    }
+}
+
+impl<C> Clone for LogStore<C> {
+    fn clone(&self) -> Self {
+        Self { trees: Arc::clone(&self.trees), types: PhantomData }
+    }
+}
+
+impl Trees {
+    /// A batch whose commit is not waited for: see the crate's order of commits.
+    fn batch(&self) -> Batch {
+        self.store.db().batch().durability(Durability::None)
+    }
+
+    fn mark<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, Error> {
+        let bytes = self.store.db().get(&self.meta, key)?;
+        bytes.map(|bytes| decode(self.meta.name(), &bytes)).transpose()
+    }
+
+    fn set_mark<T: Serialize>(&self, key: &[u8], value: &T) -> Result<(), Error> {
+        let mut batch = self.batch();
+        batch.insert(&self.meta, key, encode(value)?)?;
+        Ok(batch.commit()?)
+    }
+
+    fn entries<T: DeserializeOwned>(&self, range: impl RangeBounds<[u8; 8]>) -> Result<Vec<T>, Error> {
+        let records = self.store.db().range(&self.log, range)?;
+        records.map(|record| decode(self.log.name(), &record?.1)).collect()
+    }
+
+    fn last<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
+        let last = self.store.db().last_key_value(&self.log)?;
+        last.map(|(_, entry)| decode(self.log.name(), &entry)).transpose()
+    }
+
+    /// Indexes of the entries that there are.
+    fn indexes(&self) -> Result<Range<u64>, Error> {
+        let index = |key: &[u8]| {
+            let bytes = key.try_into().map_err(|_| Error::Undecodable {
+                tree: self.log.name().to_owned(),
+                expected: "an index",
+                reason: format!("its key has {} bytes", key.len()),
+            })?;
+            Ok::<_, Error>(u64::from_be_bytes(bytes))
+        };
+        let (first, last) =
+            (self.store.db().first_key_value(&self.log)?, self.store.db().last_key_value(&self.log)?);
+        Ok(match first.zip(last) {
+            Some((first, last)) => index(&first.0)?..index(&last.0)?.saturating_add(1),
+            None => 0..0,
+        })
+    }
+
+    /// Appends entries, of which only the first ones are there after a crash or an error.
+    fn append(&self, entries: &[([u8; 8], Vec<u8>)]) -> Result<(), Error> {
+        let mut batch = self.batch();
+        for (index, entry) in entries {
+            let refused = batch.insert(&self.log, index, entry);
+            let is_full = matches!(refused, Err(flashgrain::Error::BatchLength { .. }));
+            if is_full && !batch.is_empty() {
+                std::mem::replace(&mut batch, self.batch()).commit()?;
+                batch.insert(&self.log, index, entry)?;
+            } else {
+                refused?;
+            }
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn truncate(&self, since: u64) -> Result<(), Error> {
+        let there = self.indexes()?;
+        let mut end = there.end;
+        while end > since.max(there.start) {
+            let start = end.saturating_sub(STEP).max(since).max(there.start);
+            self.remove(self.batch(), start..end)?;
+            end = start;
+        }
+        Ok(())
+    }
+
+    /// The id is in the first commit: entries that a crash leaves below it are removed by the next purge.
+    fn purge(&self, id: &[u8], through: u64) -> Result<(), Error> {
+        let there = self.indexes()?;
+        let end = there.end.min(through.saturating_add(1));
+        let mut batch = self.batch();
+        batch.insert(&self.meta, PURGED, id)?;
+        let mut start = there.start;
+        loop {
+            let next = start.saturating_add(STEP).min(end);
+            self.remove(batch, start..next)?;
+            if next >= end {
+                return Ok(());
+            }
+            (start, batch) = (next, self.batch());
+        }
+    }
+
+    fn remove(&self, mut batch: Batch, indexes: Range<u64>) -> Result<(), Error> {
+        for index in indexes {
+            batch.remove(&self.log, index.to_be_bytes())?;
+        }
+        Ok(batch.commit()?)
+    }
+}
+
+fn key_bound(bound: Bound<&u64>) -> Bound<[u8; 8]> {
+    bound.map(|index| index.to_be_bytes())
+}
+
+impl<C: GroupConfig> RaftLogReader<C> for LogStore<C> {
+    async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + OptionalSend>(
+        &mut self,
+        range: RB,
+    ) -> Result<Vec<C::Entry>, StorageError<C::NodeId>> {
+        let bounds = (key_bound(range.start_bound()), key_bound(range.end_bound()));
+        let entries = self.with_trees(move |trees| trees.entries(bounds)).await;
+        Ok(entries.map_err(|error| StorageIOError::read_logs(&error))?)
+    }
+}
+
+impl<C: GroupConfig> RaftLogStorage<C> for LogStore<C> {
+    type LogReader = Self;
+
+    async fn get_log_state(&mut self) -> Result<LogState<C>, StorageError<C::NodeId>> {
+        let state = self.with_trees(|trees| {
+            let purged: Option<LogId<C::NodeId>> = trees.mark(PURGED)?;
+            let last = trees.last::<C::Entry>()?.map(|entry| entry.get_log_id().clone());
+            // A crash amid a purge leaves entries before the purged id.
+            let last = last.filter(|last| purged.as_ref().is_none_or(|purged| purged.index < last.index));
+            Ok(LogState { last_log_id: last.or_else(|| purged.clone()), last_purged_log_id: purged })
+        });
+        Ok(state.await.map_err(|error| StorageIOError::read_logs(&error))?)
+    }
+
+    async fn get_log_reader(&mut self) -> Self {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &Vote<C::NodeId>) -> Result<(), StorageError<C::NodeId>> {
+        let vote = vote.clone();
+        let saved = self.with_trees(move |trees| trees.set_mark(VOTE, &vote)).await;
+        saved.map_err(|error| StorageIOError::write_vote(&error))?;
+        let flushed = self.trees.store.flushed().await;
+        Ok(flushed.map_err(|error| StorageIOError::write_vote(&error))?)
+    }
+
+    async fn read_vote(&mut self) -> Result<Option<Vote<C::NodeId>>, StorageError<C::NodeId>> {
+        let vote = self.with_trees(|trees| trees.mark(VOTE)).await;
+        Ok(vote.map_err(|error| StorageIOError::read_vote(&error))?)
+    }
+
+    async fn save_committed(
+        &mut self,
+        committed: Option<LogId<C::NodeId>>,
+    ) -> Result<(), StorageError<C::NodeId>> {
+        let saved = self.with_trees(move |trees| trees.set_mark(COMMITTED, &committed)).await;
+        Ok(saved.map_err(|error| StorageIOError::write(&error))?)
+    }
+
+    async fn read_committed(&mut self) -> Result<Option<LogId<C::NodeId>>, StorageError<C::NodeId>> {
+        let committed = self.with_trees(|trees| trees.mark::<Option<_>>(COMMITTED)).await;
+        Ok(committed.map_err(|error| StorageIOError::read(&error))?.flatten())
+    }
+
+    async fn append<I>(&mut self, entries: I, callback: LogFlushed<C>) -> Result<(), StorageError<C::NodeId>>
+    where
+        I: IntoIterator<Item = C::Entry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let encoded = |entry: C::Entry| Ok((entry.get_log_id().index.to_be_bytes(), encode(&entry)?));
+        let entries: Result<Vec<_>, Error> = entries.into_iter().map(encoded).collect();
+        let entries = entries.map_err(|error| StorageIOError::write_logs(&error))?;
+        let appended = self.with_trees(move |trees| trees.append(&entries)).await;
+        appended.map_err(|error| StorageIOError::write_logs(&error))?;
+        self.trees.store.when_durable(|flushed| callback.log_io_completed(flushed));
+        Ok(())
+    }
+
+    async fn truncate(&mut self, log_id: LogId<C::NodeId>) -> Result<(), StorageError<C::NodeId>> {
+        let since = log_id.index;
+        let truncated = self.with_trees(move |trees| trees.truncate(since)).await;
+        Ok(truncated.map_err(|error| StorageIOError::write_logs(&error))?)
+    }
+
+    async fn purge(&mut self, log_id: LogId<C::NodeId>) -> Result<(), StorageError<C::NodeId>> {
+        let purged = self.with_trees(move |trees| trees.purge(&encode(&log_id)?, log_id.index)).await;
+        Ok(purged.map_err(|error| StorageIOError::write_logs(&error))?)
+    }
+}

@@ -1,0 +1,94 @@
+//! A store that Raft groups share.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flashgrain::Db;
+use tokio::sync::oneshot;
+
+use crate::application::Application;
+use crate::config::GroupConfig;
+use crate::error::Error;
+use crate::flusher::Flusher;
+use crate::log_store::LogStore;
+use crate::snapshot_files::SnapshotFiles;
+use crate::state_machine::StateMachine;
+
+const GROUP_NAME_BYTES_MAX: usize = 100;
+
+/// A store with any number of Raft groups, which share its cache, its log and the flushes of the log. Cheap
+/// to clone. The store's other trees are free for other uses.
+///
+/// Its thread ends, and the store is closed, with the last of it, of the log stores and state machines that
+/// it made, and of the caller's handles of the store.
+#[derive(Clone)]
+pub struct RaftStore {
+    db: Db,
+    snapshots: PathBuf,
+    flusher: Arc<Flusher>,
+}
+
+impl RaftStore {
+    /// Groups on `db`, with the files of their snapshots in the folder `snapshots`, which is made if there is
+    /// none.
+    ///
+    /// # Errors
+    /// [`Error::File`] if there is no such folder, or no thread.
+    pub fn new(db: Db, snapshots: impl Into<PathBuf>) -> Result<Self, Error> {
+        let snapshots = snapshots.into();
+        let failed = |action| {
+            let path = snapshots.clone();
+            move |source| Error::File { action, path, source }
+        };
+        std::fs::create_dir_all(&snapshots).map_err(failed("make the folder"))?;
+        let flushed = db.clone();
+        let flusher =
+            Flusher::start(Box::new(move || flushed.sync())).map_err(failed("start the flusher of"))?;
+        Ok(Self { db, snapshots, flusher: Arc::new(flusher) })
+    }
+
+    /// Log store and state machine of the group `name`, which is made if there is none. What a crash has left
+    /// half done is finished or removed.
+    ///
+    /// A group must be opened once at a time. It waits for the device: call it before the runtime's work, or
+    /// on a blocking thread.
+    ///
+    /// # Errors
+    /// [`Error::GroupName`]; [`Error::Store`]; [`Error::File`] and [`Error::DamagedSnapshot`] if a snapshot
+    /// whose installation a crash has cut off cannot be read.
+    pub fn group<C: GroupConfig, A: Application<C>>(
+        &self,
+        name: &str,
+        application: A,
+    ) -> Result<(LogStore<C>, StateMachine<C, A>), Error> {
+        let is_named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if name.is_empty() || name.len() > GROUP_NAME_BYTES_MAX || !name.bytes().all(is_named) {
+            return Err(Error::GroupName { name: name.to_owned() });
+        }
+        let log = LogStore::open(self.clone(), name)?;
+        let files = SnapshotFiles::open(&self.snapshots, name)?;
+        Ok((log, StateMachine::open(self.clone(), name, files, application)?))
+    }
+
+    /// Calls `told` once all that is committed now is durable, or with the reason why it is not.
+    pub(crate) fn when_durable(&self, told: impl FnOnce(Result<(), io::Error>) + Send + 'static) {
+        self.flusher.when_durable(told);
+    }
+
+    /// Waits until all that is committed now is durable.
+    ///
+    /// # Errors
+    /// Those of the store, and of the system if the flusher has ended.
+    pub(crate) async fn flushed(&self) -> Result<(), io::Error> {
+        let (told, answer) = oneshot::channel();
+        // A caller that has gone needs no answer.
+        self.when_durable(|flushed| drop(told.send(flushed)));
+        answer.await.unwrap_or_else(|_| Err(io::Error::other("the thread that flushes the log has ended")))
+    }
+
+    /// The store.
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+}

@@ -1,0 +1,81 @@
+//! The files as a killed process leaves them.
+
+use std::fs;
+use std::path::Path;
+
+use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
+use openraft::{RaftLogReader, RaftSnapshotBuilder, Vote};
+
+use crate::types::{group, id, put, run};
+
+/// Copies a store that is in use, as the page cache has it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn told_appends_and_saved_votes_outlive_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    run(async {
+        let (mut log, _state) = group(&folder.path().join("node"));
+        for index in 0..20 {
+            log.blocking_append([put(1, index, "k")]).await.unwrap();
+            log.save_vote(&Vote::new(index, 7)).await.unwrap();
+            let crashed = folder.path().join(format!("crashed{index}"));
+            copy(&folder.path().join("node"), &crashed);
+            let (mut log, _) = group(&crashed);
+            assert_eq!(log.read_vote().await.unwrap(), Some(Vote::new(index, 7)));
+            assert_eq!(log.get_log_state().await.unwrap().last_log_id, Some(id(1, index)));
+        }
+    });
+}
+
+/// Truncation, purge and applied entries need no flush of their own: the next append takes them along.
+#[test]
+fn commits_before_a_told_append_outlive_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    run(async {
+        let (mut log, mut state) = group(&folder.path().join("node"));
+        log.blocking_append((0..10).map(|index| put(1, index, "k"))).await.unwrap();
+        state.apply((0..5).map(|index| put(1, index, "k"))).await.unwrap();
+        log.purge(id(1, 2)).await.unwrap();
+        log.truncate(id(1, 7)).await.unwrap();
+        log.blocking_append([put(2, 7, "k")]).await.unwrap();
+        let crashed = folder.path().join("crashed");
+        copy(&folder.path().join("node"), &crashed);
+        let (mut log, mut state) = group(&crashed);
+        let entries = log.try_get_log_entries(..).await.unwrap();
+        let ids: Vec<_> = entries.iter().map(|entry| entry.log_id).collect();
+        assert_eq!(ids, [id(1, 3), id(1, 4), id(1, 5), id(1, 6), id(2, 7)]);
+        assert_eq!(log.get_log_state().await.unwrap().last_purged_log_id, Some(id(1, 2)));
+        assert_eq!(state.applied_state().await.unwrap().0, Some(id(1, 4)));
+    });
+}
+
+/// A snapshot is durable before the entries that it has: opening brings the state up to it.
+#[test]
+fn a_state_older_than_its_snapshot_is_replaced_by_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (node, crashed) = (folder.path().join("node"), folder.path().join("crashed"));
+    run(async {
+        let (mut log, mut state) = group(&node);
+        log.blocking_append((0..10).map(|index| put(1, index, "k"))).await.unwrap();
+        copy(&node, &crashed);
+        state.apply((0..10).map(|index| put(1, index, "k"))).await.unwrap();
+        state.get_snapshot_builder().await.build_snapshot().await.unwrap();
+        copy(&node.join("snapshots"), &crashed.join("snapshots"));
+        let (_, mut state) = group(&crashed);
+        assert_eq!(state.applied_state().await.unwrap().0, Some(id(1, 9)));
+        assert_eq!(state.reader().get("k").unwrap().unwrap(), "9");
+        assert_eq!(state.get_current_snapshot().await.unwrap().unwrap().meta.last_log_id, Some(id(1, 9)));
+    });
+}
