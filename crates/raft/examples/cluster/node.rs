@@ -1,0 +1,170 @@
+//! A node: a store, a Raft group on it, and a listener.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use flashgrain::Db;
+use flashgrain_raft::{Command, KeyValue, RaftStore, StateReader};
+use openraft::error::{CheckIsLeaderError, ClientWriteError, ForwardToLeader, RaftError};
+use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::connection::{receive, send};
+use crate::message::{ClientCall, PeerCall, Reply, Request, Status, Types};
+use crate::network::{Cuts, Network};
+
+#[derive(Args)]
+pub struct Options {
+    /// The node's number, the same in all its lives
+    #[arg(long)]
+    id: u64,
+    /// Address for other nodes and clients; port 0 chooses one, which is printed
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: String,
+    /// Folder of the store and its snapshots
+    #[arg(long)]
+    folder: PathBuf,
+    /// Entries after which a snapshot is built
+    #[arg(long, default_value_t = 5000)]
+    snapshot_every: u64,
+}
+
+struct Node {
+    id: u64,
+    address: String,
+    raft: Raft<Types>,
+    reader: StateReader,
+    cuts: Cuts,
+}
+
+/// Runs until it is killed.
+pub async fn run(options: Options) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(&options.listen).await.context("cannot listen")?;
+    let address = listener.local_addr()?.to_string();
+    let db = Db::builder().path(options.folder.join("store")).cache_bytes(32 << 20).open_or_create()?;
+    let store = RaftStore::new(db, options.folder.join("snapshots"))?;
+    let (log, state) = store.group::<Types, _>("registers", KeyValue)?;
+    let reader = state.reader();
+    let config = Config {
+        cluster_name: "flashgrain".to_owned(),
+        heartbeat_interval: 100,
+        election_timeout_min: 400,
+        election_timeout_max: 800,
+        snapshot_policy: SnapshotPolicy::LogsSinceLast(options.snapshot_every),
+        max_in_snapshot_log_to_keep: options.snapshot_every / 5,
+        ..Config::default()
+    };
+    let cuts = Cuts::default();
+    let network = Network { id: options.id, cuts: cuts.clone() };
+    let raft = Raft::new(options.id, Arc::new(config.validate()?), network, log, state).await?;
+    println!("listening on {address}");
+    let node = Arc::new(Node { id: options.id, address, raft, reader, cuts });
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let node = Arc::clone(&node);
+        tokio::spawn(async move {
+            // It ends with the caller's connection.
+            let _ = node.serve(stream).await;
+        });
+    }
+}
+
+impl Node {
+    async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        loop {
+            let reply = match receive(&mut stream).await? {
+                Request::Client(call) => self.client(call).await,
+                Request::Peer { from, .. } if self.cuts.has(from) => Reply::CutOff,
+                Request::Peer { from, call } => {
+                    let reply = self.peer(call).await;
+                    if self.cuts.has(from) { Reply::CutOff } else { reply }
+                }
+            };
+            send(&mut stream, &reply).await?;
+        }
+    }
+
+    async fn peer(&self, call: PeerCall) -> Reply {
+        match call {
+            PeerCall::Append(request) => Reply::Append(self.raft.append_entries(request).await),
+            PeerCall::Vote(request) => Reply::Vote(self.raft.vote(request).await),
+            PeerCall::Snapshot(request) => Reply::Snapshot(self.raft.install_snapshot(request).await),
+        }
+    }
+
+    async fn client(&self, call: ClientCall) -> Reply {
+        match call {
+            ClientCall::Init => {
+                let members = BTreeMap::from([(self.id, BasicNode::new(self.address.clone()))]);
+                done(self.raft.initialize(members).await)
+            }
+            ClientCall::AddLearner { id, address } => {
+                written(self.raft.add_learner(id, BasicNode::new(address), true).await)
+            }
+            ClientCall::ChangeMembership { ids } => written(self.raft.change_membership(ids, false).await),
+            ClientCall::Put { key, value } => {
+                written(self.raft.client_write(Command::Put { key, value }).await)
+            }
+            ClientCall::Get { key, is_stale_allowed } => self.get(key, is_stale_allowed).await,
+            ClientCall::Snapshot => done(self.raft.trigger().snapshot().await),
+            ClientCall::Status => Reply::Status(self.status()),
+            ClientCall::Cut { peers } => {
+                self.cuts.set(peers);
+                Reply::Done
+            }
+        }
+    }
+
+    async fn get(&self, key: Vec<u8>, is_stale_allowed: bool) -> Reply {
+        if !is_stale_allowed {
+            match self.raft.ensure_linearizable().await {
+                Ok(_) => {}
+                Err(RaftError::APIError(CheckIsLeaderError::ForwardToLeader(to))) => return leader(to),
+                Err(error) => return Reply::Failed(error.to_string()),
+            }
+        }
+        let reader = self.reader.clone();
+        match tokio::task::spawn_blocking(move || reader.get(key)).await {
+            Ok(Ok(value)) => Reply::Value(value.map(|value| value.to_vec())),
+            Ok(Err(error)) => Reply::Failed(error.to_string()),
+            Err(error) => Reply::Failed(error.to_string()),
+        }
+    }
+
+    fn status(&self) -> Status {
+        let metrics = self.raft.metrics().borrow().clone();
+        Status {
+            id: self.id,
+            role: format!("{:?}", metrics.state).to_lowercase(),
+            term: metrics.current_term,
+            leader: metrics.current_leader,
+            voters: metrics.membership_config.voter_ids().collect::<BTreeSet<_>>(),
+            last_log_index: metrics.last_log_index,
+            applied_index: metrics.last_applied.map(|id| id.index),
+            snapshot_index: metrics.snapshot.map(|id| id.index),
+            purged_index: metrics.purged.map(|id| id.index),
+        }
+    }
+}
+
+fn leader(to: ForwardToLeader<u64, BasicNode>) -> Reply {
+    Reply::NotLeader(to.leader_node.map(|node| node.addr))
+}
+
+fn done<T, E: std::fmt::Display>(result: Result<T, E>) -> Reply {
+    match result {
+        Ok(_) => Reply::Done,
+        Err(error) => Reply::Failed(error.to_string()),
+    }
+}
+
+fn written<T>(result: Result<T, RaftError<u64, ClientWriteError<u64, BasicNode>>>) -> Reply {
+    match result {
+        Err(RaftError::APIError(ClientWriteError::ForwardToLeader(to))) => leader(to),
+        other => done(other),
+    }
+}
