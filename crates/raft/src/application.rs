@@ -18,7 +18,11 @@ pub trait Application<C: GroupConfig>: Send + Sync + 'static {
     /// Does `request` on `state`. It may run again from the same state, so changes go to `state` alone.
     ///
     /// # Errors
-    /// Those of the store, which stop the node. A request that is to be refused is answered, not failed.
+    /// Those of the store, which stop the node, and again when it is started: the entry is committed. A
+    /// request that is to be refused is answered, not failed. So check lengths of keys
+    /// ([`Tree::key_bytes_max`], less one byte) and of changes
+    /// ([`RaftStore::entry_bytes_max`](crate::RaftStore::entry_bytes_max)), by limits that are the same on
+    /// all replicas.
     fn apply(&self, state: &mut State<'_>, request: &C::D) -> Result<C::R, flashgrain::Error>;
 
     /// The answer to entries that are no requests: changes of the membership, and blank ones.

@@ -54,6 +54,22 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A group is opened once at a time.
+    #[error("the group `{name}` is open: drop its log store, state machine, readers and builders first")]
+    GroupOpen {
+        /// The name.
+        name: String,
+    },
+    /// An entry over [`RaftStore::entry_bytes_max`](crate::RaftStore::entry_bytes_max).
+    #[error(
+        "an entry of {got} bytes: the limit is {limit} bytes, a share of the store's log; refuse such requests"
+    )]
+    EntryLength {
+        /// Its length, encoded.
+        got: u64,
+        /// The longest allowed.
+        limit: u64,
+    },
     /// The work was given up as the runtime shut down.
     #[error("the runtime ended before the storage was done")]
     Cancelled,

@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::application::{Application, State};
 use crate::config::GroupConfig;
 
+/// The longest key of a [`Command`]. It is the same on all replicas, whatever their stores take: longer keys
+/// are for none of them.
+pub const KEY_BYTES_MAX: usize = 512;
+
 /// A change of one key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
@@ -36,7 +40,8 @@ pub enum Command {
 pub struct Answer {
     /// The value that the key had before; `None` if it was missing.
     pub previous: Option<Vec<u8>>,
-    /// Whether the command changed the state: false for a swap whose expectation failed.
+    /// Whether the command changed the state: false for a swap whose expectation failed, and for a key longer
+    /// than [`KEY_BYTES_MAX`].
     pub is_done: bool,
 }
 
@@ -51,6 +56,9 @@ impl<C: GroupConfig<D = Command, R = Answer>> Application<C> for KeyValue {
             Command::Remove { key } => (key, None, None),
             Command::CompareAndSwap { key, expected, new } => (key, new.as_ref(), Some(expected)),
         };
+        if key.len() > KEY_BYTES_MAX {
+            return Ok(Answer::default());
+        }
         let previous = state.get(key)?.map(|value| value.to_vec());
         if expected.is_some_and(|expected| *expected != previous) {
             return Ok(Answer { previous, is_done: false });

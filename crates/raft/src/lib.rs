@@ -16,7 +16,8 @@
 //! The store's log keeps the order of commits, and after a crash a prefix of them is there. So only a vote
 //! and an append wait for a flush. Truncations, purges, applied entries and the committed id are commits that
 //! do not wait: whatever is flushed later takes them along, and a crash that loses one of them loses
-//! everything after it too. A purge can never outlive the applied entries that it relies on.
+//! everything after it too. A purge can never outlive the applied entries that it relies on. Files of
+//! snapshots are outside of that log: before one becomes the current snapshot, all commits are made durable.
 
 mod application;
 mod blocking;
@@ -26,6 +27,7 @@ mod error;
 mod flusher;
 mod key_value;
 mod log_store;
+mod open_groups;
 mod snapshot_files;
 mod snapshot_format;
 mod state_machine;
@@ -34,7 +36,7 @@ mod store;
 pub use application::{Application, Records, State};
 pub use config::GroupConfig;
 pub use error::Error;
-pub use key_value::{Answer, Command, KeyValue};
+pub use key_value::{Answer, Command, KEY_BYTES_MAX, KeyValue};
 pub use log_store::LogStore;
 pub use state_machine::{SnapshotBuilder, StateMachine, StateReader};
 pub use store::RaftStore;

@@ -22,10 +22,14 @@ use crate::blocking::blocking;
 use crate::config::GroupConfig;
 use crate::encoding::{decode, encode};
 use crate::error::Error;
+use crate::open_groups::OpenGroup;
 use crate::store::RaftStore;
 
 /// Entries that are removed in one commit.
 const STEP: u64 = 1024;
+
+/// The most bytes of entries that one message to another node gets, if it has more than one.
+const MESSAGE_BYTES: usize = 1 << 20;
 
 /// Keys of `GROUP.meta`.
 const VOTE: &[u8] = b"vote";
@@ -42,17 +46,19 @@ struct Trees {
     store: RaftStore,
     log: Tree,
     meta: Tree,
+    _open: Arc<OpenGroup>,
 }
 
 impl<C> LogStore<C> {
-    /// The log of the group `name`, which is made if there is none.
+    /// The log of `group`, which is made if there is none.
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub(crate) fn open(store: RaftStore, name: &str) -> Result<Self, Error> {
-        let log = store.db().tree(&format!("{name}.log"))?;
-        let meta = store.db().tree(&format!("{name}.meta"))?;
-        Ok(Self { trees: Arc::new(Trees { store, log, meta }), types: PhantomData })
+    pub(crate) fn open(store: RaftStore, group: &Arc<OpenGroup>) -> Result<Self, Error> {
+        let log = store.db().tree(&format!("{}.log", group.name()))?;
+        let meta = store.db().tree(&format!("{}.meta", group.name()))?;
+        let trees = Trees { store, log, meta, _open: Arc::clone(group) };
+        Ok(Self { trees: Arc::new(trees), types: PhantomData })
     }
 
     async fn with_trees<T: Send + 'static>(
@@ -87,9 +93,23 @@ impl Trees {
         Ok(batch.commit()?)
     }
 
-    fn entries<T: DeserializeOwned>(&self, range: impl RangeBounds<[u8; 8]>) -> Result<Vec<T>, Error> {
-        let records = self.store.db().range(&self.log, range)?;
-        records.map(|record| decode(self.log.name(), &record?.1)).collect()
+    /// The first entries of `range`: at least one if there is any, and no more than have `bytes_max` in all.
+    fn entries<T: DeserializeOwned>(
+        &self,
+        range: impl RangeBounds<[u8; 8]>,
+        bytes_max: usize,
+    ) -> Result<Vec<T>, Error> {
+        let mut entries = Vec::new();
+        let mut left_bytes = bytes_max;
+        for record in self.store.db().range(&self.log, range)? {
+            let (_, entry) = record?;
+            if entry.len() > left_bytes && !entries.is_empty() {
+                break;
+            }
+            left_bytes = left_bytes.saturating_sub(entry.len());
+            entries.push(decode(self.log.name(), &entry)?);
+        }
+        Ok(entries)
     }
 
     fn last<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
@@ -117,6 +137,11 @@ impl Trees {
 
     /// Appends entries, of which only the first ones are there after a crash or an error.
     fn append(&self, entries: &[([u8; 8], Vec<u8>)]) -> Result<(), Error> {
+        let limit = self.store.entry_bytes_max();
+        let longest = entries.iter().map(|(_, entry)| entry.len() as u64).max();
+        if let Some(got) = longest.filter(|got| *got > limit) {
+            return Err(Error::EntryLength { got, limit });
+        }
         let mut batch = self.batch();
         for (index, entry) in entries {
             let refused = batch.insert(&self.log, index, entry);
@@ -177,7 +202,17 @@ impl<C: GroupConfig> RaftLogReader<C> for LogStore<C> {
         range: RB,
     ) -> Result<Vec<C::Entry>, StorageError<C::NodeId>> {
         let bounds = (key_bound(range.start_bound()), key_bound(range.end_bound()));
-        let entries = self.with_trees(move |trees| trees.entries(bounds)).await;
+        let entries = self.with_trees(move |trees| trees.entries(bounds, usize::MAX)).await;
+        Ok(entries.map_err(|error| StorageIOError::read_logs(&error))?)
+    }
+
+    async fn limited_get_log_entries(
+        &mut self,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<C::Entry>, StorageError<C::NodeId>> {
+        let range = start.to_be_bytes()..end.to_be_bytes();
+        let entries = self.with_trees(move |trees| trees.entries(range, MESSAGE_BYTES)).await;
         Ok(entries.map_err(|error| StorageIOError::read_logs(&error))?)
     }
 }

@@ -103,6 +103,14 @@ impl SnapshotFiles {
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(failed)
     }
 
+    /// Removes a file that does not become the current snapshot, if it is still there.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn discard(&self, path: &Path) -> Result<(), Error> {
+        remove(path)
+    }
+
     fn make(&self, kind: &str) -> Result<(PathBuf, File), Error> {
         let path = self.path(kind);
         remove(&path)?;

@@ -22,6 +22,9 @@ use crate::error::Error;
 
 const MAGIC: &[u8; 8] = b"FGRAFT\x00\x01";
 
+/// A key and its value.
+type Record = (Vec<u8>, Vec<u8>);
+
 /// In place of a key's length.
 const END: u32 = u32::MAX;
 
@@ -123,7 +126,7 @@ impl SnapshotReader {
         }
     }
 
-    fn record(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    fn record(&mut self) -> Result<Option<Record>, Error> {
         let key_bytes = u32::from_le_bytes(self.array()?);
         if key_bytes == END {
             return Ok(None);
@@ -162,7 +165,7 @@ impl SnapshotReader {
 }
 
 impl Iterator for SnapshotReader {
-    type Item = (Vec<u8>, Vec<u8>);
+    type Item = Record;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_at_end {
@@ -214,8 +217,6 @@ mod tests {
 
     use super::*;
 
-    type Record = (Vec<u8>, Vec<u8>);
-
     fn records() -> Vec<Record> {
         (0..20_u8).map(|number| (vec![number], vec![number; number.into()])).collect()
     }
@@ -243,6 +244,12 @@ mod tests {
         assert_eq!(read(&path).unwrap(), ("header".to_owned(), records()));
     }
 
+    /// As a new file: file systems flush one that is written over.
+    fn rewrite(path: &Path, bytes: &[u8]) {
+        fs::remove_file(path).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
     #[test]
     fn any_change_is_found() {
         let (_folder, path) = written();
@@ -250,14 +257,14 @@ mod tests {
         for place in 0..whole.len() {
             let mut changed = whole.clone();
             changed[place] ^= 1 << (place % 8);
-            fs::write(&path, changed).unwrap();
+            rewrite(&path, &changed);
             read(&path).unwrap_err();
         }
         for length in 0..whole.len() {
-            fs::write(&path, &whole[..length]).unwrap();
+            rewrite(&path, &whole[..length]);
             read(&path).unwrap_err();
         }
-        fs::write(&path, [&whole[..], b"x"].concat()).unwrap();
+        rewrite(&path, &[&whole[..], b"x"].concat());
         read(&path).unwrap_err();
     }
 }

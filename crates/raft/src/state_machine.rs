@@ -14,7 +14,7 @@ use std::io::Seek;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 
 use flashgrain::{Durability, Iter, Readable, Tree, Value};
 use openraft::storage::{RaftStateMachine, Snapshot};
@@ -30,6 +30,7 @@ use crate::blocking::blocking;
 use crate::config::GroupConfig;
 use crate::encoding::{decode, encode};
 use crate::error::Error;
+use crate::open_groups::OpenGroup;
 use crate::snapshot_files::SnapshotFiles;
 use crate::snapshot_format::{self, SnapshotReader};
 use crate::store::RaftStore;
@@ -54,10 +55,10 @@ pub struct StateMachine<C, A> {
 
 struct Replica {
     store: RaftStore,
-    name: String,
     /// Another one after each installation.
     state: RwLock<Tree>,
     files: SnapshotFiles,
+    group: Arc<OpenGroup>,
 }
 
 /// Reads a group's state, as far as this node has applied the log. Clones are cheap.
@@ -90,18 +91,18 @@ impl StateReader {
 }
 
 impl<C: GroupConfig, A: Application<C>> StateMachine<C, A> {
-    /// The state of the group `name`, which is made if there is none, with `files` for its snapshots.
+    /// The state of `group`, which is made if there is none, with `files` for its snapshots.
     ///
     /// # Errors
     /// As [`RaftStore::group`].
     pub(crate) fn open(
         store: RaftStore,
-        name: &str,
+        group: Arc<OpenGroup>,
         files: SnapshotFiles,
         application: A,
     ) -> Result<Self, Error> {
-        let state = RwLock::new(store.db().tree(&state_name(name))?);
-        let replica = Arc::new(Replica { store, name: name.to_owned(), state, files });
+        let state = RwLock::new(store.db().tree(&state_name(group.name()))?);
+        let replica = Arc::new(Replica { store, state, files, group });
         replica.drop_installing()?;
         replica.finish_installing::<C>()?;
         Ok(Self { replica, application: Arc::new(application), types: PhantomData })
@@ -131,7 +132,7 @@ impl Replica {
     }
 
     fn installing_name(&self) -> String {
-        format!("{}.installing", self.name)
+        format!("{}.installing", self.group.name())
     }
 
     fn applied<C: GroupConfig>(&self) -> Result<Applied<C>, Error> {
@@ -199,7 +200,7 @@ impl Replica {
         let is_newest =
             self.current::<C>()?.is_none_or(|(current, _)| current.last_log_id <= meta.last_log_id);
         if is_newest {
-            self.files.publish(&publishing, &path)?;
+            self.publish(&publishing, &path)?;
         }
         Ok(Snapshot { meta, snapshot: Box::new(File::from_std(file)) })
     }
@@ -217,14 +218,30 @@ impl Replica {
 
     fn install<C: GroupConfig>(&self, meta: &Meta<C>, file: std::fs::File) -> Result<(), Error> {
         let path = self.files.adopt(file)?;
-        let loaded = self.load::<C>(&path)?;
-        if loaded.last_log_id != meta.last_log_id {
-            let (expected, got) = (format!("{:?}", meta.last_log_id), format!("{:?}", loaded.last_log_id));
-            return Err(Error::DamagedSnapshot { path, expected, got });
+        let installed = self.install_from::<C>(meta, &path);
+        if installed.is_err() {
+            // A failure leaves no more than the next opening would remove; the first error counts.
+            let _ = (self.files.discard(&path), self.drop_installing());
         }
-        let publishing = self.files.publishing();
-        self.files.publish(&publishing, &path)?;
+        installed
+    }
+
+    fn install_from<C: GroupConfig>(&self, meta: &Meta<C>, path: &Path) -> Result<(), Error> {
+        let loaded = self.load::<C>(path)?;
+        if loaded != *meta {
+            let (expected, got) = (format!("{meta:?}"), format!("{loaded:?}"));
+            return Err(Error::DamagedSnapshot { path: path.to_owned(), expected, got });
+        }
+        self.publish(&self.files.publishing(), path)?;
         self.exchange()
+    }
+
+    /// Makes a file the current snapshot. Whatever it has, and whatever was truncated to make room for that,
+    /// is durable first: otherwise a crash could bring back entries that are in conflict with the snapshot,
+    /// some of them after its last one.
+    fn publish(&self, publishing: &MutexGuard<'_, ()>, path: &Path) -> Result<(), Error> {
+        self.store.db().sync()?;
+        self.files.publish(publishing, path)
     }
 
     /// Loads a snapshot into a tree of its own, durably, and verifies it.
@@ -241,7 +258,7 @@ impl Replica {
     /// The loaded tree becomes the state.
     fn exchange(&self) -> Result<(), Error> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let (db, name) = (self.store.db(), state_name(&self.name));
+        let (db, name) = (self.store.db(), state_name(self.group.name()));
         db.replace_tree(&name, &self.installing_name())?;
         *state = db.existing_tree(&name)?;
         Ok(())
@@ -334,7 +351,8 @@ struct View {
 
 impl View {
     fn of(replica: &Replica) -> Result<Self, Error> {
-        let tree = replica.state();
+        // Held, so that the tree is not replaced before it is read.
+        let tree = replica.state.read().unwrap_or_else(PoisonError::into_inner);
         let at = replica.store.db().snapshot()?;
         let applied = at.get(&tree, APPLIED_KEY)?;
         Ok(Self { records: at.iter(&tree)?, applied, tree: tree.name().to_owned() })

@@ -12,13 +12,14 @@ use crate::config::GroupConfig;
 use crate::error::Error;
 use crate::flusher::Flusher;
 use crate::log_store::LogStore;
+use crate::open_groups::OpenGroups;
 use crate::snapshot_files::SnapshotFiles;
 use crate::state_machine::StateMachine;
 
 const GROUP_NAME_BYTES_MAX: usize = 100;
 
 /// A store with any number of Raft groups, which share its cache, its log and the flushes of the log. Cheap
-/// to clone. The store's other trees are free for other uses.
+/// to clone; make one for a store. The store's other trees are free for other uses.
 ///
 /// Its thread ends, and the store is closed, with the last of it, of the log stores and state machines that
 /// it made, and of the caller's handles of the store.
@@ -27,6 +28,7 @@ pub struct RaftStore {
     db: Db,
     snapshots: PathBuf,
     flusher: Arc<Flusher>,
+    open: OpenGroups,
 }
 
 impl RaftStore {
@@ -45,18 +47,19 @@ impl RaftStore {
         let flushed = db.clone();
         let flusher =
             Flusher::start(Box::new(move || flushed.sync())).map_err(failed("start the flusher of"))?;
-        Ok(Self { db, snapshots, flusher: Arc::new(flusher) })
+        Ok(Self { db, snapshots, flusher: Arc::new(flusher), open: OpenGroups::default() })
     }
 
     /// Log store and state machine of the group `name`, which is made if there is none. What a crash has left
     /// half done is finished or removed.
     ///
-    /// A group must be opened once at a time. It waits for the device: call it before the runtime's work, or
+    /// A group is opened once at a time; it is open until all that was made for it is dropped, which openraft
+    /// does soon after `Raft::shutdown`. This waits for the device: call it before the runtime's work, or
     /// on a blocking thread.
     ///
     /// # Errors
-    /// [`Error::GroupName`]; [`Error::Store`]; [`Error::File`] and [`Error::DamagedSnapshot`] if a snapshot
-    /// whose installation a crash has cut off cannot be read.
+    /// [`Error::GroupName`]; [`Error::GroupOpen`]; [`Error::Store`]; [`Error::File`] and
+    /// [`Error::DamagedSnapshot`] if a snapshot whose installation a crash has cut off cannot be read.
     pub fn group<C: GroupConfig, A: Application<C>>(
         &self,
         name: &str,
@@ -66,9 +69,17 @@ impl RaftStore {
         if name.is_empty() || name.len() > GROUP_NAME_BYTES_MAX || !name.bytes().all(is_named) {
             return Err(Error::GroupName { name: name.to_owned() });
         }
-        let log = LogStore::open(self.clone(), name)?;
+        let group = self.open.open(name)?;
+        let log = LogStore::open(self.clone(), &group)?;
         let files = SnapshotFiles::open(&self.snapshots, name)?;
-        Ok((log, StateMachine::open(self.clone(), name, files, application)?))
+        Ok((log, StateMachine::open(self.clone(), group, files, application)?))
+    }
+
+    /// The longest entry that a log takes: half of a commit. So an entry that was appended leaves room for
+    /// the state's own records where its request is applied. A longer one stops the node: refuse such
+    /// requests before they are written.
+    pub fn entry_bytes_max(&self) -> u64 {
+        self.db.batch_bytes_max() / 2
     }
 
     /// Calls `told` once all that is committed now is durable, or with the reason why it is not.

@@ -65,6 +65,8 @@ pub enum Reply {
     Status(Status),
     /// The leader's address, if the node knows it.
     NotLeader(Option<String>),
+    /// No majority at present, or a membership change under way: it may be asked again.
+    Unavailable(String),
     Failed(String),
 }
 

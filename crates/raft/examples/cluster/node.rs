@@ -7,8 +7,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use flashgrain::Db;
-use flashgrain_raft::{Command, KeyValue, RaftStore, StateReader};
-use openraft::error::{CheckIsLeaderError, ClientWriteError, ForwardToLeader, RaftError};
+use flashgrain_raft::{Command, KEY_BYTES_MAX, KeyValue, RaftStore, StateReader};
+use openraft::error::{
+    ChangeMembershipError, CheckIsLeaderError, ClientWriteError, ForwardToLeader, RaftError,
+};
 use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -30,7 +32,13 @@ pub struct Options {
     /// Entries after which a snapshot is built
     #[arg(long, default_value_t = 5000)]
     snapshot_every: u64,
+    /// End with the process at the other end of the standard input
+    #[arg(long)]
+    until_input_ends: bool,
 }
+
+/// The most bytes of an entry that are neither key nor value: its id, lengths and kinds.
+const ENTRY_BYTES_OVERHEAD: u64 = 64;
 
 struct Node {
     id: u64,
@@ -38,16 +46,24 @@ struct Node {
     raft: Raft<Types>,
     reader: StateReader,
     cuts: Cuts,
+    entry_bytes_max: u64,
 }
 
 /// Runs until it is killed.
 pub async fn run(options: Options) -> anyhow::Result<()> {
+    if options.until_input_ends {
+        std::thread::spawn(|| {
+            // An error ends it, too.
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            std::process::exit(0);
+        });
+    }
     let listener = TcpListener::bind(&options.listen).await.context("cannot listen")?;
     let address = listener.local_addr()?.to_string();
     let db = Db::builder().path(options.folder.join("store")).cache_bytes(32 << 20).open_or_create()?;
     let store = RaftStore::new(db, options.folder.join("snapshots"))?;
     let (log, state) = store.group::<Types, _>("registers", KeyValue)?;
-    let reader = state.reader();
+    let (reader, entry_bytes_max) = (state.reader(), store.entry_bytes_max());
     let config = Config {
         cluster_name: "flashgrain".to_owned(),
         heartbeat_interval: 100,
@@ -61,7 +77,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let network = Network { id: options.id, cuts: cuts.clone() };
     let raft = Raft::new(options.id, Arc::new(config.validate()?), network, log, state).await?;
     println!("listening on {address}");
-    let node = Arc::new(Node { id: options.id, address, raft, reader, cuts });
+    let node = Arc::new(Node { id: options.id, address, raft, reader, cuts, entry_bytes_max });
     loop {
         let (stream, _) = listener.accept().await?;
         let node = Arc::clone(&node);
@@ -106,9 +122,7 @@ impl Node {
                 written(self.raft.add_learner(id, BasicNode::new(address), true).await)
             }
             ClientCall::ChangeMembership { ids } => written(self.raft.change_membership(ids, false).await),
-            ClientCall::Put { key, value } => {
-                written(self.raft.client_write(Command::Put { key, value }).await)
-            }
+            ClientCall::Put { key, value } => self.put(key, value).await,
             ClientCall::Get { key, is_stale_allowed } => self.get(key, is_stale_allowed).await,
             ClientCall::Snapshot => done(self.raft.trigger().snapshot().await),
             ClientCall::Status => Reply::Status(self.status()),
@@ -119,12 +133,22 @@ impl Node {
         }
     }
 
+    async fn put(&self, key: Vec<u8>, value: Vec<u8>) -> Reply {
+        // An entry has some bytes more.
+        let limit = self.entry_bytes_max.saturating_sub(ENTRY_BYTES_OVERHEAD);
+        if key.len() > KEY_BYTES_MAX || (key.len() + value.len()) as u64 > limit {
+            return Reply::Failed(format!("keys have {KEY_BYTES_MAX} bytes at most, puts {limit}"));
+        }
+        written(self.raft.client_write(Command::Put { key, value }).await)
+    }
+
     async fn get(&self, key: Vec<u8>, is_stale_allowed: bool) -> Reply {
         if !is_stale_allowed {
             match self.raft.ensure_linearizable().await {
                 Ok(_) => {}
                 Err(RaftError::APIError(CheckIsLeaderError::ForwardToLeader(to))) => return leader(to),
-                Err(error) => return Reply::Failed(error.to_string()),
+                Err(RaftError::APIError(error)) => return Reply::Unavailable(error.to_string()),
+                Err(RaftError::Fatal(error)) => return Reply::Failed(error.to_string()),
             }
         }
         let reader = self.reader.clone();
@@ -165,6 +189,9 @@ fn done<T, E: std::fmt::Display>(result: Result<T, E>) -> Reply {
 fn written<T>(result: Result<T, RaftError<u64, ClientWriteError<u64, BasicNode>>>) -> Reply {
     match result {
         Err(RaftError::APIError(ClientWriteError::ForwardToLeader(to))) => leader(to),
+        Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(
+            ChangeMembershipError::InProgress(change),
+        ))) => Reply::Unavailable(change.to_string()),
         other => done(other),
     }
 }

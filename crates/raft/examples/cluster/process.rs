@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// A running node; killed with -9 when it is dropped.
+/// A running node; killed with -9 when it is dropped. It ends by itself if this process is killed.
 pub struct Process {
     pub id: u64,
     pub address: String,
@@ -33,6 +33,8 @@ impl Process {
             .args(["node", "--id", &self.id.to_string(), "--listen", &self.address])
             .args(["--snapshot-every", &self.snapshot_every.to_string(), "--folder"])
             .arg(&self.folder)
+            .arg("--until-input-ends")
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", self.program.display()))?;

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
-use openraft::{RaftLogReader, RaftSnapshotBuilder, Vote};
+use openraft::{RaftLogReader, RaftSnapshotBuilder, StorageHelper, Vote};
 
-use crate::types::{group, id, put, run};
+use crate::types::{group, id, put, run, store};
 
 /// Copies a store that is in use, as the page cache has it.
 fn copy(from: &Path, to: &Path) {
@@ -77,5 +77,59 @@ fn a_state_older_than_its_snapshot_is_replaced_by_it() {
         assert_eq!(state.applied_state().await.unwrap().0, Some(id(1, 9)));
         assert_eq!(state.reader().get("k").unwrap().unwrap(), "9");
         assert_eq!(state.get_current_snapshot().await.unwrap().unwrap().meta.last_log_id, Some(id(1, 9)));
+    });
+}
+
+/// A snapshot is in a file of its own, and the truncation that made room for its entries in the log: neither
+/// a snapshot that was built nor one that was installed brings the truncated entries back.
+#[test]
+fn entries_in_conflict_with_a_snapshot_do_not_outlive_it() {
+    for is_installed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, crashed) = (folder.path().join("node"), folder.path().join("crashed"));
+        run(async {
+            let (mut log, mut state) = group(&node);
+            log.blocking_append((0..12).map(|index| put(1, index, "old"))).await.unwrap();
+            log.truncate(id(1, 0)).await.unwrap();
+            let entries = (0..9).map(|index| put(2, index, "new"));
+            if is_installed {
+                let (_, mut leader) = group(&folder.path().join("leader"));
+                leader.apply(entries).await.unwrap();
+                let snapshot = leader.get_snapshot_builder().await.build_snapshot().await.unwrap();
+                state.install_snapshot(&snapshot.meta, snapshot.snapshot).await.unwrap();
+            } else {
+                state.apply(entries).await.unwrap();
+                state.get_snapshot_builder().await.build_snapshot().await.unwrap();
+            }
+            copy(&node, &crashed);
+            for _ in 0..2 {
+                let (mut log, mut state) = group(&crashed);
+                StorageHelper::new(&mut log, &mut state).get_initial_state().await.unwrap();
+                assert_eq!(log.get_log_state().await.unwrap().last_log_id, Some(id(2, 8)));
+                assert_eq!(state.applied_state().await.unwrap().0, Some(id(2, 8)));
+                assert_eq!(state.reader().get("new").unwrap().unwrap(), "8");
+            }
+        });
+    }
+}
+
+/// A crash amid an installation, before its snapshot is the current one, leaves the state as it was.
+#[test]
+fn an_installation_that_was_cut_off_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshots = folder.path().join("snapshots");
+    run(async {
+        let (_, mut state) = group(folder.path());
+        state.apply([put(1, 0, "k")]).await.unwrap();
+        let received = state.begin_receiving_snapshot().await.unwrap();
+        assert_eq!(fs::read_dir(&snapshots).unwrap().count(), 1);
+        drop((received, state));
+        fs::write(snapshots.join("g.building"), "half of a snapshot").unwrap();
+        store(folder.path()).db().tree("g.installing").unwrap().load([("half", "loaded")]).unwrap();
+        let (log, state) = group(folder.path());
+        assert_eq!(fs::read_dir(&snapshots).unwrap().count(), 0);
+        assert_eq!(state.reader().get("k").unwrap().unwrap(), "0");
+        drop((log, state));
+        assert_eq!(store(folder.path()).db().tree_names(), ["g.log", "g.meta", "g.state"]);
     });
 }

@@ -3,6 +3,7 @@
 
 mod crash;
 mod flushes;
+mod groups;
 mod log;
 mod reopened;
 mod snapshots;

@@ -4,13 +4,11 @@ use std::fs;
 use std::io::SeekFrom;
 use std::path::Path;
 
-use flashgrain_raft::RaftStore;
-use flashgrain_raft::{Error, KeyValue};
-use openraft::RaftSnapshotBuilder;
 use openraft::storage::{RaftStateMachine, Snapshot};
+use openraft::{Entry, EntryPayload, Membership, RaftSnapshotBuilder, StoredMembership};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
-use crate::types::{State, Types, group, id, put, run, store};
+use crate::types::{State, Types, group, id, put, run};
 
 async fn bytes(snapshot: &mut Snapshot<Types>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -113,6 +111,7 @@ fn a_changed_snapshot_is_refused_and_the_state_stays() {
             install(&mut state, &snapshot, &sent[..length]).await.unwrap_err();
         }
         install(&mut state, &snapshot, &[&sent[..], b"x"].concat()).await.unwrap_err();
+        assert!(names(&folder.path().join("follower/snapshots")).is_empty());
         assert_eq!(state.applied_state().await.unwrap().0, Some(id(1, 0)));
         assert_eq!(state.reader().get("own").unwrap().unwrap(), "0");
         assert!(state.get_current_snapshot().await.unwrap().is_none());
@@ -122,11 +121,49 @@ fn a_changed_snapshot_is_refused_and_the_state_stays() {
 }
 
 #[test]
-fn names_that_are_paths_are_refused() {
+fn an_empty_snapshot_empties_the_state() {
     let folder = tempfile::tempdir().unwrap();
-    let store = store(folder.path());
-    for name in ["", "../g", "a/b", "a.b", &"g".repeat(101)] {
-        let refused = RaftStore::group::<Types, _>(&store, name, KeyValue);
-        assert!(matches!(refused, Err(Error::GroupName { .. })), "{name}");
-    }
+    run(async {
+        let (_leader, mut snapshot) = filled(&folder.path().join("leader"), 0).await;
+        assert_eq!(snapshot.meta.last_log_id, None);
+        let sent = bytes(&mut snapshot).await;
+        let follower = folder.path().join("follower");
+        let (mut state, _) = filled(&follower, 3).await;
+        install(&mut state, &snapshot, &sent).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(state.applied_state().await.unwrap().0, None);
+            assert_eq!(state.reader().range::<&str>(..).unwrap().count(), 0);
+            drop(state);
+            state = group(&follower).1;
+        }
+    });
+}
+
+#[test]
+fn a_snapshot_has_the_last_applied_membership() {
+    let folder = tempfile::tempdir().unwrap();
+    let members = |index, ids: &[u64]| {
+        let membership = Membership::new(vec![ids.iter().copied().collect()], ());
+        Entry { log_id: id(1, index), payload: EntryPayload::Membership(membership) }
+    };
+    run(async {
+        let (mut leader, _) = filled(&folder.path().join("leader"), 3).await;
+        leader.apply([members(3, &[1]), put(1, 4, "k"), members(5, &[1, 2, 3])]).await.unwrap();
+        let mut snapshot = leader.get_snapshot_builder().await.build_snapshot().await.unwrap();
+        let sent = bytes(&mut snapshot).await;
+        let follower = folder.path().join("follower");
+        let (mut state, _) = filled(&follower, 1).await;
+        let mut other = Snapshot { meta: snapshot.meta.clone(), snapshot: snapshot.snapshot };
+        other.meta.last_membership = StoredMembership::default();
+        install(&mut state, &other, &sent).await.unwrap_err();
+        let right = Snapshot { meta: leader.get_current_snapshot().await.unwrap().unwrap().meta, ..other };
+        install(&mut state, &right, &sent).await.unwrap();
+        for _ in 0..2 {
+            let (last, membership) = state.applied_state().await.unwrap();
+            assert_eq!((last, *membership.log_id()), (Some(id(1, 5)), Some(id(1, 5))));
+            assert_eq!(membership.voter_ids().collect::<Vec<_>>(), [1, 2, 3]);
+            drop(state);
+            state = group(&follower).1;
+        }
+    });
 }

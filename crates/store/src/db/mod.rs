@@ -289,6 +289,23 @@ impl Db {
         self.core.shortages()
     }
 
+    /// The longest batch or transaction, in bytes of the log: a share of it, in which a write takes its key,
+    /// its value and a few bytes more.
+    ///
+    /// ```
+    /// # use flashgrain::{Db, Error};
+    /// # fn main() -> Result<(), Error> {
+    /// # let db = Db::in_memory(64 << 20)?;
+    /// let (tree, value) = (db.tree("t")?, vec![0; db.batch_bytes_max() as usize]);
+    /// let refused = db.batch().insert(&tree, "k", value);
+    /// assert!(matches!(refused, Err(Error::BatchLength { limit, .. }) if limit == db.batch_bytes_max()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn batch_bytes_max(&self) -> u64 {
+        self.core.batch_limit_bytes()
+    }
+
     /// A batch of writes that are done as one.
     pub fn batch(&self) -> Batch {
         Batch::new(&self.core)

@@ -1,0 +1,45 @@
+//! Groups that are open: two logs or states of one name would not know of each other's changes.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+
+/// Names of the groups that are open. Clones share them.
+#[derive(Clone, Default)]
+pub struct OpenGroups(Arc<Mutex<BTreeSet<String>>>);
+
+impl OpenGroups {
+    /// Opens the group `name`, until the last of the result is dropped.
+    ///
+    /// # Errors
+    /// [`Error::GroupOpen`].
+    pub fn open(&self, name: &str) -> Result<Arc<OpenGroup>, Error> {
+        if !self.names().insert(name.to_owned()) {
+            return Err(Error::GroupOpen { name: name.to_owned() });
+        }
+        Ok(Arc::new(OpenGroup { name: name.to_owned(), groups: self.clone() }))
+    }
+
+    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An open group.
+pub struct OpenGroup {
+    name: String,
+    groups: OpenGroups,
+}
+
+impl OpenGroup {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for OpenGroup {
+    fn drop(&mut self) {
+        self.groups.names().remove(&self.name);
+    }
+}
