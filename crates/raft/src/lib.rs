@@ -28,6 +28,7 @@ mod flusher;
 mod key_value;
 mod log_store;
 mod open_groups;
+mod shared_store;
 mod snapshot_files;
 mod snapshot_format;
 mod state_machine;

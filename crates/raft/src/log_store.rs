@@ -23,7 +23,7 @@ use crate::config::GroupConfig;
 use crate::encoding::{decode, encode};
 use crate::error::Error;
 use crate::open_groups::OpenGroup;
-use crate::store::RaftStore;
+use crate::shared_store::SharedStore;
 
 /// Entries that are removed in one commit.
 const STEP: u64 = 1024;
@@ -36,14 +36,15 @@ const VOTE: &[u8] = b"vote";
 const COMMITTED: &[u8] = b"committed";
 const PURGED: &[u8] = b"purged";
 
-/// The log of a group, made by [`RaftStore::group`]. Its clones are handles of the same log.
+/// The log of a group, made by [`RaftStore::group`](crate::RaftStore::group). Its clones are handles of the
+/// same log.
 pub struct LogStore<C> {
     trees: Arc<Trees>,
     types: PhantomData<fn() -> C>,
 }
 
 struct Trees {
-    store: RaftStore,
+    store: SharedStore,
     log: Tree,
     meta: Tree,
     _open: Arc<OpenGroup>,
@@ -54,7 +55,7 @@ impl<C> LogStore<C> {
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub(crate) fn open(store: RaftStore, group: &Arc<OpenGroup>) -> Result<Self, Error> {
+    pub(crate) fn open(store: SharedStore, group: &Arc<OpenGroup>) -> Result<Self, Error> {
         let log = store.db().tree(&format!("{}.log", group.name()))?;
         let meta = store.db().tree(&format!("{}.meta", group.name()))?;
         let trees = Trees { store, log, meta, _open: Arc::clone(group) };

@@ -31,9 +31,9 @@ use crate::config::GroupConfig;
 use crate::encoding::{decode, encode};
 use crate::error::Error;
 use crate::open_groups::OpenGroup;
+use crate::shared_store::SharedStore;
 use crate::snapshot_files::SnapshotFiles;
 use crate::snapshot_format::{self, SnapshotReader};
-use crate::store::RaftStore;
 
 /// Entries that are applied in one commit, at most.
 const ENTRIES_IN_COMMIT: usize = 256;
@@ -46,7 +46,7 @@ type Applied<C> = (
 
 type Meta<C> = SnapshotMeta<<C as openraft::RaftTypeConfig>::NodeId, <C as openraft::RaftTypeConfig>::Node>;
 
-/// The state of a group, made by [`RaftStore::group`].
+/// The state of a group, made by [`RaftStore::group`](crate::RaftStore::group).
 pub struct StateMachine<C, A> {
     replica: Arc<Replica>,
     application: Arc<A>,
@@ -54,7 +54,7 @@ pub struct StateMachine<C, A> {
 }
 
 struct Replica {
-    store: RaftStore,
+    store: SharedStore,
     /// Another one after each installation.
     state: RwLock<Tree>,
     files: SnapshotFiles,
@@ -94,9 +94,9 @@ impl<C: GroupConfig, A: Application<C>> StateMachine<C, A> {
     /// The state of `group`, which is made if there is none, with `files` for its snapshots.
     ///
     /// # Errors
-    /// As [`RaftStore::group`].
+    /// As [`RaftStore::group`](crate::RaftStore::group).
     pub(crate) fn open(
-        store: RaftStore,
+        store: SharedStore,
         group: Arc<OpenGroup>,
         files: SnapshotFiles,
         application: A,

@@ -1,18 +1,15 @@
 //! A store that Raft groups share.
 
-use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use flashgrain::Db;
-use tokio::sync::oneshot;
 
 use crate::application::Application;
 use crate::config::GroupConfig;
 use crate::error::Error;
-use crate::flusher::Flusher;
 use crate::log_store::LogStore;
 use crate::open_groups::OpenGroups;
+use crate::shared_store::SharedStore;
 use crate::snapshot_files::SnapshotFiles;
 use crate::state_machine::StateMachine;
 
@@ -25,9 +22,8 @@ const GROUP_NAME_BYTES_MAX: usize = 100;
 /// it made, and of the caller's handles of the store.
 #[derive(Clone)]
 pub struct RaftStore {
-    db: Db,
+    shared: SharedStore,
     snapshots: PathBuf,
-    flusher: Arc<Flusher>,
     open: OpenGroups,
 }
 
@@ -44,10 +40,8 @@ impl RaftStore {
             move |source| Error::File { action, path, source }
         };
         std::fs::create_dir_all(&snapshots).map_err(failed("make the folder"))?;
-        let flushed = db.clone();
-        let flusher =
-            Flusher::start(Box::new(move || flushed.sync())).map_err(failed("start the flusher of"))?;
-        Ok(Self { db, snapshots, flusher: Arc::new(flusher), open: OpenGroups::default() })
+        let shared = SharedStore::new(db).map_err(failed("start the flusher of"))?;
+        Ok(Self { shared, snapshots, open: OpenGroups::default() })
     }
 
     /// Log store and state machine of the group `name`, which is made if there is none. What a crash has left
@@ -70,36 +64,20 @@ impl RaftStore {
             return Err(Error::GroupName { name: name.to_owned() });
         }
         let group = self.open.open(name)?;
-        let log = LogStore::open(self.clone(), &group)?;
+        let log = LogStore::open(self.shared.clone(), &group)?;
         let files = SnapshotFiles::open(&self.snapshots, name)?;
-        Ok((log, StateMachine::open(self.clone(), group, files, application)?))
+        Ok((log, StateMachine::open(self.shared.clone(), group, files, application)?))
     }
 
     /// The longest entry that a log takes: half of a commit. So an entry that was appended leaves room for
     /// the state's own records where its request is applied. A longer one stops the node: refuse such
     /// requests before they are written.
     pub fn entry_bytes_max(&self) -> u64 {
-        self.db.batch_bytes_max() / 2
-    }
-
-    /// Calls `told` once all that is committed now is durable, or with the reason why it is not.
-    pub(crate) fn when_durable(&self, told: impl FnOnce(Result<(), io::Error>) + Send + 'static) {
-        self.flusher.when_durable(told);
-    }
-
-    /// Waits until all that is committed now is durable.
-    ///
-    /// # Errors
-    /// Those of the store, and of the system if the flusher has ended.
-    pub(crate) async fn flushed(&self) -> Result<(), io::Error> {
-        let (told, answer) = oneshot::channel();
-        // A caller that has gone needs no answer.
-        self.when_durable(|flushed| drop(told.send(flushed)));
-        answer.await.unwrap_or_else(|_| Err(io::Error::other("the thread that flushes the log has ended")))
+        self.shared.entry_bytes_max()
     }
 
     /// The store.
     pub fn db(&self) -> &Db {
-        &self.db
+        self.shared.db()
     }
 }
