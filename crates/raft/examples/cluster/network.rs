@@ -68,6 +68,7 @@ impl Peer {
         }
     }
 
+    #[expect(clippy::result_large_err, reason = "it is openraft's error")]
     fn remote<T, E: std::error::Error>(&self, done: Result<T, RaftError<u64, E>>) -> Result<T, Failure<E>> {
         done.map_err(|error| RPCError::RemoteError(RemoteError::new(self.target, error)))
     }

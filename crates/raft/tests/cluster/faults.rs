@@ -57,12 +57,12 @@ impl History {
         match (write, reply) {
             (Some(value), Ok(Ok(Reply::Done))) => {
                 self.add(key, Operation { kind: Kind::Write(value), called, returned });
-                return Ok(());
+                Ok(())
             }
             (None, Ok(Ok(Reply::Value(value)))) => {
                 let read = value.map(|value| String::from_utf8(value).unwrap().parse().unwrap());
                 self.add(key, Operation { kind: Kind::Read(read), called, returned });
-                return Ok(());
+                Ok(())
             }
             (Some(value), reply) => {
                 self.add(key, Operation { kind: Kind::Write(value), called, returned: None });
