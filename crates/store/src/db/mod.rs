@@ -289,16 +289,18 @@ impl Db {
         self.core.shortages()
     }
 
-    /// The longest batch or transaction, in bytes of the log: a share of it, in which a write takes its key,
-    /// its value and a few bytes more.
+    /// The longest batch or transaction, in bytes of the log: a share of it. A write takes its key, its value
+    /// and a few bytes more there; a value that is too long for a node takes less.
     ///
     /// ```
     /// # use flashgrain::{Db, Error};
     /// # fn main() -> Result<(), Error> {
     /// # let db = Db::in_memory(64 << 20)?;
-    /// let (tree, value) = (db.tree("t")?, vec![0; db.batch_bytes_max() as usize]);
-    /// let refused = db.batch().insert(&tree, "k", value);
-    /// assert!(matches!(refused, Err(Error::BatchLength { limit, .. }) if limit == db.batch_bytes_max()));
+    /// let (tree, value) = (db.tree("t")?, [0; 500]);
+    /// let mut batch = db.batch();
+    /// let mut inserted = (0..u64::MAX).map(|number| batch.insert(&tree, number.to_be_bytes(), value));
+    /// let refused = inserted.find_map(Result::err);
+    /// assert!(matches!(refused, Some(Error::BatchLength { limit, .. }) if limit == db.batch_bytes_max()));
     /// # Ok(())
     /// # }
     /// ```
