@@ -48,6 +48,10 @@ impl Connection {
             Some(stream) => stream,
             None => {
                 let stream = TcpStream::connect(&self.address).await?;
+                // The system may choose the port of a dead node on this machine for the caller's own end.
+                if stream.local_addr()? == stream.peer_addr()? {
+                    return Err(io::Error::other("connected to itself"));
+                }
                 stream.set_nodelay(true)?;
                 stream
             }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -58,7 +59,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
             std::process::exit(0);
         });
     }
-    let listener = TcpListener::bind(&options.listen).await.context("cannot listen")?;
+    let listener = listen(&options.listen).await.context("cannot listen")?;
     let address = listener.local_addr()?.to_string();
     let db = Db::builder().path(options.folder.join("store")).cache_bytes(32 << 20).open_or_create()?;
     let store = RaftStore::new(db, options.folder.join("snapshots"))?;
@@ -86,6 +87,19 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
             let _ = node.serve(stream).await;
         });
     }
+}
+
+/// Listens at `address`, a while later if another connection has that port just now.
+async fn listen(address: &str) -> std::io::Result<TcpListener> {
+    for _ in 0..50 {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            bound => return bound,
+        }
+    }
+    TcpListener::bind(address).await
 }
 
 impl Node {
