@@ -186,9 +186,56 @@ pub(super) fn descriptor(arguments: &str) -> Option<(u32, Option<&str>)> {
     Some((digits.parse().ok()?, bracketed(behind)))
 }
 
-/// The first quoted argument.
+/// The first quoted argument, with its escapes.
 pub(super) fn path(arguments: &str) -> Option<&str> {
-    arguments.split('"').nth(1)
+    let (_, quoted) = arguments.split_once('"')?;
+    let mut is_escaped = false;
+    let end = quoted.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    quoted.get(..end?)
+}
+
+/// A path without the escapes of C that `strace` prints in it. Bytes that are no text become the sign that
+/// stands for such.
+pub(super) fn unescaped(text: &str) -> String {
+    if !text.contains('\\') {
+        return text.to_owned();
+    }
+    let mut found = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            found.push(byte);
+            continue;
+        }
+        let (digits, radix) = match rest {
+            [b'x', digits @ ..] => (digits, 16),
+            digits => (digits, 8),
+        };
+        let is_digit = |byte: &&u8| char::from(**byte).is_digit(radix);
+        let length = digits.iter().take(if radix == 8 { 3 } else { 2 }).take_while(is_digit).count();
+        let number = digits.get(..length).and_then(|digits| std::str::from_utf8(digits).ok());
+        if let Some(number) = number.and_then(|digits| u32::from_str_radix(digits, radix).ok()) {
+            found.push(number as u8);
+            rest = digits.get(length..).unwrap_or_default();
+        } else if let Some((&escaped, after)) = rest.split_first() {
+            let plain = match escaped {
+                b'n' => b'\n',
+                b't' => b'\t',
+                b'r' => b'\r',
+                b'v' => 11,
+                b'f' => 12,
+                other => other,
+            };
+            found.push(plain);
+            rest = after;
+        }
+    }
+    String::from_utf8_lossy(&found).into_owned()
 }
 
 /// The last argument but `from_end`, as a number.

@@ -2,12 +2,13 @@
 //! returned, at the offset that the open file had reached.
 //!
 //! 1. [`line`] takes a line apart. Calls that other threads' lines have interrupted are put together again.
-//! 2. [`descriptors`] follows the descriptors of each process through `open`, `dup`, `fork` and threads. The
-//!    paths that `strace -y` prints win.
+//! 2. [`descriptors`] follows the descriptors of each process through `open`, `dup`, `fork`, threads and new
+//!    programs. The paths that `strace -y` prints win.
 //! 3. [`transfer`] makes requests of the calls, and counts missing information as [`Loss`]es.
 
 mod descriptors;
 mod line;
+mod process;
 mod transfer;
 
 use std::collections::{HashMap, VecDeque};
@@ -76,6 +77,7 @@ impl Calls {
         let key = process.unwrap_or(0);
         if text.starts_with("+++") {
             self.unfinished.remove(&key);
+            self.descriptors.end(key);
         }
         if line::is_aside(text) {
             return Line::Other;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Calls;
 use super::descriptors::OpenFile;
-use super::line::{Call, descriptor, number_behind, number_from_end, path};
+use super::line::{Call, descriptor, number_behind, number_from_end, unescaped};
 use crate::{Address, Layer, Loss, NameId, Names, Operation, Request};
 
 /// Where files end, as far as the trace tells.
@@ -78,12 +78,16 @@ impl Calls {
                 }
             }
             "dup" | "dup2" | "dup3" => self.duplicate(process, call),
-            "fcntl" if call.arguments.contains("F_DUPFD") => self.duplicate(process, call),
-            "fork" | "vfork" | "clone" | "clone3" => {
-                if let Ok(child) = u32::try_from(call.result) {
-                    self.descriptors.fork(process, child, call.arguments.contains("CLONE_FILES"));
-                }
+            "fcntl" => self.controlled(process, call),
+            "close_range" | "socket" | "accept" | "accept4" | "eventfd" | "eventfd2" | "epoll_create"
+            | "epoll_create1" | "memfd_create" | "timerfd_create" | "signalfd4" | "inotify_init"
+            | "inotify_init1" | "io_uring_setup" | "pidfd_open" | "pipe" | "pipe2" | "socketpair" => {
+                self.without_files(process, call);
             }
+            "fork" | "vfork" | "clone" | "clone3" | "unshare" | "execve" | "execveat" => {
+                self.of_process(process, call);
+            }
+            "chdir" | "fchdir" => self.enter_folder(process, call, names),
             "lseek" | "fstat" | "newfstatat" | "ftruncate" | "fallocate" => self.place(process, call, names),
             "read" | "readv" => self.transfer(process, call, Operation::Read, At::Offset, names),
             "write" | "writev" => self.transfer(process, call, Operation::Write, At::Offset, names),
@@ -106,11 +110,15 @@ impl Calls {
 
     fn open(&mut self, process: u32, call: &Call<'_>, names: &mut Names) {
         let Ok(number) = u32::try_from(call.result) else { return };
-        let Some(path) = call.result_path.or_else(|| path(call.arguments)) else { return };
-        if is_no_file(path) || call.arguments.contains("O_DIRECTORY") {
+        let printed = call.result_path.map(unescaped);
+        let Some(path) = printed.or_else(|| self.opened_path(process, call, names)) else {
             return self.descriptors.close(process, number);
+        };
+        let closes_on_exec = call.arguments.contains("O_CLOEXEC");
+        if is_no_file(&path) {
+            return self.descriptors.open_no_file(process, number, closes_on_exec);
         }
-        let name = names.id(path);
+        let name = names.id(&path);
         let is_new =
             call.name == "creat" || call.arguments.contains("O_TRUNC") || call.arguments.contains("O_EXCL");
         if is_new {
@@ -118,29 +126,23 @@ impl Calls {
         }
         let file = OpenFile {
             name,
-            is_whole_path: call.result_path.is_some(),
+            is_whole_path: call.result_path.is_some() || path.starts_with('/'),
             offset_bytes: 0,
             is_appended: call.arguments.contains("O_APPEND"),
             is_durable: call.arguments.contains("O_SYNC") || call.arguments.contains("O_DSYNC"),
         };
-        self.descriptors.open(process, number, file);
-    }
-
-    fn duplicate(&mut self, process: u32, call: &Call<'_>) {
-        if let (Some((number, _)), Ok(copy)) = (descriptor(call.arguments), u32::try_from(call.result)) {
-            self.descriptors.duplicate(process, number, copy);
-        }
+        self.descriptors.open(process, number, file, closes_on_exec);
     }
 
     /// The open file of the descriptor at the beginning of the arguments. One that was open before the trace
     /// began is known by the path after it; its offset is unknown, and begins at 0.
     fn file(&mut self, process: u32, arguments: &str, names: &mut Names) -> Option<&mut OpenFile> {
         let (number, path) = descriptor(arguments)?;
-        if let Some(path) = path {
-            if is_no_file(path) {
+        if let Some(path) = path.map(unescaped) {
+            if is_no_file(&path) {
                 return None;
             }
-            let name = names.id(path);
+            let name = names.id(&path);
             let known = self.descriptors.file(process, number);
             if known.is_none_or(|file| file.is_whole_path && file.name != name) {
                 let file = OpenFile {
@@ -150,7 +152,7 @@ impl Calls {
                     is_appended: false,
                     is_durable: false,
                 };
-                self.descriptors.open(process, number, file);
+                self.descriptors.open(process, number, file, false);
             }
         }
         self.descriptors.file(process, number)
@@ -206,12 +208,15 @@ impl Calls {
         let Some((number, path)) = descriptor(call.arguments) else { return };
         let Some(file) = self.file(process, call.arguments, names).copied() else {
             // The standard streams are open from the begin, and on no drive unless the trace says so.
-            if path.is_none() && number > 2 {
+            if path.is_none() && number > 2 && !self.descriptors.is_known(process, number) {
                 self.losses.add(Loss::UnknownDescriptor, 1);
             }
             return;
         };
-        let is_append = file.is_appended && operation == Operation::Write;
+        let flags = if call.name == "pwritev2" { call.arguments.rsplit(", ").next() } else { None };
+        let has = |flag| flags.is_some_and(|flags| flags.contains(flag));
+        let is_durable = file.is_durable || has("RWF_DSYNC") || has("RWF_SYNC");
+        let is_append = (file.is_appended || has("RWF_APPEND")) && operation == Operation::Write;
         let offset_bytes = match at {
             _ if is_append => match self.ends.of(file.name) {
                 Some(end_bytes) => end_bytes,
@@ -229,7 +234,7 @@ impl Calls {
         }
         if call.result > 0 {
             self.more.push_back(request(operation, file.name, offset_bytes, call.result));
-            if file.is_durable && operation == Operation::Write {
+            if is_durable && operation == Operation::Write {
                 self.more.push_back(request(Operation::Flush, file.name, 0, 0));
             }
         }
