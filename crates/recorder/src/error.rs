@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// `strace` is not installed.
     #[error(
-        "system calls are recorded through strace, which is not installed: install the package strace, or record block requests alone with --no-calls"
+        "system calls are recorded through strace unless the kernel may be traced (as root), and strace is not installed: install the package strace, or record block requests alone with --no-calls"
     )]
     NoStrace,
     /// `strace` could not record.
@@ -18,6 +18,12 @@ pub enum Error {
     /// The program has failed.
     #[error("the command ended with {0}")]
     Command(std::process::ExitStatus),
+    /// The kernel's events of system calls cannot be had.
+    #[error("system calls cannot be recorded by the kernel: {problem}")]
+    Calls {
+        /// The reason, and the remedy.
+        problem: String,
+    },
     /// The kernel's trace events cannot be had.
     #[error("block requests cannot be recorded: {problem}")]
     Blocks {
@@ -60,6 +66,7 @@ impl Error {
             Self::NoStrace => "no_strace",
             Self::Strace(_) => "strace",
             Self::Command(_) => "command",
+            Self::Calls { .. } => "calls",
             Self::Blocks { .. } => "blocks",
             Self::Drive { .. } => "drive",
             Self::Gone(_) => "gone",

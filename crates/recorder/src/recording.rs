@@ -14,7 +14,7 @@ use flashgrain_trace::{Loss, Losses, Reader};
 
 use crate::Error;
 use crate::blocks::{Blocks, Completed};
-use crate::calls::{self, Printed};
+use crate::calls::{self, CallSource, Calls};
 use crate::drives::{Counters, Drive, all_counters, drive_of};
 use crate::place::place;
 use crate::places::Places;
@@ -41,6 +41,8 @@ pub struct Options {
     /// The drive whose block requests are recorded, by a name of /dev or of a file on it; of all if there is
     /// none.
     pub drive: Option<PathBuf>,
+    /// What records system calls; whatever can be had, if nothing is said.
+    pub calls_by: Option<CallSource>,
     /// Whether system calls are left out.
     pub leaves_calls_out: bool,
     /// Whether block requests are left out.
@@ -69,7 +71,7 @@ pub struct Recording {
     sink: Sink,
     blocks: Option<Blocks>,
     runner: Option<Runner>,
-    printed: Option<Printed>,
+    calls: Option<Calls>,
     drive: Option<Drive>,
     counters: BTreeMap<Drive, Counters>,
     begin: Nanos,
@@ -155,28 +157,28 @@ impl Recording {
         });
         let begin = clock::now();
         let calendar_ns = i64::try_from(clock::calendar().0).unwrap_or(i64::MAX);
-        let begun = |runner, printed| Self {
+        let offset_ns = calendar_ns.saturating_sub(i64::try_from(begin.0).unwrap_or(i64::MAX));
+        let started = match &options.program {
+            None => Ok((None, None)),
+            Some(program) if wants_calls => calls::begin(program, options.calls_by, offset_ns, &mut notes)
+                .map(|(runner, calls)| (Some(runner), Some(calls))),
+            Some(program) => Runner::begin(program).map(|runner| (Some(runner), None)),
+        };
+        let begun = |runner, calls| Self {
             options: options.clone(),
             partial: partial.clone(),
             sink,
             blocks,
             runner,
-            printed,
+            calls,
             drive,
             counters,
             begin,
             calls_offset_ns: -calendar_ns,
             notes,
         };
-        let started = match &options.program {
-            None => Ok((None, None)),
-            Some(program) if wants_calls => {
-                calls::begin(program).map(|(runner, printed)| (Some(runner), Some(printed)))
-            }
-            Some(program) => Runner::begin(program).map(|runner| (Some(runner), None)),
-        };
         match started {
-            Ok((runner, printed)) => Ok(begun(runner, printed)),
+            Ok((runner, calls)) => Ok(begun(runner, calls)),
             Err(error) => {
                 // Nothing was recorded, so that nothing is lost with the file.
                 let _ = fs::remove_file(&partial);
@@ -207,19 +209,20 @@ impl Recording {
             sink,
             blocks,
             mut runner,
-            printed,
+            calls,
             drive,
             counters,
             begin,
             calls_offset_ns,
             mut notes,
         } = self;
-        let is_over = AtomicBool::new(false);
+        let (is_over, is_ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let (end, places, completed, counted) = thread::scope(|scope| {
             let blocks = blocks.map(|blocks| scope.spawn(|| blocks.run(&sink, begin, &is_over)));
-            let printed = printed.map(|printed| scope.spawn(|| printed.run(&sink, calls_offset_ns)));
+            let calls = calls.map(|calls| scope.spawn(|| calls.run(&sink, calls_offset_ns, &is_ended)));
             let end = watch(runner.as_mut(), &options, drive, &sink, interrupt);
-            let places = printed.map_or_else(|| Ok(Places::default()), joined);
+            is_ended.store(true, Ordering::Relaxed);
+            let places = calls.map_or_else(|| Ok(Places::default()), joined);
             let counted = all_counters();
             is_over.store(true, Ordering::Relaxed);
             let completed = blocks.map(joined).transpose();

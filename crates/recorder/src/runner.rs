@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use flashgrain_device::interrupt_process;
@@ -15,6 +15,8 @@ use crate::program::Program;
 pub enum Runner {
     /// A program that was started.
     Program(Child),
+    /// A program that was started, and the list of its threads and children that are followed.
+    Followed(Child, PathBuf),
     /// The `strace` that has started one.
     StraceOfChild(Child),
     /// The `strace` that watches one that ran before.
@@ -45,6 +47,11 @@ impl Runner {
             Self::Program(child) | Self::StraceOfChild(child) | Self::StraceOfOther(child) => {
                 child.try_wait().map_err(Error::os("wait for the command"))
             }
+            Self::Followed(child, followed) => {
+                let status = child.try_wait().map_err(Error::os("wait for the command"))?;
+                // As strace does, the recording waits for what the program has left behind.
+                Ok(status.filter(|_| threads(followed).is_empty()))
+            }
             // Only its parent learns how it has ended.
             Self::Other(process, is_let_go) => {
                 let is_gone = *is_let_go || !Path::new(&format!("/proc/{process}")).exists();
@@ -58,6 +65,7 @@ impl Runner {
         match self {
             // `strace` lets go of a process that ran before.
             Self::StraceOfOther(strace) => ask(strace.id()),
+            Self::Followed(_, followed) => threads(followed).into_iter().for_each(ask),
             Self::Program(child) => {
                 descendants(child.id()).into_iter().for_each(ask);
                 ask(child.id());
@@ -66,6 +74,12 @@ impl Runner {
             Self::Other(_, is_let_go) => *is_let_go = true,
         }
     }
+}
+
+/// The threads in a list of tracefs.
+fn threads(list: &Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(list).unwrap_or_default();
+    text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
 fn ask(process: u32) {

@@ -3,6 +3,7 @@
 use flashgrain_trace::Operation;
 
 use crate::drives::Drive;
+use crate::tracefs::{Field, field, id};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +27,6 @@ pub struct Event {
     pub sector: u64,
     /// How many there are.
     pub sectors: u64,
-}
-
-/// Where a field of an event is, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Field {
-    offset: usize,
-    size: usize,
 }
 
 /// Where the fields of an event are.
@@ -77,9 +71,8 @@ impl Layouts {
 
 impl Layout {
     fn of(format: &str) -> Option<Self> {
-        let id = format.lines().find_map(|line| line.strip_prefix("ID: ")?.trim().parse().ok())?;
         Some(Self {
-            id,
+            id: id(format)?,
             process: field(format, "common_pid")?,
             drive: field(format, "dev")?,
             sector: field(format, "sector")?,
@@ -92,7 +85,7 @@ impl Layout {
         let number = self.drive.number(event)?;
         let drive = Drive { major: (number >> 20) as u32, minor: (number & 0xf_ffff) as u32 };
         let sectors = self.sectors.number(event)?;
-        let flags = event.get(self.flags.offset..self.flags.offset.checked_add(self.flags.size)?)?;
+        let flags = self.flags.bytes(event)?;
         let has = |flag: u8| flags.iter().take_while(|byte| **byte != 0).any(|byte| *byte == flag);
         let operation = match () {
             () if has(b'D') => Operation::Discard,
@@ -105,31 +98,6 @@ impl Layout {
         let process = self.process.number(event)? as u32;
         Some(Event { process, drive, operation, sector: self.sector.number(event)?, sectors })
     }
-}
-
-impl Field {
-    /// A number of up to eight bytes.
-    fn number(self, event: &[u8]) -> Option<u64> {
-        let bytes = event.get(self.offset..self.offset.checked_add(self.size)?)?;
-        let mut number = [0; 8];
-        let part = if cfg!(target_endian = "little") {
-            number.get_mut(..bytes.len())?
-        } else {
-            number.get_mut(8_usize.checked_sub(bytes.len())?..)?
-        };
-        part.copy_from_slice(bytes);
-        Some(u64::from_ne_bytes(number))
-    }
-}
-
-/// A line such as `field:sector_t sector; offset:16; size:8; signed:0;`.
-fn field(format: &str, name: &str) -> Option<Field> {
-    format.lines().find_map(|line| {
-        let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
-        let declared = declared.rsplit(' ').next()?.split('[').next()?;
-        let number = |key: &str| rest.split(key).nth(1)?.split(';').next()?.trim().parse().ok();
-        (declared == name).then(|| Some(Field { offset: number("offset:")?, size: number("size:")? }))?
-    })
 }
 
 #[cfg(test)]

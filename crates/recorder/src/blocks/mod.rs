@@ -1,19 +1,14 @@
 //! Block requests, out of the kernel's trace events.
 //!
-//! 1. Each processor has a ring buffer of its own, whose pages are taken out as they are ([`ring`]). Events
-//!    of all processors are put in order by their times; events that are younger than the round of reading
-//!    wait for the next one.
+//! 1. Each processor has a ring buffer of its own. Events of all processors are put in order by their times;
+//!    events that are younger than the round of reading wait for the next one.
 //! 2. An event is decoded by the layout that the kernel tells ([`event`]).
 //! 3. Requests are written in the order of their issue, with the time until their completion. A request whose
 //!    completion does not come holds up the others only until [`WAITING_MAX`] wait.
 
 mod event;
-mod instance;
-mod ring;
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
-use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashgrain_device::{Nanos, clock};
@@ -22,14 +17,13 @@ use flashgrain_trace::{Address, Layer, Loss, NameId, Operation, Request};
 use crate::Error;
 use crate::drives::Drive;
 use crate::sink::{Inside, Sink};
+use crate::tracefs::{Instance, Rings};
 use event::{Event, Layouts, Said};
-use instance::Instance;
+
+const EVENTS: [&str; 2] = ["block/block_rq_issue", "block/block_rq_complete"];
 
 /// The most requests that wait for their completion or for that of one before them.
 const WAITING_MAX: usize = 100_000;
-
-/// The largest page of a ring buffer, in bytes.
-const PAGE_BYTES_MAX: usize = 64 << 10;
 
 /// How long the recorder sleeps between two rounds of reading.
 const NAP: Nanos = Nanos(20_000_000);
@@ -41,8 +35,7 @@ const SECTOR_BYTES: u64 = 512;
 
 /// The kernel's events of block requests, being recorded.
 pub struct Blocks {
-    /// Of each processor.
-    rings: Vec<File>,
+    rings: Rings,
     instance: Instance,
     layouts: Layouts,
     /// Events that were read and not taken, with their times.
@@ -77,9 +70,19 @@ pub type Completed = HashMap<Drive, [u64; 2]>;
 impl Blocks {
     /// Begins to record the requests of a drive, or of all.
     pub fn begin(drive: Option<Drive>) -> Result<Self, Error> {
-        let instance = Instance::new(drive)?;
-        let layouts = instance.layouts()?;
-        let rings = instance.rings()?;
+        Self::opened(drive).map_err(|problem| Error::Blocks { problem })
+    }
+
+    fn opened(drive: Option<Drive>) -> Result<Self, String> {
+        let instance = Instance::new("blocks")?;
+        let filter = drive.map(|drive| format!("dev == {}", drive.kernel_number()));
+        for event in EVENTS {
+            instance.enable(event, filter.as_deref())?;
+        }
+        let [issue, complete] = EVENTS.map(|event| instance.format(event));
+        let layouts = Layouts::of(&issue?, &complete?)
+            .ok_or("this kernel's events of block requests have other fields than those that are known")?;
+        let rings = Rings::of(&instance)?;
         Ok(Self { rings, instance, layouts, held: Vec::new(), waiting: Waiting::default() })
     }
 
@@ -87,14 +90,15 @@ impl Blocks {
     pub fn run(mut self, sink: &Sink, begin: Nanos, is_over: &AtomicBool) -> Result<Completed, Error> {
         self.waiting.begin = begin;
         let mut completed = Completed::new();
-        let mut page = vec![0; PAGE_BYTES_MAX];
         loop {
             let is_last = is_over.load(Ordering::Relaxed);
             if is_last {
-                self.instance.stop()?;
+                self.instance.stop().map_err(|problem| Error::Blocks { problem })?;
             }
             let now = clock::now();
-            let losses = self.read(&mut page)?;
+            let losses = self.rings.read(|time, event| {
+                self.held.extend(self.layouts.said(event).map(|said| (time, said)));
+            })?;
             self.held.sort_by_key(|(time, _)| *time);
             let old = if is_last {
                 self.held.len()
@@ -117,28 +121,6 @@ impl Blocks {
             }
             clock::sleep_until(now + NAP);
         }
-    }
-
-    /// Reads all pages that there are. How many events are known to be lost.
-    fn read(&mut self, page: &mut [u8]) -> Result<u64, Error> {
-        let mut lost = 0;
-        for ring in &mut self.rings {
-            loop {
-                match ring.read(page) {
-                    Ok(0) => break,
-                    Ok(length) => {
-                        let found = ring::parse(page.get(..length).unwrap_or_default());
-                        lost += found.lost + u64::from(!found.is_whole);
-                        let said = |(time, event): (u64, &[u8])| Some((time, self.layouts.said(event)?));
-                        self.held.extend(found.events.into_iter().filter_map(said));
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) => return Err(Error::os("read the kernel's trace")(error)),
-                }
-            }
-        }
-        Ok(lost)
     }
 }
 

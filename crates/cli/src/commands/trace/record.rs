@@ -7,9 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use flashgrain_profile::Error as ProfileError;
-use flashgrain_recorder::{Options, Program, Recorded, Recording};
+use flashgrain_recorder::{CallSource, Options, Program, Recorded, Recording};
 use flashgrain_report::unit;
 use flashgrain_trace::Format;
 
@@ -19,8 +19,9 @@ use crate::units::parse_seconds;
 
 /// Record the I/O of a command, of a process that runs, or of a drive.
 ///
-/// System calls are recorded through strace, which must be installed; they say which files. Block requests
-/// are recorded through the kernel's tracefs, which needs root; they show the requests that reach the drive.
+/// System calls say which files. As root they are recorded by the kernel's trace events, else through strace,
+/// which must be installed and stops the command at each call. Block requests are recorded by the kernel's
+/// trace events, which needs root; they show the requests that reach the drive.
 /// Of a command or process both are recorded, as far as they can be had. The trace so far is kept on Ctrl-C.
 /// docs/trace.md tells the cost of recording.
 #[derive(Debug, Args)]
@@ -34,6 +35,9 @@ pub struct RecordArguments {
     /// Record block requests of this drive only: a block device, or a file or folder on it.
     #[arg(long, value_name = "DEV")]
     device: Option<PathBuf>,
+    /// What records system calls; the kernel where it may be traced, else strace, unless this is given.
+    #[arg(long, value_name = "SOURCE", conflicts_with = "no_calls")]
+    calls_by: Option<CallsBy>,
     /// Leave system calls out: the rest costs the command little.
     #[arg(long)]
     no_calls: bool,
@@ -46,6 +50,15 @@ pub struct RecordArguments {
     /// The command with its arguments, after `--`.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// What records system calls.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CallsBy {
+    /// The kernel's trace events: root only.
+    Kernel,
+    /// strace, which must be installed.
+    Strace,
 }
 
 pub fn run(arguments: &RecordArguments, context: &Context) -> anyhow::Result<()> {
@@ -100,6 +113,10 @@ fn options(arguments: &RecordArguments) -> anyhow::Result<Options> {
         output: arguments.output.clone(),
         program,
         drive: arguments.device.clone(),
+        calls_by: arguments.calls_by.map(|by| match by {
+            CallsBy::Kernel => CallSource::Kernel,
+            CallsBy::Strace => CallSource::Strace,
+        }),
         leaves_calls_out: arguments.no_calls,
         leaves_blocks_out: arguments.no_blocks,
         seconds: arguments.seconds,

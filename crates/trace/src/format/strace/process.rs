@@ -34,14 +34,17 @@ impl Calls {
                 self.descriptors.file(process, number).map(|file| names.text(file.name).to_owned())
             }
             None => path(call.arguments)
+                .filter(|path| !path.is_empty())
                 .and_then(|path| joined(self.descriptors.folder(process), &unescaped(path))),
         };
         self.descriptors.set_folder(process, path.filter(|path| path.starts_with('/')));
     }
 
     pub(super) fn duplicate(&mut self, process: u32, call: &Call<'_>) {
+        let closes_on_exec =
+            ["O_CLOEXEC", "F_DUPFD_CLOEXEC"].iter().any(|flag| call.arguments.contains(flag));
         if let (Some((number, _)), Ok(copy)) = (descriptor(call.arguments), u32::try_from(call.result)) {
-            self.descriptors.duplicate(process, number, copy, call.arguments.contains("CLOEXEC"));
+            self.descriptors.duplicate(process, number, copy, closes_on_exec);
         }
     }
 

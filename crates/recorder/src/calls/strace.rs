@@ -1,21 +1,18 @@
 //! System calls of a program, through `strace`: it starts or watches the program and prints into a pipe.
 
 use std::ffi::OsString;
-use std::io::{self, BufReader, PipeReader};
+use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
 use std::process::{self, Child, Command};
 
 use flashgrain_device::{Nanos, clock};
-use flashgrain_trace::{Address, Loss, Operation, Reader};
 
 use crate::Error;
-use crate::places::Places;
 use crate::program::Program;
 use crate::runner::Runner;
-use crate::sink::Sink;
 
 /// The calls that move bytes, that say where, and that say which file.
-const CALLS: &str = "open,openat,openat2,creat,close,dup,dup2,dup3,fcntl,fork,vfork,clone,clone3,lseek,fstat,newfstatat,ftruncate,\
+const CALLS: &str = "open,openat,openat2,creat,close,close_range,dup,dup2,dup3,fcntl,chdir,fchdir,execve,execveat,unshare,fork,vfork,clone,clone3,lseek,fstat,newfstatat,ftruncate,\
     fallocate,read,readv,pread64,preadv,preadv2,write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync,mmap,io_submit,io_uring_enter,\
     sendfile,copy_file_range,splice";
 
@@ -23,7 +20,7 @@ const CALLS: &str = "open,openat,openat2,creat,close,dup,dup2,dup3,fcntl,fork,vf
 const PAUSE: Nanos = Nanos(1_000_000);
 
 /// The output of `strace`.
-pub struct Printed(PipeReader);
+pub struct Printed(pub PipeReader);
 
 /// Starts `strace` with a program, or on one that runs.
 pub fn begin(program: &Program) -> Result<(Runner, Printed), Error> {
@@ -76,39 +73,4 @@ fn wait_for_opening(strace: &Child, writer: &io::PipeWriter) -> Result<(), Error
 fn is_ended(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z'))
-}
-
-impl Printed {
-    /// Writes the requests to `sink` until `strace` has closed the pipe. `offset_ns` is added to its times,
-    /// which are those of the calendar.
-    pub fn run(self, sink: &Sink, offset_ns: i64) -> Result<Places, Error> {
-        let mut places = Places::default();
-        let mut reader = Reader::of_strace(BufReader::with_capacity(1 << 20, self.0));
-        reader.count_wrong_lines();
-        while let Some(request) = reader.next() {
-            let mut request = request?;
-            request.time_ns = request.time_ns.saturating_add_signed(offset_ns);
-            let Some(file) = request.in_file else { continue };
-            let name = reader.names().text(file.name);
-            let requests = sink.with(|inside| {
-                let name = inside.names.id(name);
-                request.in_file = Some(Address { name, ..file });
-                inside.request(&request);
-                inside.requests()
-            });
-            if request.operation == Operation::Flush {
-                places.look(name, requests);
-            }
-        }
-        // Block requests are to these files, too, even if no system call shows it.
-        for (_, name) in reader.names().iter() {
-            places.look(name, u64::MAX);
-        }
-        let losses = reader.losses();
-        sink.with(|inside| inside.lose_all(&losses));
-        if losses.count(Loss::IoUring) > 0 {
-            sink.with(|inside| inside.note("the program uses io_uring, whose requests no system call shows"));
-        }
-        Ok(places)
-    }
 }

@@ -1,0 +1,412 @@
+//! Programs in the kernel that look at what calls point to: paths, pairs of descriptors, control blocks of
+//! `io_submit`, requests of io_uring, and the size of a file that was opened. An event has but the address.
+//!
+//! Programs see the calls of all processes: those of others are left out here ([`super::threads`]).
+
+use super::event::{Event, Said, Seen};
+use super::shapes::SHAPES;
+use crate::bpf::{Assembler, Attached, Map, Register, Types, Width, helper};
+use crate::tracefs::{Instance, field, fields, id};
+use Register::{R0, R1, R2, R3, R6, R7, R8, R9, R10};
+
+/// Paths of this length and longer ones are not known.
+const PATH_BYTES_MAX: i32 = 1024;
+/// Where a path is in its record: after the time, the thread, its length and the flags of `open_how`.
+const PATH_AT: usize = 32;
+const PATH_RECORD_BYTES: usize = PATH_AT + PATH_BYTES_MAX as usize;
+/// Paths that may wait for a round of reading.
+const PATHS: u32 = 4096;
+
+/// Time, thread, kind and four numbers.
+const RECORD_WORDS: usize = 7;
+const RECORD_BYTES: usize = RECORD_WORDS * 8;
+/// Where a record is built, from the end of the stack on.
+const RECORD_AT: i16 = -64;
+const RECORDS: u32 = 1 << 16;
+/// Where a key and a value are built.
+const KEY_AT: i16 = -72;
+const VALUE_AT: i16 = -80;
+
+/// Calls that may be making pairs of descriptors at a time.
+const PAIRS: u32 = 4096;
+/// Control blocks of one call that are seen.
+pub const BLOCKS_MAX: i32 = 128;
+
+const OPENED: i32 = 1;
+const PAIR: i32 = 2;
+const BLOCK: i32 = 3;
+const SUBMIT: i32 = 4;
+const COMPLETE: i32 = 5;
+
+/// Where the kernel has the number that a call returns (`events/syscalls/sys_exit_*/format`).
+const RESULT_AT: i16 = 16;
+
+/// The programs, at work.
+pub struct Programs {
+    paths: Map,
+    records: Map,
+    lost: Map,
+    /// Addresses of pairs by thread.
+    pairs: Map,
+    scratch: Map,
+    attached: Vec<Attached>,
+    /// Whether requests of io_uring are seen.
+    pub sees_rings: bool,
+}
+
+fn made(map: std::io::Result<Map>) -> Result<Map, String> {
+    map.map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "BPF is not permitted: only root may load programs, and not while the kernel is locked down"
+                .to_owned()
+        }
+        Some(libc::ENOSYS) => "this kernel has no BPF (CONFIG_BPF_SYSCALL)".to_owned(),
+        _ => format!("make a map for BPF programs: {error}"),
+    })
+}
+
+impl Programs {
+    /// Puts the programs to work, at the events that `instance` has.
+    pub fn begin(instance: &Instance) -> Result<Self, String> {
+        let mut programs = Self {
+            paths: made(Map::queue(PATH_RECORD_BYTES as u32, PATHS))?,
+            records: made(Map::queue(RECORD_BYTES as u32, RECORDS))?,
+            lost: made(Map::counter())?,
+            pairs: made(Map::hash(PAIRS))?,
+            scratch: made(Map::scratch(PATH_RECORD_BYTES as u32))?,
+            attached: Vec::new(),
+            sees_rings: false,
+        };
+        let types = Types::of_kernel();
+        for shape in SHAPES {
+            let enter = format!("syscalls/sys_enter_{}", shape.event);
+            let exit = format!("syscalls/sys_exit_{}", shape.event);
+            if !instance.has(&enter) {
+                continue;
+            }
+            if shape.has_path() {
+                programs.attach(instance, &enter, |programs, format| programs.path(format))?;
+            }
+            if let Some(pair) = shape.pair() {
+                programs.attach(instance, &enter, |programs, format| programs.pair_begins(format, pair))?;
+                programs.attach(instance, &exit, |programs, _| Some(programs.pair_ends()))?;
+            }
+            if shape.event == "io_submit" {
+                programs.attach(instance, &enter, |programs, format| programs.blocks(format))?;
+            }
+            // Without the size, bytes appended to the file have no known place, which is counted.
+            if let Some(types) = types.as_ref().filter(|_| shape.opens()) {
+                programs.attach(instance, &exit, |programs, _| programs.opened(types))?;
+            }
+        }
+        let [submit, complete] = ["submit_req", "complete"].map(|event| format!("io_uring/io_uring_{event}"));
+        if let Some(types) = types.filter(|_| instance.has(&submit) && instance.has(&complete)) {
+            let ends = programs.attach(instance, &complete, |programs, format| programs.completed(format));
+            let begins =
+                programs.attach(instance, &submit, |programs, format| programs.submitted(format, &types));
+            programs.sees_rings = ends.is_ok() && begins.is_ok();
+        }
+        Ok(programs)
+    }
+
+    fn attach(
+        &mut self,
+        instance: &Instance,
+        event: &str,
+        program: impl FnOnce(&Self, &str) -> Option<Assembler>,
+    ) -> Result<(), String> {
+        let format = instance.format(event)?;
+        let unknown = || format!("the event {event} has other fields than those that are known");
+        let code = program(self, &format).ok_or_else(unknown)?.finish();
+        self.attached.push(Attached::new(&code, id(&format).ok_or_else(unknown)?)?);
+        Ok(())
+    }
+
+    /// Pushes the value at `value` to a queue, or counts it as lost.
+    fn push(&self, code: &mut Assembler, queue: &Map, value: Register) {
+        code.copy(R2, value);
+        code.load_map(R1, queue.number());
+        code.set(R3, 0);
+        code.call(helper::MAP_PUSH);
+        code.unless_zero(R0, |code| {
+            code.store_number(R10, KEY_AT, 0);
+            code.load_map(R1, self.lost.number());
+            code.copy(R2, R10);
+            code.add(R2, KEY_AT.into());
+            code.call(helper::MAP_LOOKUP);
+            code.unless_zero(R0, |code| {
+                code.set(R1, 1);
+                code.add_atomically(R0, R1);
+            });
+        });
+    }
+
+    /// Begins a record on the stack.
+    fn record(code: &mut Assembler, kind: i32) {
+        code.call(helper::KTIME_GET_NS);
+        code.store(R10, RECORD_AT, R0);
+        code.call(helper::GET_CURRENT_PID_TGID);
+        code.store(R10, RECORD_AT + 8, R0);
+        code.store_number(R10, RECORD_AT + 16, kind);
+        for word in 3..RECORD_WORDS as i16 {
+            code.store_number(R10, RECORD_AT + 8 * word, 0);
+        }
+    }
+
+    fn push_record(&self, code: &mut Assembler) {
+        code.copy(R2, R10);
+        code.add(R2, RECORD_AT.into());
+        code.copy(R9, R2);
+        self.push(code, &self.records, R9);
+    }
+
+    /// Reads `bytes` bytes at `from + offset` to the stack at `to`, in the kernel or in the program's memory.
+    fn read(code: &mut Assembler, function: i32, from: Register, offset: i32, to: i16, bytes: i32) {
+        code.copy(R3, from);
+        code.add(R3, offset);
+        code.copy(R1, R10);
+        code.add(R1, to.into());
+        code.set(R2, bytes);
+        code.call(function);
+    }
+
+    fn path(&self, format: &str) -> Option<Assembler> {
+        let at = |name: &str| i16::try_from(field(format, name)?.offset).ok();
+        let text = at("filename").or_else(|| at("pathname"))?;
+        let mut code = Assembler::default();
+        code.copy(R6, R1);
+        code.load(Width::Eight, R7, R6, text);
+        code.store_number(R10, KEY_AT, 0);
+        code.load_map(R1, self.scratch.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.call(helper::MAP_LOOKUP);
+        code.end_if_zero(R0);
+        code.copy(R8, R0);
+        code.call(helper::KTIME_GET_NS);
+        code.store(R8, 0, R0);
+        code.call(helper::GET_CURRENT_PID_TGID);
+        code.store(R8, 8, R0);
+        code.store_number(R8, 24, 0);
+        if let Some(how) = at("how") {
+            code.load(Width::Eight, R3, R6, how);
+            code.copy(R1, R8);
+            code.add(R1, 24);
+            code.set(R2, 8);
+            code.call(helper::PROBE_READ_USER);
+        }
+        code.copy(R1, R8);
+        code.add(R1, PATH_AT as i32);
+        code.set(R2, PATH_BYTES_MAX);
+        code.copy(R3, R7);
+        code.call(helper::PROBE_READ_USER_STRING);
+        code.store(R8, 16, R0);
+        self.push(&mut code, &self.paths, R8);
+        Some(code)
+    }
+
+    fn thread_key(code: &mut Assembler) {
+        code.call(helper::GET_CURRENT_PID_TGID);
+        code.store_number(R10, KEY_AT, 0);
+        code.store_four(R10, KEY_AT, R0);
+    }
+
+    fn pair_begins(&self, format: &str, argument: usize) -> Option<Assembler> {
+        let mut values =
+            fields(format).filter(|(name, field)| !name.starts_with("common_") && field.size == 8);
+        let at = i16::try_from(values.nth(argument)?.1.offset).ok()?;
+        let mut code = Assembler::default();
+        code.load(Width::Eight, R7, R1, at);
+        code.store(R10, VALUE_AT, R7);
+        Self::thread_key(&mut code);
+        code.load_map(R1, self.pairs.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.copy(R3, R10);
+        code.add(R3, VALUE_AT.into());
+        code.set(Register::R4, 0);
+        code.call(helper::MAP_UPDATE);
+        Some(code)
+    }
+
+    fn pair_ends(&self) -> Assembler {
+        let mut code = Assembler::default();
+        code.load(Width::Eight, R6, R1, RESULT_AT);
+        Self::thread_key(&mut code);
+        code.load_map(R1, self.pairs.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.call(helper::MAP_LOOKUP);
+        code.end_if_zero(R0);
+        code.load(Width::Eight, R7, R0, 0);
+        code.load_map(R1, self.pairs.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.call(helper::MAP_DELETE);
+        code.end_unless_zero(R6);
+        Self::record(&mut code, PAIR);
+        Self::read(&mut code, helper::PROBE_READ_USER, R7, 0, RECORD_AT + 24, 8);
+        code.end_unless_zero(R0);
+        self.push_record(&mut code);
+        code
+    }
+
+    /// From the running thread to the node of the file that its call has opened.
+    fn opened(&self, types: &Types) -> Option<Assembler> {
+        let mut code = Assembler::default();
+        code.load(Width::Eight, R6, R1, RESULT_AT);
+        code.end_if_at_most(R6, -1);
+        Self::record(&mut code, OPENED);
+        code.store(R10, RECORD_AT + 24, R6);
+        code.call(helper::GET_CURRENT_TASK);
+        code.copy(R7, R0);
+        let steps = [("task_struct", "files"), ("files_struct", "fdt"), ("fdtable", "fd")];
+        let follow = |code: &mut Assembler, offset: i32| {
+            Self::read(code, helper::PROBE_READ_KERNEL, R7, offset, VALUE_AT, 8);
+            code.end_unless_zero(R0);
+            code.load(Width::Eight, R7, R10, VALUE_AT);
+        };
+        for (structure, field) in steps {
+            follow(&mut code, types.offset(structure, field)?);
+        }
+        code.shift_left(R6, 3);
+        code.add_register(R7, R6);
+        follow(&mut code, 0);
+        follow(&mut code, types.offset("file", "f_inode")?);
+        let (mode, size) = (types.offset("inode", "i_mode")?, types.offset("inode", "i_size")?);
+        Self::read(&mut code, helper::PROBE_READ_KERNEL, R7, mode, RECORD_AT + 32, 2);
+        Self::read(&mut code, helper::PROBE_READ_KERNEL, R7, size, RECORD_AT + 40, 8);
+        code.end_unless_zero(R0);
+        self.push_record(&mut code);
+        Some(code)
+    }
+
+    /// The control blocks (`struct iocb` of linux/aio_abi.h) that an array points to.
+    fn blocks(&self, format: &str) -> Option<Assembler> {
+        let at = |name: &str| i16::try_from(field(format, name)?.offset).ok();
+        let (count, array) = (at("nr")?, at("iocbpp")?);
+        let mut code = Assembler::default();
+        code.load(Width::Eight, R6, R1, count);
+        code.load(Width::Eight, R7, R1, array);
+        for number in 0..BLOCKS_MAX {
+            code.end_if_at_most(R6, number);
+            Self::record(&mut code, BLOCK);
+            Self::read(&mut code, helper::PROBE_READ_USER, R7, number * 8, VALUE_AT, 8);
+            code.end_unless_zero(R0);
+            code.load(Width::Eight, R8, R10, VALUE_AT);
+            // Opcode, priority and descriptor; address; length; offset.
+            let words = [(16, RECORD_AT + 24), (32, RECORD_AT + 32), (40, RECORD_AT + 40), (24, VALUE_AT)];
+            for (offset, to) in words {
+                Self::read(&mut code, helper::PROBE_READ_USER, R8, offset, to, 8);
+                code.end_unless_zero(R0);
+            }
+            // The length of the first part of a vector; nothing that can be read if it is none.
+            code.load(Width::Eight, R8, R10, VALUE_AT);
+            Self::read(&mut code, helper::PROBE_READ_USER, R8, 8, RECORD_AT + 48, 8);
+            self.push_record(&mut code);
+        }
+        Some(code)
+    }
+
+    /// A request of io_uring, whose entry the kernel has taken over by then (`struct io_rw`).
+    fn submitted(&self, format: &str, types: &Types) -> Option<Assembler> {
+        let at = |name: &str| i16::try_from(field(format, name)?.offset).ok();
+        let (request, opcode, flags) = (at("req")?, at("opcode")?, at("flags")?);
+        let position = types.offset("io_rw", "kiocb")? + types.offset("kiocb", "ki_pos")?;
+        let length = types.offset("io_rw", "len")?;
+        let descriptor = types.offset("io_kiocb", "cqe")? + types.offset("io_cqe", "fd")?;
+        let mut code = Assembler::default();
+        code.copy(R6, R1);
+        Self::record(&mut code, SUBMIT);
+        code.load(Width::Eight, R7, R6, request);
+        code.store(R10, RECORD_AT + 24, R7);
+        code.load(Width::One, R8, R6, opcode);
+        code.load(Width::Four, R9, R6, flags);
+        code.shift_left(R9, 8);
+        code.add_register(R9, R8);
+        code.store(R10, RECORD_AT + 32, R9);
+        Self::read(&mut code, helper::PROBE_READ_KERNEL, R7, position, RECORD_AT + 40, 8);
+        Self::read(&mut code, helper::PROBE_READ_KERNEL, R7, length, RECORD_AT + 48, 4);
+        Self::read(&mut code, helper::PROBE_READ_KERNEL, R7, descriptor, RECORD_AT + 52, 4);
+        code.end_unless_zero(R0);
+        self.push_record(&mut code);
+        Some(code)
+    }
+
+    /// The end of a request of io_uring: often in a thread of the kernel's, so that it is seen of all.
+    fn completed(&self, format: &str) -> Option<Assembler> {
+        let at = |name: &str| i16::try_from(field(format, name)?.offset).ok();
+        let (request, result) = (at("req")?, at("res")?);
+        let mut code = Assembler::default();
+        code.copy(R6, R1);
+        Self::record(&mut code, COMPLETE);
+        code.load(Width::Eight, R7, R6, request);
+        code.store(R10, RECORD_AT + 24, R7);
+        code.load(Width::Four, R7, R6, result);
+        code.store(R10, RECORD_AT + 32, R7);
+        self.push_record(&mut code);
+        Some(code)
+    }
+
+    /// Hands everything that was seen to `take`, with its time.
+    pub fn take(&self, mut take: impl FnMut(u64, Event)) -> std::io::Result<()> {
+        let mut path = vec![0; PATH_RECORD_BYTES];
+        while self.paths.take(&mut path)? {
+            path_record(&path).into_iter().for_each(|(time, event)| take(time, event));
+        }
+        let mut bytes = [0; RECORD_BYTES];
+        while self.records.take(&mut bytes)? {
+            record(&bytes).into_iter().for_each(|(time, event)| take(time, event));
+        }
+        Ok(())
+    }
+
+    /// How many records were lost since the begin.
+    pub fn lost(&self) -> u64 {
+        self.lost.count().unwrap_or(0)
+    }
+}
+
+fn word(bytes: &[u8], number: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(number * 8..number * 8 + 8)?.try_into().ok()?))
+}
+
+fn path_record(bytes: &[u8]) -> Option<(u64, Event)> {
+    let length = usize::try_from(word(bytes, 2)? as i64).ok();
+    let whole = length.filter(|length| *length < PATH_BYTES_MAX as usize);
+    let text = whole.and_then(|length| bytes.get(PATH_AT..PATH_AT + length.checked_sub(1)?));
+    let text = text.map(|text| String::from_utf8_lossy(text).into_owned().into_boxed_str());
+    let seen = Seen::Path { text, pointed: word(bytes, 3)? };
+    Some((word(bytes, 0)?, Event { thread: word(bytes, 1)? as u32, said: Said::Seen(seen) }))
+}
+
+fn record(bytes: &[u8]) -> Option<(u64, Event)> {
+    let [a, b, c, d] = [word(bytes, 3)?, word(bytes, 4)?, word(bytes, 5)?, word(bytes, 6)?];
+    // The halves of a number, the first in memory first.
+    let halves = |number: u64| {
+        let [a, b, c, d, e, f, g, h] = number.to_ne_bytes();
+        [u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h])]
+    };
+    let seen = match word(bytes, 2)? as i32 {
+        OPENED => {
+            let [low, high, ..] = b.to_ne_bytes();
+            let mode = u16::from_ne_bytes([low, high]).into();
+            Seen::Opened { descriptor: a as i32, mode, size_bytes: c }
+        }
+        PAIR => Seen::Pair(halves(a).map(|half| half as i32)),
+        BLOCK => {
+            let [low, high, ..] = a.to_ne_bytes();
+            let opcode = u16::from_ne_bytes([low, high]);
+            let [_, descriptor] = halves(a);
+            Seen::Block { opcode, descriptor: descriptor as i32, length: b, offset_bytes: c, vector_bytes: d }
+        }
+        SUBMIT => {
+            let [length_bytes, descriptor] = halves(d);
+            let (opcode, flags, descriptor) = (b as u8, (b >> 8) as u32, descriptor as i32);
+            Seen::Submit { request: a, opcode, flags, descriptor, offset_bytes: c, length_bytes }
+        }
+        COMPLETE => Seen::Complete { request: a, result: b as i32 },
+        _ => return None,
+    };
+    Some((word(bytes, 0)?, Event { thread: word(bytes, 1)? as u32, said: Said::Seen(seen) }))
+}
