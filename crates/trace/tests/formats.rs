@@ -226,6 +226,68 @@ fn duplicates_children_and_threads_share_offsets() {
     assert_eq!(losses.count(Loss::UnknownDescriptor), 2);
 }
 
+/// Without the paths of `-y`, what a number means is known only as long as all that changes it is followed.
+#[test]
+fn new_programs_and_closed_ranges_leave_no_descriptors() {
+    let (requests, losses) = calls(
+        r#"10 openat(AT_FDCWD, "/d/f", O_RDWR|O_CLOEXEC) = 3
+10 openat(AT_FDCWD, "/d/g", O_RDWR) = 4
+10 dup(3) = 5
+10 fcntl(4, F_SETFD, FD_CLOEXEC) = 0
+10 clone3({flags=CLONE_VM|CLONE_VFORK}, 88) = 11
+11 execve("/bin/x", ["x"], 0x7ffd /* 20 vars */) = 0
+11 write(3, "ab", 2) = 2
+11 write(4, "ab", 2) = 2
+11 write(5, "ab", 2) = 2
+10 write(4, "ab", 2) = 2
+10 close_range(4, 4294967295, 0) = 0
+10 write(4, "ab", 2) = 2
+10 write(3, "ab", 2) = 2
+10 pipe2([4, 5], O_CLOEXEC) = 0
+10 write(4, "ab", 2) = 2
+10 socket(AF_UNIX, SOCK_STREAM, 0) = 6
+10 write(6, "ab", 2) = 2
+"#,
+    );
+    assert_eq!(requests, [write("/d/f", 0, 2), write("/d/g", 0, 2), write("/d/f", 2, 2)]);
+    assert_eq!(losses.iter().collect::<Vec<_>>(), [(Loss::UnknownDescriptor, 3)]);
+}
+
+#[test]
+fn relative_paths_begin_at_the_folder_if_that_is_known() {
+    let (requests, _) = calls(
+        r#"10 openat(AT_FDCWD, "f", O_RDWR) = 3
+10 write(3, "ab", 2) = 2
+10 chdir("/d") = 0
+10 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 11
+11 chdir("e") = 0
+11 openat(AT_FDCWD, "./f", O_RDWR) = 3
+11 write(3, "ab", 2) = 2
+10 openat(AT_FDCWD, "e", O_RDONLY|O_DIRECTORY) = 4
+10 openat(4, "a\"\12\\b", O_RDWR) = 5
+10 write(5, "ab", 2) = 2
+10 chdir("") = 0
+10 openat(AT_FDCWD, "f", O_RDWR) = 6
+10 write(6, "ab", 2) = 2
+"#,
+    );
+    let names = ["f", "/d/e/f", "/d/e/a\"\n\\b", "f"];
+    assert_eq!(requests, names.map(|name| write(name, 0, 2)));
+}
+
+#[test]
+fn flags_of_a_single_write_count() {
+    let (requests, losses) = calls(
+        r#"openat(AT_FDCWD, "/f", O_RDWR|O_TRUNC) = 3
+pwritev2(3, [{iov_base="RWF_APPEND", iov_len=10}], 1, 8192, 0) = 10
+pwritev2(3, [{iov_base="ab", iov_len=2}], 1, 0, RWF_APPEND|RWF_DSYNC) = 2
+"#,
+    );
+    let flush = (Operation::Flush, "/f".to_owned(), 0, 0);
+    assert_eq!(requests, [write("/f", 8192, 10), write("/f", 8202, 2), flush]);
+    assert_eq!(losses, Losses::default());
+}
+
 #[test]
 fn vectors_and_asynchronous_requests_have_their_offsets() {
     let (requests, losses) = calls(

@@ -115,3 +115,83 @@ impl Layouts {
         Some(Event { thread: thread.number(event)? as u32, said })
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    const HEAD: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+                        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
+
+    fn format(id: u16, fields: &str) -> String {
+        format!("name: x\nID: {id}\nformat:\n{HEAD}{fields}")
+    }
+
+    /// As Linux 6.18 has them for `pread64`, `openat` and `sched_process_exec`; the last field of `openat` is
+    /// one of newer kernels.
+    pub fn layouts() -> Layouts {
+        let number = "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n";
+        let value =
+            |name: &str, at: usize| format!("\tfield:long {name};\toffset:{at};\tsize:8;\tsigned:0;\n");
+        let pread = ["fd", "buf", "count", "pos"].iter().zip((16..).step_by(8));
+        let pread: String = pread.map(|(name, at)| value(name, at)).collect();
+        let openat = ["dfd", "filename", "flags", "mode"].iter().zip((16..).step_by(8));
+        let openat: String = openat.map(|(name, at)| value(name, at)).collect();
+        let copied = "\tfield:__data_loc char[] __filename_val;\toffset:48;\tsize:4;\tsigned:0;\n";
+        let result = format!("{number}\tfield:long ret;\toffset:16;\tsize:8;\tsigned:1;\n");
+        let exec = "\tfield:__data_loc char[] filename;\toffset:8;\tsize:4;\tsigned:0;\n\
+                    \tfield:pid_t pid;\toffset:12;\tsize:4;\tsigned:1;\n\
+                    \tfield:pid_t old_pid;\toffset:16;\tsize:4;\tsigned:1;\n";
+        let mut layouts = Layouts::default();
+        for (id, name, fields) in [
+            (1, "syscalls/sys_enter_pread64", format!("{number}{pread}")),
+            (2, "syscalls/sys_exit_pread64", result.clone()),
+            (3, "syscalls/sys_enter_openat", format!("{number}{openat}{copied}")),
+            (4, "syscalls/sys_exit_openat", result),
+            (5, EXEC, exec.to_owned()),
+        ] {
+            layouts.add(name, &format(id, &fields)).unwrap();
+        }
+        layouts
+    }
+
+    /// The bytes of an event of `id` in a thread, with numbers of eight bytes from byte 16 on.
+    pub fn bytes(id: u16, thread: u32, values: &[u64]) -> Vec<u8> {
+        let mut bytes = id.to_ne_bytes().to_vec();
+        bytes.extend([0, 0]);
+        bytes.extend(thread.to_ne_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn events_are_read_by_the_layouts_that_the_kernel_tells() {
+        let layouts = layouts();
+        let call = SHAPES.iter().position(|shape| shape.event == "pread64").unwrap();
+        let enter = layouts.event(&bytes(1, 77, &[3, 0xf00, 4096, 8192])).unwrap();
+        let said = Said::Enter { call, values: [3, 0xf00, 4096, 8192, 0, 0] };
+        assert_eq!(enter, Event { thread: 77, said });
+        let exit = layouts.event(&bytes(2, 77, &[-5_i64 as u64])).unwrap();
+        assert_eq!(exit.said, Said::Exit { call, result: -5 });
+        let exec = layouts.event(&bytes(5, 78, &[77])).unwrap();
+        assert_eq!(exec.said, Said::Exec { before: 77 });
+        assert_eq!(layouts.event(&bytes(6, 77, &[1])), None);
+    }
+
+    #[test]
+    fn no_bytes_panic() {
+        let layouts = layouts();
+        for id in 0..8 {
+            let whole = bytes(id, 77, &[3, u64::MAX, 0, u64::MAX]);
+            for length in 0..whole.len() {
+                layouts.event(&whole[..length]);
+            }
+            assert_eq!(layouts.event(&whole[..15]).map(|event| event.said), None);
+        }
+        for event in [EXEC, "syscalls/sys_enter_read", "syscalls/sys_exit_read", "syscalls/sys_enter_no_call"]
+        {
+            assert_eq!(Layouts::default().add(event, "ID: 5\nformat:\n"), None);
+        }
+    }
+}

@@ -410,3 +410,51 @@ fn record(bytes: &[u8]) -> Option<(u64, Event)> {
     };
     Some((word(bytes, 0)?, Event { thread: word(bytes, 1)? as u32, said: Said::Seen(seen) }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(numbers: &[u64]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn paths_that_are_too_long_or_not_there_are_unknown() {
+        let path = |length: i64, text: &[u8]| {
+            let mut bytes = words(&[5, 77 | 76 << 32, length as u64, 9]);
+            bytes.extend(text);
+            bytes.resize(PATH_RECORD_BYTES, 0);
+            path_record(&bytes).map(|(time_ns, event)| (time_ns, event.thread, event.said))
+        };
+        let seen = |text: Option<&str>| Said::Seen(Seen::Path { text: text.map(Into::into), pointed: 9 });
+        assert_eq!(path(3, b"ab\0"), Some((5, 77, seen(Some("ab")))));
+        assert_eq!(path(-14, b""), Some((5, 77, seen(None))));
+        assert_eq!(path(0, b""), Some((5, 77, seen(None))));
+        assert_eq!(path(PATH_BYTES_MAX.into(), &[b'a'; 1024]), Some((5, 77, seen(None))));
+    }
+
+    #[test]
+    fn records_are_read_and_cut_off_ones_are_none() {
+        let halves = |low: u32, high: u32| {
+            u64::from_ne_bytes([low.to_ne_bytes(), high.to_ne_bytes()].concat().try_into().unwrap())
+        };
+        let whole = words(&[5, 77, SUBMIT as u64, 0xabc, 1 << 8 | 22, 8192, halves(4096, 3)]);
+        let seen = Seen::Submit {
+            request: 0xabc,
+            opcode: 22,
+            flags: 1,
+            descriptor: 3,
+            offset_bytes: 8192,
+            length_bytes: 4096,
+        };
+        assert_eq!(record(&whole), Some((5, Event { thread: 77, said: Said::Seen(seen) })));
+        for length in 0..whole.len() {
+            assert_eq!(record(&whole[..length]), None);
+            assert_eq!(path_record(&whole[..length.min(31)]), None);
+        }
+        for kind in 0..8 {
+            record(&words(&[u64::MAX, u64::MAX, kind, u64::MAX, u64::MAX, u64::MAX, u64::MAX]));
+        }
+    }
+}

@@ -301,3 +301,107 @@ fn control_blocks(blocks: &[Seen], result: i64) -> String {
     }
     text + "]"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::tests::{bytes, layouts};
+    use super::*;
+
+    const DIRECTORY: u64 = -100_i64 as u64;
+
+    /// The lines of events of thread 7, which is followed, and the losses.
+    fn lines(events: Vec<(u64, Event)>) -> (Vec<String>, Losses) {
+        let mut threads = Threads::new(0);
+        threads.follow(7);
+        for (time_ns, event) in events {
+            match &event.said {
+                Said::Seen(seen @ Seen::Opened { .. }) => threads.note_opened(time_ns, event.thread, seen),
+                _ => threads.take(time_ns, event),
+            }
+        }
+        threads.finish();
+        (threads.text.lines().map(str::to_owned).collect(), threads.losses)
+    }
+
+    fn of_kernel(time_ns: u64, id: u16, thread: u32, values: &[u64]) -> (u64, Event) {
+        (time_ns, layouts().event(&bytes(id, thread, values)).unwrap())
+    }
+
+    fn seen(time_ns: u64, seen: Seen) -> (u64, Event) {
+        (time_ns, Event { thread: 7, said: Said::Seen(seen) })
+    }
+
+    fn path(time_ns: u64, text: Option<&str>) -> (u64, Event) {
+        seen(time_ns, Seen::Path { text: text.map(Into::into), pointed: 0 })
+    }
+
+    #[test]
+    fn a_call_is_its_begin_and_end_with_what_it_points_to() {
+        let opened = Seen::Opened { descriptor: 3, mode: libc::S_IFREG, size_bytes: 99 };
+        let (found, losses) = lines(vec![
+            seen(1_000_000_040, opened),
+            of_kernel(1_000_000_010, 3, 7, &[DIRECTORY, 1, 0, 0]),
+            path(1_000_000_011, Some("f")),
+            of_kernel(1_000_000_012, 1, 8, &[3, 0, 1, 1]),
+            of_kernel(1_000_000_030, 4, 7, &[3]),
+            of_kernel(1_000_000_050, 1, 7, &[3, 0, 4096, 8192]),
+            of_kernel(1_000_000_060, 2, 7, &[100]),
+            of_kernel(1_000_000_070, 1, 7, &[3, 0, 4096, 8192]),
+            of_kernel(1_000_000_080, 2, 7, &[-5_i64 as u64]),
+            of_kernel(1_000_000_090, 1, 7, &[3, 0, 4096, 8192]),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "7 1.000000010 openat(AT_FDCWD, \"f\", 0) = 3 <0.000000020>",
+                "7 1.000000010 fstat(3, {st_size=99}) = 0",
+                "7 1.000000050 pread64(3, 4096, 8192) = 100 <0.000000010>",
+            ]
+        );
+        assert_eq!(losses.iter().collect::<Vec<_>>(), [(Loss::Unfinished, 1)]);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_file_whose_path_is_unknown() {
+        let open = |text| {
+            let events = vec![of_kernel(10, 3, 7, &[DIRECTORY, 1, 0, 0]), text, of_kernel(30, 4, 7, &[3])];
+            lines(events).0
+        };
+        assert_eq!(open(path(11, None)), ["7 0.000000010 close(3) = 0"]);
+        // That of another thread is not taken for it.
+        let other = (11, Event { thread: 8, said: path(11, Some("g")).1.said });
+        assert_eq!(open(other), ["7 0.000000010 close(3) = 0"]);
+        // An end without a begin.
+        assert_eq!(lines(vec![of_kernel(30, 2, 7, &[3])]).0, [""; 0]);
+    }
+
+    #[test]
+    fn requests_of_io_uring_are_lines_when_they_end() {
+        let submit = |request, opcode, flags| Seen::Submit {
+            request,
+            opcode,
+            flags,
+            descriptor: 3,
+            offset_bytes: u64::MAX,
+            length_bytes: 4096,
+        };
+        let (found, losses) = lines(vec![
+            seen(10, submit(1, 22, 0)),
+            seen(20, submit(2, 3, 0)),
+            seen(30, submit(3, 23, FIXED_FILE)),
+            seen(40, submit(4, 23, 0)),
+            (50, Event { thread: 99, said: Said::Seen(Seen::Complete { request: 2, result: 0 }) }),
+            seen(60, Seen::Complete { request: 1, result: 512 }),
+            seen(70, Seen::Complete { request: 3, result: 4096 }),
+            seen(80, Seen::Complete { request: 5, result: 4096 }),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "7 0.000000020 fsync(3) = 0 <0.000000030>",
+                "7 0.000000010 pread64(3, 4096, -1) = 512 <0.000000050>",
+            ]
+        );
+        assert_eq!(losses.iter().collect::<Vec<_>>(), [(Loss::UnknownDescriptor, 1), (Loss::Incomplete, 1)]);
+    }
+}
