@@ -98,8 +98,9 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// Places in which `unsafe` may stand: below the device's contract, where requests are handed to it, where
-/// tests make up drives, fork processes or load extensions, where benchmarks call stores written in C, where
-/// SQLite or a program in C calls us, and where a program believes us to be the C library.
+/// tests make up drives, fork processes or load extensions, where the kernel takes programs, where benchmarks
+/// call stores written in C, where SQLite or a program in C calls us, and where a program believes us to be
+/// the C library.
 const UNSAFE_FOLDERS: &[&str] = &[
     "crates/bench/src/engine/c.rs",
     "crates/bench/src/engine/c/",
@@ -113,6 +114,7 @@ const UNSAFE_FOLDERS: &[&str] = &[
     "crates/profile/tests/",
     "crates/preload/src/",
     "crates/record-files/src/lock.rs",
+    "crates/recorder/src/bpf/",
     "crates/sqlite-vfs/examples/",
     "crates/sqlite-vfs/src/native/",
     "crates/sqlite-vfs/src/volume/lane.rs",

@@ -43,7 +43,7 @@ impl Types {
     fn parse(bytes: Vec<u8>) -> Option<Self> {
         let magic = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
         let head = word(&bytes, 4)? as usize;
-        let section = |at| Some(head.checked_add(word(&bytes, at)? as usize)?);
+        let section = |at| head.checked_add(word(&bytes, at)? as usize);
         let (begin, texts) = (section(8)?, section(16)?);
         let end = begin.checked_add(word(&bytes, 12)? as usize)?;
         if magic != MAGIC || end > bytes.len() {

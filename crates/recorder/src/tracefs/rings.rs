@@ -22,8 +22,9 @@ impl Rings {
     }
 
     /// Hands all events that there are to `take`, with their times: those of a processor in their order.
-    /// Returns the number of events that are known to be lost.
-    pub fn read(&mut self, mut take: impl FnMut(u64, &[u8])) -> Result<u64, Error> {
+    /// Without `to_end`, the round of a buffer ends at a page that is being filled: it would never end while
+    /// events come faster than they are taken out. Returns the number of events that are known to be lost.
+    pub fn read(&mut self, to_end: bool, mut take: impl FnMut(u64, &[u8])) -> Result<u64, Error> {
         let mut lost = 0;
         for ring in &mut self.files {
             loop {
@@ -32,7 +33,11 @@ impl Rings {
                     Ok(length) => {
                         let found = ring::parse(self.page.get(..length).unwrap_or_default());
                         lost += found.lost + u64::from(!found.is_whole);
+                        let is_being_filled = found.used_bytes < length / 2;
                         found.events.into_iter().for_each(|(time, event)| take(time, event));
+                        if is_being_filled && !to_end {
+                            break;
+                        }
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -33,8 +33,9 @@ use programs::Programs;
 use shapes::SHAPES;
 use threads::Threads;
 
-/// How long the recorder sleeps between two rounds of reading.
-const NAP: Nanos = Nanos(10_000_000);
+/// How long the recorder sleeps between two rounds of reading: each round takes a processor from the program
+/// where there is none to spare. Buffers last for a million calls a second.
+const NAP: Nanos = Nanos(50_000_000);
 
 /// How far the clocks of processors may be apart.
 const SKEW: Nanos = Nanos(1_000_000);
@@ -201,8 +202,9 @@ impl Lines<'_> {
         }
         let now = clock::now();
         let held = &mut self.held;
-        let mut lost =
-            rings.read(|time_ns, event| held.extend(layouts.event(event).map(|event| (time_ns, event))))?;
+        let mut lost = rings.read(self.is_last, |time_ns, event| {
+            held.extend(layouts.event(event).map(|event| (time_ns, event)))
+        })?;
         let seen = programs.take(|time_ns, event| match &event.said {
             Said::Seen(seen @ Seen::Opened { .. }) => threads.note_opened(time_ns, event.thread, seen),
             _ => held.push((time_ns, event)),
