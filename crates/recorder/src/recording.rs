@@ -93,6 +93,8 @@ pub struct Recorded {
     /// Notes for people.
     pub notes: Vec<String>,
     end: End,
+    /// Whether the program was one of `strace`, which may itself have failed.
+    is_of_strace: bool,
 }
 
 impl Recorded {
@@ -105,7 +107,7 @@ impl Recorded {
     pub fn failure(&self) -> Option<Error> {
         match self.end {
             End::Program(status) if status.success() => None,
-            End::Program(status) if self.requests == 0 => Some(Error::Strace(status)),
+            End::Program(status) if self.requests == 0 && self.is_of_strace => Some(Error::Strace(status)),
             End::Program(status) => Some(Error::Command(status)),
             End::Gone(drive) => Some(Error::Gone(drive.to_string())),
             End::Interrupted | End::Time => None,
@@ -216,6 +218,7 @@ impl Recording {
             calls_offset_ns,
             mut notes,
         } = self;
+        let is_of_strace = matches!(calls, Some(Calls::Strace(_)));
         let (is_over, is_ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let (end, places, completed, counted) = thread::scope(|scope| {
             let blocks = blocks.map(|blocks| scope.spawn(|| blocks.run(&sink, begin, &is_over)));
@@ -244,7 +247,8 @@ impl Recording {
         });
         let mut losses = sink.finish().map_err(Error::os("write the trace"))?;
         let placed = write_placed(&options.output, &partial, &mut places, &mut losses)?;
-        Ok(Recorded { requests: placed.requests, mapped: placed.mapped, own: placed.own, losses, notes, end })
+        let crate::place::Placed { requests, mapped, own } = placed;
+        Ok(Recorded { requests, mapped, own, losses, notes, end, is_of_strace })
     }
 }
 

@@ -43,6 +43,32 @@ fn the_calls_of_a_command_are_recorded_with_their_files() {
 }
 
 #[test]
+fn the_source_of_the_calls_is_said_and_can_be_asked_for() {
+    let folder = folder();
+    let record = |source: &str| {
+        let mut command = flashgrain();
+        let arguments = ["trace", "record", "-o", "a.trace", "--no-blocks", "--calls-by", source];
+        command.current_dir(&folder).args(arguments).args(["--", "sh", "-c", "echo a > b"]);
+        command.assert()
+    };
+    let by_kernel = record("kernel");
+    if by_kernel.get_output().status.success() {
+        let said = stderr(&by_kernel);
+        assert!(said.contains("by the kernel's trace events"), "{said}");
+        let found = checked(folder.path(), "a.trace");
+        let files = found["files"].as_array().unwrap();
+        assert!(files.iter().any(|file| file["name"].as_str().unwrap().ends_with("/b")), "{found}");
+    } else {
+        let said = stderr(&by_kernel.code(1));
+        eprintln!("not recorded by the kernel here: {said}");
+        assert!(said.contains("system calls cannot be recorded by the kernel: "), "{said}");
+    }
+    let mut command = flashgrain();
+    command.current_dir(&folder).args(["trace", "record", "--calls-by", "wish", "--", "true"]);
+    fails(&mut command, 2, &["wish", "kernel", "strace"]);
+}
+
+#[test]
 fn a_command_that_fails_leaves_its_trace_and_the_reason() {
     if !has_strace() {
         return;
@@ -56,7 +82,11 @@ fn a_command_that_fails_leaves_its_trace_and_the_reason() {
     record(&["-o", "a.trace", "--", "sh", "-c", "echo a > b; exit 3"], 1, &["exit status: 3", "a.trace"]);
     assert!(checked(folder.path(), "a.trace")["requests"].as_u64().unwrap() > 0);
     // It is there, but no program.
-    record(&["-o", "b.trace", "--", "./b"], 1, &["strace ended with", "it says why above"]);
+    record(
+        &["-o", "b.trace", "--calls-by", "strace", "--", "./b"],
+        1,
+        &["strace ended with", "it says why above"],
+    );
 }
 
 #[test]
@@ -128,6 +158,8 @@ fn what_cannot_be_recorded_is_refused_with_the_reason() {
         "trace",
         "record",
         "--no-blocks",
+        "--calls-by",
+        "strace",
         "--",
         "/bin/true",
     ]);
