@@ -20,6 +20,7 @@ mod drives;
 mod error;
 mod place;
 mod places;
+mod precedence;
 mod program;
 mod recording;
 mod runner;

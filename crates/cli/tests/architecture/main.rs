@@ -115,6 +115,7 @@ const UNSAFE_FOLDERS: &[&str] = &[
     "crates/preload/src/",
     "crates/record-files/src/lock.rs",
     "crates/recorder/src/bpf/",
+    "crates/recorder/src/precedence.rs",
     "crates/sqlite-vfs/examples/",
     "crates/sqlite-vfs/src/native/",
     "crates/sqlite-vfs/src/volume/lane.rs",

@@ -13,6 +13,7 @@ use flashgrain_trace::{Address, Loss, NameId, Operation, Reader};
 
 use crate::Error;
 use crate::places::Places;
+use crate::precedence::let_programs_go_first;
 use crate::program::Program;
 use crate::runner::Runner;
 use crate::sink::Sink;
@@ -69,6 +70,7 @@ impl Calls {
         match self {
             Self::Strace(printed) => requests(BufReader::with_capacity(1 << 20, printed.0), sink, offset_ns),
             Self::Kernel(followed, program) => {
+                let_programs_go_first();
                 let lines = followed.lines(&program, is_over);
                 let losses = lines.losses();
                 let places = requests(BufReader::with_capacity(1 << 20, lines), sink, offset_ns)?;
