@@ -96,7 +96,7 @@ impl Blocks {
                 self.instance.stop().map_err(|problem| Error::Blocks { problem })?;
             }
             let now = clock::now();
-            let losses = self.rings.read(is_last, |time, event| {
+            let losses = self.rings.read(if is_last { u64::MAX } else { now.0 }, |time, event| {
                 self.held.extend(self.layouts.said(event).map(|said| (time, said)));
             })?;
             self.held.sort_by_key(|(time, _)| *time);

@@ -81,6 +81,11 @@ impl Assembler {
         self.push(0x67, to, 0, 0, bits);
     }
 
+    /// `to >>= bits`, of a number without a sign.
+    pub fn shift_right(&mut self, to: Register, bits: i32) {
+        self.push(0x77, to, 0, 0, bits);
+    }
+
     /// `to = *(from + offset)`.
     pub fn load(&mut self, width: Width, to: Register, from: Register, offset: i16) {
         let code = match width {

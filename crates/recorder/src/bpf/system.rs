@@ -77,9 +77,9 @@ impl Map {
         Self::new(QUEUE, 0, value_bytes, entries)
     }
 
-    /// Values of eight bytes by keys of four.
-    pub fn hash(entries: u32) -> io::Result<Self> {
-        Self::new(HASH, 4, 8, entries)
+    /// Values by keys of four bytes.
+    pub fn hash(value_bytes: u32, entries: u32) -> io::Result<Self> {
+        Self::new(HASH, 4, value_bytes, entries)
     }
 
     /// A counter of eight bytes, at key 0.

@@ -23,8 +23,6 @@ const HEAD_BYTES: usize = 16;
 pub struct Page<'a> {
     pub events: Vec<(u64, &'a [u8])>,
     pub lost: u64,
-    /// How many bytes of it are used.
-    pub used_bytes: usize,
     /// Whether the page could be understood to its end.
     pub is_whole: bool,
 }
@@ -42,7 +40,6 @@ pub fn parse(page: &[u8]) -> Page<'_> {
     let mut found = Page::default();
     let Some((time, commit)) = long(page, 0).zip(long(page, 8)) else { return found };
     let used = (commit & USED_MASK) as usize;
-    found.used_bytes = used;
     if commit & HAS_MISSED != 0 {
         let count = (commit & HAS_COUNT != 0).then(|| long(page, HEAD_BYTES + used)).flatten();
         found.lost = count.unwrap_or(1).max(1);
@@ -128,7 +125,6 @@ mod tests {
         let extended = 1005 + (2 << 27) + 1;
         assert_eq!(times, [(1005, 4), (extended + 3, 8), (extended + 4, 8)]);
         assert!(found.is_whole && found.lost == 0);
-        assert_eq!(found.used_bytes, words.len() * 4);
     }
 
     #[test]

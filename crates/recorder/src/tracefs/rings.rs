@@ -22,9 +22,9 @@ impl Rings {
     }
 
     /// Hands all events that there are to `take`, with their times: those of a processor in their order.
-    /// Without `to_end`, the round of a buffer ends at a page that is being filled: it would never end while
-    /// events come faster than they are taken out. Returns the number of events that are known to be lost.
-    pub fn read(&mut self, to_end: bool, mut take: impl FnMut(u64, &[u8])) -> Result<u64, Error> {
+    /// The round of a buffer ends after an event of `until_ns` or later: it would never end while events come
+    /// faster than they are taken out. Returns the number of events that are known to be lost.
+    pub fn read(&mut self, until_ns: u64, mut take: impl FnMut(u64, &[u8])) -> Result<u64, Error> {
         let mut lost = 0;
         for ring in &mut self.files {
             loop {
@@ -33,9 +33,9 @@ impl Rings {
                     Ok(length) => {
                         let found = ring::parse(self.page.get(..length).unwrap_or_default());
                         lost += found.lost + u64::from(!found.is_whole);
-                        let is_being_filled = found.used_bytes < length / 2;
+                        let is_late = found.events.last().is_some_and(|(time, _)| *time >= until_ns);
                         found.events.into_iter().for_each(|(time, event)| take(time, event));
-                        if is_being_filled && !to_end {
+                        if is_late {
                             break;
                         }
                     }

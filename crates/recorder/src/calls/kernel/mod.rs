@@ -37,8 +37,8 @@ use threads::Threads;
 /// where there is none to spare. Buffers last for a million calls a second.
 const NAP: Nanos = Nanos(50_000_000);
 
-/// How far the clocks of processors may be apart.
-const SKEW: Nanos = Nanos(1_000_000);
+/// How late an event may come, as where a virtual processor stands still in the middle of one.
+const SKEW: Nanos = Nanos(100_000_000);
 
 /// Which numbers of threads the events are of.
 const FOLLOWED: &str = "set_event_pid";
@@ -201,8 +201,9 @@ impl Lines<'_> {
             instance.stop().map_err(|problem| Error::Calls { problem })?;
         }
         let now = clock::now();
+        let round_ns = if self.is_last { u64::MAX } else { now.0 };
         let held = &mut self.held;
-        let mut lost = rings.read(self.is_last, |time_ns, event| {
+        let mut lost = rings.read(round_ns, |time_ns, event| {
             held.extend(layouts.event(event).map(|event| (time_ns, event)))
         })?;
         let seen = programs.take(|time_ns, event| match &event.said {

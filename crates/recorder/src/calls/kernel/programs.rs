@@ -26,8 +26,9 @@ const RECORDS: u32 = 1 << 16;
 /// Where a key and a value are built.
 const KEY_AT: i16 = -72;
 const VALUE_AT: i16 = -80;
+const LONG_VALUE_AT: i16 = -96;
 
-/// Calls that may be making pairs of descriptors at a time.
+/// Calls that may be waiting at a time, to be looked at again when they end.
 const PAIRS: u32 = 4096;
 /// Control blocks of one call that are seen.
 pub const BLOCKS_MAX: i32 = 128;
@@ -48,6 +49,8 @@ pub struct Programs {
     lost: Map,
     /// Addresses of pairs by thread.
     pairs: Map,
+    /// Addresses of paths that were not in memory when the call began, and when that was, by thread.
+    absent: Map,
     scratch: Map,
     attached: Vec<Attached>,
     /// Whether requests of io_uring are seen.
@@ -72,7 +75,8 @@ impl Programs {
             paths: made(Map::queue(PATH_RECORD_BYTES as u32, PATHS))?,
             records: made(Map::queue(RECORD_BYTES as u32, RECORDS))?,
             lost: made(Map::counter())?,
-            pairs: made(Map::hash(PAIRS))?,
+            pairs: made(Map::hash(8, PAIRS))?,
+            absent: made(Map::hash(16, PAIRS))?,
             scratch: made(Map::scratch(PATH_RECORD_BYTES as u32))?,
             attached: Vec::new(),
             sees_rings: false,
@@ -86,6 +90,10 @@ impl Programs {
             }
             if shape.has_path() {
                 programs.attach(instance, &enter, |programs, format| programs.path(format))?;
+            }
+            // By the end of a call, the kernel has brought its path into memory.
+            if shape.has_path() && shape.event != "openat2" {
+                programs.attach(instance, &exit, |programs, _| Some(programs.path_again()))?;
             }
             if let Some(pair) = shape.pair() {
                 programs.attach(instance, &enter, |programs, format| programs.pair_begins(format, pair))?;
@@ -176,6 +184,38 @@ impl Programs {
         let mut code = Assembler::default();
         code.copy(R6, R1);
         code.load(Width::Eight, R7, R6, text);
+        self.scratch(&mut code);
+        code.call(helper::KTIME_GET_NS);
+        code.store(R8, 0, R0);
+        code.call(helper::GET_CURRENT_PID_TGID);
+        code.store(R8, 8, R0);
+        code.store_number(R8, 24, 0);
+        let how = at("how");
+        if let Some(how) = how {
+            code.load(Width::Eight, R3, R6, how);
+            code.copy(R1, R8);
+            code.add(R1, 24);
+            code.set(R2, 8);
+            code.call(helper::PROBE_READ_USER);
+        }
+        Self::read_path(&mut code);
+        if how.is_none() {
+            code.copy(R9, R0);
+            code.shift_right(R9, 63);
+            code.unless_zero(R9, |code| {
+                code.store(R10, LONG_VALUE_AT, R7);
+                code.load(Width::Eight, R0, R8, 0);
+                code.store(R10, LONG_VALUE_AT + 8, R0);
+                self.remember(code, &self.absent, LONG_VALUE_AT);
+            });
+            code.end_unless_zero(R9);
+        }
+        self.push(&mut code, &self.paths, R8);
+        Some(code)
+    }
+
+    /// `R8 =` this processor's scratch memory.
+    fn scratch(&self, code: &mut Assembler) {
         code.store_number(R10, KEY_AT, 0);
         code.load_map(R1, self.scratch.number());
         code.copy(R2, R10);
@@ -183,26 +223,60 @@ impl Programs {
         code.call(helper::MAP_LOOKUP);
         code.end_if_zero(R0);
         code.copy(R8, R0);
-        code.call(helper::KTIME_GET_NS);
-        code.store(R8, 0, R0);
-        code.call(helper::GET_CURRENT_PID_TGID);
-        code.store(R8, 8, R0);
-        code.store_number(R8, 24, 0);
-        if let Some(how) = at("how") {
-            code.load(Width::Eight, R3, R6, how);
-            code.copy(R1, R8);
-            code.add(R1, 24);
-            code.set(R2, 8);
-            code.call(helper::PROBE_READ_USER);
-        }
+    }
+
+    /// Reads the path at `R7` into the record at `R8`.
+    fn read_path(code: &mut Assembler) {
         code.copy(R1, R8);
         code.add(R1, PATH_AT as i32);
         code.set(R2, PATH_BYTES_MAX);
         code.copy(R3, R7);
         code.call(helper::PROBE_READ_USER_STRING);
         code.store(R8, 16, R0);
+    }
+
+    /// Keeps the value on the stack at `value` for this thread.
+    fn remember(&self, code: &mut Assembler, map: &Map, value: i16) {
+        Self::thread_key(code);
+        code.load_map(R1, map.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.copy(R3, R10);
+        code.add(R3, value.into());
+        code.set(Register::R4, 0);
+        code.call(helper::MAP_UPDATE);
+    }
+
+    /// `R7 =` the value of this thread, and `R9 =` the one after it in a long value; forgets them.
+    fn recall(code: &mut Assembler, map: &Map, is_long: bool) {
+        Self::thread_key(code);
+        code.load_map(R1, map.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.call(helper::MAP_LOOKUP);
+        code.end_if_zero(R0);
+        code.load(Width::Eight, R7, R0, 0);
+        if is_long {
+            code.load(Width::Eight, R9, R0, 8);
+        }
+        code.load_map(R1, map.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.call(helper::MAP_DELETE);
+    }
+
+    /// Reads a path at the end of a call that could not be read at its begin, which is its time.
+    fn path_again(&self) -> Assembler {
+        let mut code = Assembler::default();
+        Self::recall(&mut code, &self.absent, true);
+        self.scratch(&mut code);
+        code.store(R8, 0, R9);
+        code.call(helper::GET_CURRENT_PID_TGID);
+        code.store(R8, 8, R0);
+        code.store_number(R8, 24, 0);
+        Self::read_path(&mut code);
         self.push(&mut code, &self.paths, R8);
-        Some(code)
+        code
     }
 
     fn thread_key(code: &mut Assembler) {
@@ -218,31 +292,14 @@ impl Programs {
         let mut code = Assembler::default();
         code.load(Width::Eight, R7, R1, at);
         code.store(R10, VALUE_AT, R7);
-        Self::thread_key(&mut code);
-        code.load_map(R1, self.pairs.number());
-        code.copy(R2, R10);
-        code.add(R2, KEY_AT.into());
-        code.copy(R3, R10);
-        code.add(R3, VALUE_AT.into());
-        code.set(Register::R4, 0);
-        code.call(helper::MAP_UPDATE);
+        self.remember(&mut code, &self.pairs, VALUE_AT);
         Some(code)
     }
 
     fn pair_ends(&self) -> Assembler {
         let mut code = Assembler::default();
         code.load(Width::Eight, R6, R1, RESULT_AT);
-        Self::thread_key(&mut code);
-        code.load_map(R1, self.pairs.number());
-        code.copy(R2, R10);
-        code.add(R2, KEY_AT.into());
-        code.call(helper::MAP_LOOKUP);
-        code.end_if_zero(R0);
-        code.load(Width::Eight, R7, R0, 0);
-        code.load_map(R1, self.pairs.number());
-        code.copy(R2, R10);
-        code.add(R2, KEY_AT.into());
-        code.call(helper::MAP_DELETE);
+        Self::recall(&mut code, &self.pairs, false);
         code.end_unless_zero(R6);
         Self::record(&mut code, PAIR);
         Self::read(&mut code, helper::PROBE_READ_USER, R7, 0, RECORD_AT + 24, 8);
