@@ -41,3 +41,8 @@ pub use key_value::{Answer, Command, KEY_BYTES_MAX, KeyValue};
 pub use log_store::LogStore;
 pub use state_machine::{SnapshotBuilder, StateMachine, StateReader};
 pub use store::RaftStore;
+
+/// The program of the guide, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/raft.md")]
+mod guides {}

@@ -19,6 +19,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("docs/faults.md", "toml", "crates/cli/tests/documentation/commands.rs"),
     ("docs/profile-format.md", "json", "crates/cli/tests/documentation/languages.rs"),
     ("docs/python.md", "python", "python/tests/test_guide.py"),
+    ("docs/raft.md", "rust", "crates/raft/src/lib.rs"),
     ("docs/samples-csv.md", "csv", "crates/cli/tests/documentation/commands.rs"),
     ("docs/sqlite.md", "console", "crates/sqlite-vfs/tests/extension.rs"),
     ("docs/sqlite.md", "rust", "crates/sqlite-vfs/src/lib.rs"),
