@@ -574,9 +574,11 @@ fg_status fg_store_open_read_only(const fg_options *options,
                                   fg_error **error);
 
 /**
- * Makes a store in memory, with a cache of `cache_bytes`; it is gone when it is closed.
+ * Makes a store in memory, with a cache of `cache_bytes`; it is gone when it is closed. It reserves 64 GiB
+ * of addresses, of which only those in use take memory. A limit of addresses (`ulimit -v`) and valgrind may
+ * refuse them: use a store in a directory there.
  *
- * Errors: FG_STATUS_ARGUMENT if the cache is too small.
+ * Errors: FG_STATUS_ARGUMENT if the cache is too small, FG_STATUS_IO if the addresses are refused.
  */
 fg_status fg_store_in_memory(uint64_t cache_bytes, fg_store **store, fg_error **error);
 

@@ -8,6 +8,44 @@ use crate::status::{Failure, Status};
 /// The place of a result, which the program need not have initialized.
 pub type Place<'a, T> = Option<&'a mut MaybeUninit<T>>;
 
+/// A result that is not there: null, zero, or false.
+pub trait Absent {
+    const ABSENT: Self;
+}
+
+impl<T> Absent for *mut T {
+    const ABSENT: Self = std::ptr::null_mut();
+}
+
+impl<T> Absent for *const T {
+    const ABSENT: Self = std::ptr::null();
+}
+
+impl Absent for usize {
+    const ABSENT: Self = 0;
+}
+
+impl Absent for u64 {
+    const ABSENT: Self = 0;
+}
+
+impl Absent for i32 {
+    const ABSENT: Self = 0;
+}
+
+impl Absent for bool {
+    const ABSENT: Self = false;
+}
+
+/// The place, with no result in it yet. Functions do so before they look at any argument, so that a program
+/// may read its places after each error.
+pub fn cleared<T: Absent>(place: Place<'_, T>) -> Place<'_, T> {
+    place.map(|place| {
+        place.write(T::ABSENT);
+        place
+    })
+}
+
 /// Writes a result to its place, if there is one.
 ///
 /// # Errors

@@ -21,8 +21,6 @@ pub fn get(
     length: Place<'_, usize>,
 ) -> Result<(), Failure> {
     let (value, length) = (given(value, "value")?, given(length, "value_length")?);
-    value.write(std::ptr::null_mut());
-    length.write(0);
     if let Some(found) = from.get(tree, key)? {
         value.write(memory::copy(&found)?);
         length.write(found.len());

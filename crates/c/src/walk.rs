@@ -31,6 +31,11 @@ impl Walk {
         self.record.as_ref().map(|(key, value, _)| (key, value))
     }
 
+    /// To no record.
+    pub fn leave(&mut self) {
+        self.record = None;
+    }
+
     /// To the first record.
     ///
     /// # Errors

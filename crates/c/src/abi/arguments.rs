@@ -35,10 +35,26 @@ macro_rules! path {
     };
 }
 
-/// A handle, or another reference, that must not be null.
+/// Options, or a place, that must not be null.
 macro_rules! given {
     ($handle:ident) => {
         $crate::argument::given($handle, stringify!($handle))?
+    };
+}
+
+/// A handle that must not be null, of a store that this process has open.
+macro_rules! used {
+    ($handle:ident) => {{
+        let handle = $crate::argument::given($handle, stringify!($handle))?;
+        handle.opening.check()?;
+        handle
+    }};
+}
+
+/// The places of results, which are empty from here on: the first statement of each function that has some.
+macro_rules! places {
+    ($($place:ident),+) => {
+        $(let $place = $crate::memory::cleared($place);)+
     };
 }
 

@@ -19,10 +19,9 @@ pub extern "C" fn fg_batch_new(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        let batch = given!(batch);
-        batch.write(std::ptr::null_mut());
-        let made = given!(store).open()?.batch();
-        batch.write(Box::into_raw(Box::new(BatchHandle::new(made))));
+        places!(batch);
+        let (batch, store) = (given!(batch), used!(store));
+        batch.write(Box::into_raw(Box::new(BatchHandle::new(store.db.batch(), store))));
         Ok(())
     })
 }
@@ -36,7 +35,7 @@ pub extern "C" fn fg_batch_commit(
     batch: Option<&mut BatchHandle>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || given!(batch).commit())
+    call(error, || used!(batch).commit())
 }
 
 /// The number of keys that the batch writes.
@@ -48,7 +47,10 @@ pub extern "C" fn fg_batch_count(
     count: Option<&mut MaybeUninit<usize>>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || memory::put(count, "count", given!(batch).get()?.len()))
+    call(error, || {
+        places!(count);
+        memory::put(count, "count", used!(batch).get()?.len())
+    })
 }
 
 /// Frees a batch; nothing at a null pointer.
@@ -74,7 +76,7 @@ pub extern "C" fn fg_batch_put(
 ) -> Status {
     call(error, || {
         let (key, value) = (bytes!(key, key_length), bytes!(value, value_length));
-        Ok(given!(batch).get_mut()?.insert(&given!(tree).tree, key, value)?)
+        Ok(used!(batch).get_mut()?.insert(&used!(tree).tree, key, value)?)
     })
 }
 
@@ -91,7 +93,7 @@ pub extern "C" fn fg_batch_remove(
 ) -> Status {
     call(error, || {
         let key = bytes!(key, key_length);
-        Ok(given!(batch).get_mut()?.remove(&given!(tree).tree, key)?)
+        Ok(used!(batch).get_mut()?.remove(&used!(tree).tree, key)?)
     })
 }
 
@@ -106,6 +108,6 @@ pub extern "C" fn fg_batch_set_durability(
 ) -> Status {
     call(error, || {
         let durability = durability_of(durability)?;
-        given!(batch).set_durability(durability)
+        used!(batch).set_durability(durability)
     })
 }

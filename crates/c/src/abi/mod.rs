@@ -10,6 +10,7 @@ mod arguments;
 mod batch;
 mod durability;
 mod error;
+mod fork;
 mod handles;
 mod iterator;
 mod options;

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use super::handles::{IteratorHandle, SnapshotHandle, StoreHandle, TreeHandle};
 use super::iterator::iterate;
@@ -20,10 +21,10 @@ pub extern "C" fn fg_snapshot_new(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        let snapshot = given!(snapshot);
-        snapshot.write(std::ptr::null_mut());
-        let taken = given!(store).open()?.snapshot()?;
-        snapshot.write(Box::into_raw(Box::new(SnapshotHandle(taken))));
+        places!(snapshot);
+        let (snapshot, store) = (given!(snapshot), used!(store));
+        let (taken, opening) = (store.db.snapshot()?, Arc::clone(&store.opening));
+        snapshot.write(Box::into_raw(Box::new(SnapshotHandle { snapshot: taken, opening })));
         Ok(())
     })
 }
@@ -49,7 +50,14 @@ pub extern "C" fn fg_snapshot_get(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        reading::get(&given!(snapshot).0, &given!(tree).tree, bytes!(key, key_length), value, value_length)
+        places!(value, value_length);
+        reading::get(
+            &used!(snapshot).snapshot,
+            &used!(tree).tree,
+            bytes!(key, key_length),
+            value,
+            value_length,
+        )
     })
 }
 
@@ -70,10 +78,11 @@ pub extern "C" fn fg_snapshot_get_into(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(value_length, found);
         let room = room!(buffer, capacity);
         reading::get_into(
-            &given!(snapshot).0,
-            &given!(tree).tree,
+            &used!(snapshot).snapshot,
+            &used!(tree).tree,
             bytes!(key, key_length),
             room,
             value_length,
@@ -94,7 +103,10 @@ pub extern "C" fn fg_snapshot_contains(
     found: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || reading::contains(&given!(snapshot).0, &given!(tree).tree, bytes!(key, key_length), found))
+    call(error, || {
+        places!(found);
+        reading::contains(&used!(snapshot).snapshot, &used!(tree).tree, bytes!(key, key_length), found)
+    })
 }
 
 /// An iterator over the records as of the snapshot from `lower`, with it, to `upper`, without it; a null
@@ -114,9 +126,10 @@ pub extern "C" fn fg_snapshot_iterate(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(iterator);
         iterate(
-            &given!(snapshot).0,
-            &given!(tree).tree,
+            &used!(snapshot).snapshot,
+            used!(tree),
             bound!(lower, lower_length),
             bound!(upper, upper_length),
             iterator,

@@ -18,7 +18,6 @@ fn opened(
     open: impl FnOnce(Builder) -> Result<Db, Error>,
 ) -> Result<(), Failure> {
     let (options, store) = (given!(options), given!(store));
-    store.write(std::ptr::null_mut());
     let db = open(options.builder())?;
     store.write(Box::into_raw(Box::new(StoreHandle::new(db))));
     Ok(())
@@ -34,7 +33,10 @@ pub extern "C" fn fg_store_open(
     store: Option<&mut MaybeUninit<*mut StoreHandle>>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || opened(options, store, Builder::open))
+    call(error, || {
+        places!(store);
+        opened(options, store, Builder::open)
+    })
 }
 
 /// Makes a new store; its directory is made too, or is empty.
@@ -46,7 +48,10 @@ pub extern "C" fn fg_store_create(
     store: Option<&mut MaybeUninit<*mut StoreHandle>>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || opened(options, store, Builder::create))
+    call(error, || {
+        places!(store);
+        opened(options, store, Builder::create)
+    })
 }
 
 /// Opens the store, or makes one if there is none.
@@ -58,7 +63,10 @@ pub extern "C" fn fg_store_open_or_create(
     store: Option<&mut MaybeUninit<*mut StoreHandle>>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || opened(options, store, Builder::open_or_create))
+    call(error, || {
+        places!(store);
+        opened(options, store, Builder::open_or_create)
+    })
 }
 
 /// Opens the store that is there and changes nothing of it; several processes may do so at a time. Writes
@@ -71,12 +79,17 @@ pub extern "C" fn fg_store_open_read_only(
     store: Option<&mut MaybeUninit<*mut StoreHandle>>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || opened(options, store, Builder::open_read_only))
+    call(error, || {
+        places!(store);
+        opened(options, store, Builder::open_read_only)
+    })
 }
 
-/// Makes a store in memory, with a cache of `cache_bytes`; it is gone when it is closed.
+/// Makes a store in memory, with a cache of `cache_bytes`; it is gone when it is closed. It reserves 64 GiB
+/// of addresses, of which only those in use take memory. A limit of addresses (`ulimit -v`) and valgrind may
+/// refuse them: use a store in a directory there.
 ///
-/// Errors: FG_STATUS_ARGUMENT if the cache is too small.
+/// Errors: FG_STATUS_ARGUMENT if the cache is too small, FG_STATUS_IO if the addresses are refused.
 #[unsafe(no_mangle)]
 pub extern "C" fn fg_store_in_memory(
     cache_bytes: u64,
@@ -84,8 +97,8 @@ pub extern "C" fn fg_store_in_memory(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(store);
         let store = given!(store);
-        store.write(std::ptr::null_mut());
         store.write(Box::into_raw(Box::new(StoreHandle::new(Db::in_memory(cache_bytes)?))));
         Ok(())
     })
@@ -102,7 +115,7 @@ pub extern "C" fn fg_store_close(
     store: Option<&StoreHandle>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || given!(store).close())
+    call(error, || used!(store).close())
 }
 
 /// Frees the handle of a store; nothing at a null pointer. A store that was not closed is closed with the
@@ -120,7 +133,7 @@ pub extern "C" fn fg_store_sync(
     store: Option<&StoreHandle>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || Ok(given!(store).open()?.sync()?))
+    call(error, || Ok(used!(store).db.sync()?))
 }
 
 /// Brings a checkpoint about and waits for it: the next opening then has no log to replay. Checkpoints also
@@ -132,7 +145,7 @@ pub extern "C" fn fg_store_checkpoint(
     store: Option<&StoreHandle>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || Ok(given!(store).open()?.checkpoint()?))
+    call(error, || Ok(used!(store).db.checkpoint()?))
 }
 
 /// Reads and verifies all of the store: each page of each tree, the page table and the accounts of space.
@@ -143,7 +156,7 @@ pub extern "C" fn fg_store_check(
     store: Option<&StoreHandle>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || Ok(given!(store).open()?.check().map(drop)?))
+    call(error, || Ok(used!(store).db.check().map(drop)?))
 }
 
 /// Makes the store's files as short as its records allow, while others go on reading and writing.
@@ -154,7 +167,7 @@ pub extern "C" fn fg_store_compact(
     store: Option<&StoreHandle>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || Ok(given!(store).open()?.compact().map(drop)?))
+    call(error, || Ok(used!(store).db.compact().map(drop)?))
 }
 
 /// Copies all trees, as they are at one moment, to a new store at the place of `target`, while others go on
@@ -169,7 +182,7 @@ pub extern "C" fn fg_store_backup(
 ) -> Status {
     call(error, || {
         let target = given!(target).builder();
-        Ok(given!(store).open()?.backup(target).map(drop)?)
+        Ok(used!(store).db.backup(target).map(drop)?)
     })
 }
 
@@ -183,9 +196,9 @@ pub extern "C" fn fg_store_stats_json(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(json);
         let json = given!(json);
-        json.write(std::ptr::null_mut());
-        let text = serde_json::to_string(&given!(store).open()?.stats());
+        let text = serde_json::to_string(&used!(store).db.stats());
         let text = text.map_err(|error| Failure::new(Status::Internal, error.to_string()))?;
         json.write(memory::copy_text(text.as_bytes())?);
         Ok(())
@@ -204,10 +217,9 @@ pub extern "C" fn fg_store_tree_names(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(names, count);
         let (names, count) = (given!(names), given!(count));
-        names.write(std::ptr::null_mut());
-        count.write(0);
-        let found = given!(store).open()?.tree_names();
+        let found = used!(store).db.tree_names();
         names.write(memory::copy_list(&found)?);
         count.write(found.len());
         Ok(())
@@ -224,7 +236,7 @@ pub extern "C" fn fg_store_drop_tree(
     name: *const c_char,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || Ok(given!(store).open()?.drop_tree(utf8!(name))?))
+    call(error, || Ok(used!(store).db.drop_tree(utf8!(name))?))
 }
 
 /// Gives a tree another name. Handles that were taken by the old name are refused as those of a dropped tree.
@@ -237,5 +249,5 @@ pub extern "C" fn fg_store_rename_tree(
     new_name: *const c_char,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || Ok(given!(store).open()?.rename_tree(utf8!(name), utf8!(new_name))?))
+    call(error, || Ok(used!(store).db.rename_tree(utf8!(name), utf8!(new_name))?))
 }

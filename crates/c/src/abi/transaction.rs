@@ -22,10 +22,10 @@ pub extern "C" fn fg_transaction_begin(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        let transaction = given!(transaction);
-        transaction.write(std::ptr::null_mut());
-        let begun = given!(store).open()?.begin()?;
-        transaction.write(Box::into_raw(Box::new(TransactionHandle::new(begun))));
+        places!(transaction);
+        let (transaction, store) = (given!(transaction), used!(store));
+        let begun = store.db.begin()?;
+        transaction.write(Box::into_raw(Box::new(TransactionHandle::new(begun, store))));
         Ok(())
     })
 }
@@ -39,7 +39,7 @@ pub extern "C" fn fg_transaction_commit(
     transaction: Option<&mut TransactionHandle>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || given!(transaction).commit())
+    call(error, || used!(transaction).commit())
 }
 
 /// Forgets all writes so far; the transaction goes on with the state that it reads.
@@ -51,7 +51,7 @@ pub extern "C" fn fg_transaction_rollback(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        given!(transaction).get_mut()?.rollback();
+        used!(transaction).get_mut()?.rollback();
         Ok(())
     })
 }
@@ -79,7 +79,7 @@ pub extern "C" fn fg_transaction_put(
 ) -> Status {
     call(error, || {
         let (key, value) = (bytes!(key, key_length), bytes!(value, value_length));
-        Ok(given!(transaction).get_mut()?.insert(&given!(tree).tree, key, value)?)
+        Ok(used!(transaction).get_mut()?.insert(&used!(tree).tree, key, value)?)
     })
 }
 
@@ -96,7 +96,7 @@ pub extern "C" fn fg_transaction_remove(
 ) -> Status {
     call(error, || {
         let key = bytes!(key, key_length);
-        Ok(given!(transaction).get_mut()?.remove(&given!(tree).tree, key)?)
+        Ok(used!(transaction).get_mut()?.remove(&used!(tree).tree, key)?)
     })
 }
 
@@ -111,7 +111,7 @@ pub extern "C" fn fg_transaction_set_durability(
 ) -> Status {
     call(error, || {
         let durability = durability_of(durability)?;
-        given!(transaction).get_mut()?.set_durability(durability);
+        used!(transaction).get_mut()?.set_durability(durability);
         Ok(())
     })
 }
@@ -132,9 +132,10 @@ pub extern "C" fn fg_transaction_remove_range(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(removed);
         let range = range(bound!(lower, lower_length), bound!(upper, upper_length));
         let removed = given!(removed);
-        removed.write(given!(transaction).get_mut()?.remove_range::<&[u8]>(&given!(tree).tree, range)?);
+        removed.write(used!(transaction).get_mut()?.remove_range::<&[u8]>(&used!(tree).tree, range)?);
         Ok(())
     })
 }
@@ -155,9 +156,10 @@ pub extern "C" fn fg_transaction_get(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(value, value_length);
         reading::get(
-            given!(transaction).get()?,
-            &given!(tree).tree,
+            used!(transaction).get()?,
+            &used!(tree).tree,
             bytes!(key, key_length),
             value,
             value_length,
@@ -183,10 +185,11 @@ pub extern "C" fn fg_transaction_get_into(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(value_length, found);
         let room = room!(buffer, capacity);
         reading::get_into(
-            given!(transaction).get()?,
-            &given!(tree).tree,
+            used!(transaction).get()?,
+            &used!(tree).tree,
             bytes!(key, key_length),
             room,
             value_length,
@@ -208,7 +211,8 @@ pub extern "C" fn fg_transaction_contains(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        reading::contains(given!(transaction).get()?, &given!(tree).tree, bytes!(key, key_length), found)
+        places!(found);
+        reading::contains(used!(transaction).get()?, &used!(tree).tree, bytes!(key, key_length), found)
     })
 }
 
@@ -229,9 +233,10 @@ pub extern "C" fn fg_transaction_iterate(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(iterator);
         iterate(
-            given!(transaction).get()?,
-            &given!(tree).tree,
+            used!(transaction).get()?,
+            used!(tree),
             bound!(lower, lower_length),
             bound!(upper, upper_length),
             iterator,

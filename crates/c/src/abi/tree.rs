@@ -53,15 +53,14 @@ pub extern "C" fn fg_tree_open(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        let tree = given!(tree);
-        tree.write(std::ptr::null_mut());
+        places!(tree);
+        let (tree, store) = (given!(tree), used!(store));
         let mut options = TreeOptions::new().kind(index_kind(kind)?);
         if node_bytes > 0 {
             options = options.node_bytes(node_bytes);
         }
-        let db = given!(store).open()?;
-        let opened = db.tree_with(utf8!(name), &options)?;
-        tree.write(Box::into_raw(Box::new(TreeHandle { db: db.clone(), tree: opened })));
+        let opened = store.db.tree_with(utf8!(name), &options)?;
+        tree.write(Box::into_raw(Box::new(store.tree(opened))));
         Ok(())
     })
 }
@@ -77,11 +76,10 @@ pub extern "C" fn fg_tree_open_existing(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        let tree = given!(tree);
-        tree.write(std::ptr::null_mut());
-        let db = given!(store).open()?;
-        let opened = db.existing_tree(utf8!(name))?;
-        tree.write(Box::into_raw(Box::new(TreeHandle { db: db.clone(), tree: opened })));
+        places!(tree);
+        let (tree, store) = (given!(tree), used!(store));
+        let opened = store.db.existing_tree(utf8!(name))?;
+        tree.write(Box::into_raw(Box::new(store.tree(opened))));
         Ok(())
     })
 }
@@ -101,7 +99,8 @@ pub extern "C" fn fg_tree_describe(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        let tree = &given!(tree).tree;
+        places!(kind, key_bytes_max);
+        let tree = &used!(tree).tree;
         let number = match tree.options().index_kind() {
             IndexKind::BTree => TreeKind::BTree,
             IndexKind::Lsm => TreeKind::Lsm,
@@ -133,7 +132,7 @@ pub extern "C" fn fg_tree_put(
 ) -> Status {
     call(error, || {
         let (key, value) = (bytes!(key, key_length), bytes!(value, value_length));
-        Ok(given!(tree).tree.insert(key, value)?)
+        Ok(used!(tree).tree.insert(key, value)?)
     })
 }
 
@@ -147,7 +146,7 @@ pub extern "C" fn fg_tree_remove(
     key_length: usize,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || Ok(given!(tree).tree.remove(bytes!(key, key_length))?))
+    call(error, || Ok(used!(tree).tree.remove(bytes!(key, key_length))?))
 }
 
 /// Removes the records from `lower`, with it, to `upper`, without it; a null pointer is no bound. `*removed`
@@ -166,9 +165,10 @@ pub extern "C" fn fg_tree_remove_range(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(removed);
         let range = range(bound!(lower, lower_length), bound!(upper, upper_length));
         let removed = given!(removed);
-        removed.write(given!(tree).tree.remove_range::<&[u8]>(range)?);
+        removed.write(used!(tree).tree.remove_range::<&[u8]>(range)?);
         Ok(())
     })
 }
@@ -188,7 +188,7 @@ pub extern "C" fn fg_tree_clear_range(
 ) -> Status {
     call(error, || {
         let range = range(bound!(lower, lower_length), bound!(upper, upper_length));
-        Ok(given!(tree).tree.clear_range::<&[u8]>(range)?)
+        Ok(used!(tree).tree.clear_range::<&[u8]>(range)?)
     })
 }
 
@@ -206,7 +206,8 @@ pub extern "C" fn fg_tree_get(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
-        reading::get(&given!(tree).db, &given!(tree).tree, bytes!(key, key_length), value, value_length)
+        places!(value, value_length);
+        reading::get(&used!(tree).db, &used!(tree).tree, bytes!(key, key_length), value, value_length)
     })
 }
 
@@ -226,10 +227,11 @@ pub extern "C" fn fg_tree_get_into(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(value_length, found);
         let room = room!(buffer, capacity);
         reading::get_into(
-            &given!(tree).db,
-            &given!(tree).tree,
+            &used!(tree).db,
+            &used!(tree).tree,
             bytes!(key, key_length),
             room,
             value_length,
@@ -249,7 +251,10 @@ pub extern "C" fn fg_tree_contains(
     found: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
-    call(error, || reading::contains(&given!(tree).db, &given!(tree).tree, bytes!(key, key_length), found))
+    call(error, || {
+        places!(found);
+        reading::contains(&used!(tree).db, &used!(tree).tree, bytes!(key, key_length), found)
+    })
 }
 
 /// An iterator over the records from `lower`, with it, to `upper`, without it; a null pointer is no bound. It
@@ -268,9 +273,10 @@ pub extern "C" fn fg_tree_iterate(
     error: Option<&mut MaybeUninit<*mut ErrorHandle>>,
 ) -> Status {
     call(error, || {
+        places!(iterator);
         iterate(
-            &given!(tree).db,
-            &given!(tree).tree,
+            &used!(tree).db,
+            used!(tree),
             bound!(lower, lower_length),
             bound!(upper, upper_length),
             iterator,

@@ -44,6 +44,36 @@ fn the_headers_have_each_exported_function_and_the_programs_call_it() {
     }
 }
 
+/// The places of results among a function's parameters, but for that of the error.
+fn places(function: &str) -> BTreeSet<&str> {
+    let parameters = function.split(") -> ").next().unwrap().lines();
+    let place = |line: &'_ str| line.contains(": Option<&mut MaybeUninit<").then(|| line.find(':'))?;
+    parameters
+        .filter_map(|line| place(line).map(|end| line[..end].trim()))
+        .filter(|name| *name != "error")
+        .collect()
+}
+
+#[test]
+fn each_function_empties_the_places_of_its_results_first() {
+    let mut checked = 0;
+    for entry in fs::read_dir(root().join("src/abi")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for function in text.split("#[unsafe(no_mangle)]").skip(1) {
+            let places = places(function);
+            if places.is_empty() {
+                continue;
+            }
+            let body = function.split("call(error, || {").nth(1).unwrap_or_else(|| panic!("{function}"));
+            let first = body.trim_start().strip_prefix("places!(").unwrap_or_else(|| panic!("{function}"));
+            let emptied = first.split(')').next().unwrap().split(", ").collect::<BTreeSet<_>>();
+            assert_eq!(emptied, places, "{function}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 25, "{checked} functions have places");
+}
+
 #[test]
 fn the_header_has_each_status_by_its_number() {
     let header = fs::read_to_string(root().join("include/flashgrain.h")).unwrap();

@@ -24,6 +24,11 @@ fn each_function_does_as_the_header_says() {
 }
 
 #[test]
+fn refusals_say_why_and_leave_no_results() {
+    assert_eq!(run(&source("flashgrain_refusals.c"), Linked::Shared), "PASS\n");
+}
+
+#[test]
 fn each_function_of_leveldb_does_as_its_header_says() {
     assert_eq!(run(&source("leveldb_functions.c"), Linked::Shared), "PASS\n");
 }
