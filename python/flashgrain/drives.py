@@ -96,6 +96,9 @@ class Drive:
         A closed loop of `concurrency` streams with one request outstanding each; with `rate_per_s` an open
         loop, whose latencies count from the time at which a request should have begun. The state of the drive
         goes on from run to run.
+
+        A run takes at most a million virtual seconds: ArgumentError for more `seconds`, and for a `rate_per_s` at
+        which `requests` take longer. Ctrl-C ends the call; the drive then keeps the requests that were done.
         """
         if requests is None and seconds is None:
             requests = 10_000
@@ -128,8 +131,10 @@ class Drive:
         in_flight: int = 1,
     ) -> FloatArray:
         """Microseconds that each of these requests takes, in their order, with at most `in_flight` of them at
-        the same time. `lengths` and `writes` are broadcast against `offsets`."""
+        the same time. `lengths` and `writes` are broadcast against `offsets`; none are an empty array."""
         arrays = np.broadcast_arrays(np.asarray(offsets), np.asarray(lengths), np.asarray(writes, dtype=bool))
+        if arrays[0].size == 0:
+            return np.empty(arrays[0].shape)
         if any(array.dtype.kind not in "iu" for array in arrays[:2]) or any((a < 0).any() for a in arrays[:2]):
             raise ArgumentError("offsets and lengths are bytes: whole numbers from 0 on")
         if (arrays[1] > 1 << 30).any():

@@ -73,7 +73,7 @@ class ReadOnlyError(FlashgrainError):
 
 
 class ClosedError(FlashgrainError, ValueError):
-    """The store, transaction or batch has ended."""
+    """The store, snapshot, transaction or batch has ended: the message says which, and how."""
 
 
 class ForkedError(FlashgrainError):

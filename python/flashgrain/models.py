@@ -67,7 +67,10 @@ def _workloads(
     """The common shape of the arguments, and each as a flat list of that many numbers: read_share,
     request_bytes, random_share, concurrency, and the others."""
     given = (read_share, request_bytes, random_share, concurrency, *others)
-    arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in given))
+    try:
+        arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in given))
+    except OverflowError as error:
+        raise ArgumentError(f"a number is too large: {error}") from error
     return arrays[0].shape, [array.ravel().tolist() for array in arrays]
 
 
@@ -100,7 +103,8 @@ class Models:
         `random_share` of them begins at a random place, the others go on where the stream's last one ended,
         and a share `read_share` of them are reads. NaN where the model has no data of that kind.
 
-        Raises ArgumentError if there is no such model.
+        Raises ArgumentError if there is no such model, and naming the point for sizes and concurrencies that are
+        not above 0 and shares outside of 0 to 1.
         """
         shape, columns = _workloads(request_bytes, concurrency, read_share, random_share)
         rates = self._models.bytes_per_second(model, *columns)
@@ -168,7 +172,8 @@ class Samples:
     """Throughputs of trials on one drive, as columns of equal lengths.
 
     Numbers are broadcast: `read_share=1.0` counts for all rows. Repeats of a workload are rows of their own
-    with `repeat` 0, 1, ...: fits take their median, and comparisons their noise.
+    with `repeat` 0, 1, ...: fits take their median, and comparisons their noise. `experiment` is a name as a CSV
+    file keeps it: not empty, without spaces at its ends and `#` in front.
 
     Raises ArgumentError naming the row that makes no sense.
     """
@@ -192,8 +197,9 @@ class Samples:
             raise ArgumentError(
                 f"columns must be one-dimensional and of equal lengths: {rows} rows, {len(experiments)} experiments"
             )
-        if any(number < 0 or number != int(number) for number in repeats):
-            raise ArgumentError("repeat counts from 0 on in whole numbers")
+        for row, number in enumerate(repeats):
+            if not (0 <= number < 1 << 32 and number == int(number)):
+                raise ArgumentError(f"row {row}: repeat is {number}: use a whole number from 0 to {(1 << 32) - 1}")
         whole = [int(number) for number in repeats]
         self._samples = _flashgrain.Samples(reads, sizes, randoms, streams, rates, experiments, whole)
 
@@ -202,7 +208,7 @@ class Samples:
         """Reads the CSV form, such as the samples beside a profile: `request_bytes`, `concurrency`,
         `bytes_per_second`, `read_share` or `access`, and others.
 
-        Raises ArgumentError with the line, and OSError if the file cannot be read.
+        Raises ArgumentError with the path and the line, and OSError if the file cannot be read.
         """
         samples = cls.__new__(cls)
         samples._samples = _flashgrain.Samples.read_csv(path)
@@ -225,7 +231,7 @@ class Samples:
     def fit(self, *, page_bytes: float = 4096.0, resamples: int = 300, seed: int = 1) -> Models:
         """Fits all models: each to reads and to writes on their own, by the squared logarithm of predicted
         over measured. `resamples` is the number of refits for the intervals, and `page_bytes` the page that
-        per-page costs refer to."""
+        per-page costs refer to, above 0. Ctrl-C ends the call."""
         return Models(self._samples.fit(page_bytes, resamples, seed))
 
     def compare(self, *, page_bytes: float = 4096.0, resamples: int = 300, seed: int = 1) -> Comparison:

@@ -6,7 +6,7 @@ use flashgrain_advisor::{Advice, Error, Workload};
 use pyo3::prelude::*;
 
 use crate::profile::Profile;
-use crate::{errors, json};
+use crate::{errors, interruptible, json};
 
 const ENGINES: [(&str, EngineName); 5] = [
     ("rocksdb", EngineName::Rocksdb),
@@ -49,7 +49,7 @@ pub fn advise<'py>(
     let profile = Profile::given(profile)?;
     let workload = self::workload(workload).map_err(|error| errors::argument(py, error))?;
     let engines: Vec<EngineVersion> = engines.iter().map(|text| engine(py, text)).collect::<PyResult<_>>()?;
-    let advice = py.detach(|| Advice::for_versions(&workload, &profile, &engines));
+    let advice = interruptible::run(py, move |_| Advice::for_versions(&workload, &profile, &engines))?;
     json::object(py, &advice)
 }
 

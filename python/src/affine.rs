@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::numbers::Float;
 
 /// A drive of the affine model, such as one of a paper: x bytes take `setup_seconds` and
 /// `x * transfer_seconds_per_byte`.
@@ -15,7 +16,8 @@ pub struct AffineCosts {
 #[pymethods]
 impl AffineCosts {
     #[new]
-    fn new(py: Python<'_>, setup_seconds: f64, transfer_seconds_per_byte: f64) -> PyResult<Self> {
+    fn new(py: Python<'_>, setup_seconds: Float, transfer_seconds_per_byte: Float) -> PyResult<Self> {
+        let (setup_seconds, transfer_seconds_per_byte) = (setup_seconds.0, transfer_seconds_per_byte.0);
         for (name, value) in
             [("setup_seconds", setup_seconds), ("transfer_seconds_per_byte", transfer_seconds_per_byte)]
         {

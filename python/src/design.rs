@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::affine::AffineCosts;
 use crate::models::Models;
+use crate::numbers::Float;
 use crate::{errors, json as json_objects};
 
 /// A data structure with its parameters: a B-tree, a Bε-tree or an LSM-tree.
@@ -23,7 +24,8 @@ pub struct Design {
 }
 
 /// A parameter of a structure is a number of at least `least`.
-fn checked(py: Python<'_>, name: &str, value: f64, least: f64) -> PyResult<f64> {
+fn checked(py: Python<'_>, name: &str, value: Float, least: f64) -> PyResult<f64> {
+    let value = value.0;
     match value.is_finite() && value >= least {
         true => Ok(value),
         false => Err(errors::argument(py, format!("{name} is {value}: use a number from {least} on"))),
@@ -39,7 +41,7 @@ impl Design {
     }
 }
 
-fn operation(py: Python<'_>, name: &str, range_bytes: Option<f64>) -> PyResult<Operation> {
+fn operation(py: Python<'_>, name: &str, range_bytes: Option<Float>) -> PyResult<Operation> {
     Ok(match name {
         "point_hit" => Operation::PointHit,
         "point_miss" => Operation::PointMiss,
@@ -60,9 +62,9 @@ fn operation(py: Python<'_>, name: &str, range_bytes: Option<f64>) -> PyResult<O
 /// Records as (count, key bytes, value bytes).
 fn situation(
     py: Python<'_>,
-    records: (f64, f64, f64),
-    cache_bytes: f64,
-    clients: f64,
+    records: (Float, Float, Float),
+    cache_bytes: Float,
+    clients: Float,
 ) -> PyResult<Situation> {
     let (count, key_bytes, value_bytes) = records;
     let records = Records {
@@ -78,7 +80,7 @@ fn situation(
 impl Design {
     /// A B-tree that has grown by random inserts.
     #[classmethod]
-    fn btree(class: &Bound<'_, PyType>, node_bytes: f64) -> PyResult<Self> {
+    fn btree(class: &Bound<'_, PyType>, node_bytes: Float) -> PyResult<Self> {
         Ok(Self::of(BTree::new(checked(class.py(), "node_bytes", node_bytes, NODE_BYTES_MIN)?)))
     }
 
@@ -87,8 +89,8 @@ impl Design {
     #[pyo3(signature = (node_bytes, *, write_unit_bytes))]
     fn out_of_place_btree(
         class: &Bound<'_, PyType>,
-        node_bytes: f64,
-        write_unit_bytes: f64,
+        node_bytes: Float,
+        write_unit_bytes: Float,
     ) -> PyResult<Self> {
         let py = class.py();
         let node_bytes = checked(py, "node_bytes", node_bytes, NODE_BYTES_MIN)?;
@@ -101,7 +103,7 @@ impl Design {
     /// The B-tree of the PDAM: nodes of `parallelism` blocks.
     #[classmethod]
     #[pyo3(signature = (block_bytes, *, parallelism))]
-    fn pdam_btree(class: &Bound<'_, PyType>, block_bytes: f64, parallelism: f64) -> PyResult<Self> {
+    fn pdam_btree(class: &Bound<'_, PyType>, block_bytes: Float, parallelism: Float) -> PyResult<Self> {
         let py = class.py();
         let block_bytes = checked(py, "block_bytes", block_bytes, NODE_BYTES_MIN)?;
         Ok(Self::of(PdamBTree::new(block_bytes, checked(py, "parallelism", parallelism, 1.0)?)))
@@ -112,8 +114,8 @@ impl Design {
     #[pyo3(signature = (node_bytes, *, fanout, whole_nodes = false))]
     fn b_epsilon_tree(
         class: &Bound<'_, PyType>,
-        node_bytes: f64,
-        fanout: f64,
+        node_bytes: Float,
+        fanout: Float,
         whole_nodes: bool,
     ) -> PyResult<Self> {
         let py = class.py();
@@ -135,12 +137,12 @@ impl Design {
     fn lsm_tree(
         class: &Bound<'_, PyType>,
         layout: &str,
-        fanout: Option<f64>,
-        file_bytes: Option<f64>,
-        level_one_files: Option<f64>,
-        block_bytes: Option<f64>,
-        filter_bits_per_key: Option<f64>,
-        compaction_threads: Option<f64>,
+        fanout: Option<Float>,
+        file_bytes: Option<Float>,
+        level_one_files: Option<Float>,
+        block_bytes: Option<Float>,
+        filter_bits_per_key: Option<Float>,
+        compaction_threads: Option<Float>,
     ) -> PyResult<Self> {
         let py = class.py();
         let layout = match layout {
@@ -177,15 +179,15 @@ impl Design {
     }
 
     /// The requests of an operation, and its amplifications.
-    #[pyo3(signature = (operation, *, records, cache_bytes, clients = 1.0, range_bytes = None))]
+    #[pyo3(signature = (operation, *, records, cache_bytes, clients = Float(1.0), range_bytes = None))]
     fn demand<'py>(
         &self,
         py: Python<'py>,
         operation: &str,
-        records: (f64, f64, f64),
-        cache_bytes: f64,
-        clients: f64,
-        range_bytes: Option<f64>,
+        records: (Float, Float, Float),
+        cache_bytes: Float,
+        clients: Float,
+        range_bytes: Option<Float>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let situation = situation(py, records, cache_bytes, clients)?;
         let demand = self.structure.demand(self::operation(py, operation, range_bytes)?, &situation);
@@ -202,7 +204,7 @@ impl Design {
 
     /// The cost of an operation on a drive: one of fitted `models` by its name, or affine costs. None if the
     /// drive has no costs for a kind of request.
-    #[pyo3(signature = (operation, *, drive, model, records, cache_bytes, clients = 1.0, range_bytes = None))]
+    #[pyo3(signature = (operation, *, drive, model, records, cache_bytes, clients = Float(1.0), range_bytes = None))]
     #[expect(clippy::too_many_arguments, reason = "the operation, its surroundings and the drive")]
     fn price<'py>(
         &self,
@@ -210,10 +212,10 @@ impl Design {
         operation: &str,
         drive: &Bound<'py, PyAny>,
         model: &str,
-        records: (f64, f64, f64),
-        cache_bytes: f64,
-        clients: f64,
-        range_bytes: Option<f64>,
+        records: (Float, Float, Float),
+        cache_bytes: Float,
+        clients: Float,
+        range_bytes: Option<Float>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let situation = situation(py, records, cache_bytes, clients)?;
         let demand = self.structure.demand(self::operation(py, operation, range_bytes)?, &situation);

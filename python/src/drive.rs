@@ -1,6 +1,7 @@
 //! Simulated drives in virtual time.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flashgrain_device::{Device, Op};
 use flashgrain_model::Workload;
@@ -12,17 +13,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 
-use crate::{errors, json as json_objects};
+use crate::numbers::{Float, whole};
+use crate::{errors, interruptible, json as json_objects};
 
 /// Most requests in flight.
 const IN_FLIGHT_MAX: u32 = 32_000;
+
+/// The longest run: a drive that does nothing is simulated, too, about a million times as fast as it is.
+const VIRTUAL_SECONDS_MAX: f64 = 1e6;
 
 /// A simulated drive: flash, 3D XPoint or a hard disk, in virtual time that starts at zero.
 ///
 /// The same name, state and seed give the same times on every machine.
 #[pyclass(frozen, module = "flashgrain._flashgrain")]
 pub struct Drive {
-    device: SimDevice,
+    device: Arc<SimDevice>,
     config: SimConfig,
     seed: u64,
 }
@@ -33,6 +38,7 @@ fn run_requests(
     seed: u64,
     requests: &[(Op, u64, u32)],
     in_flight: u32,
+    interrupt: &AtomicBool,
 ) -> Result<Vec<f64>, flashgrain_profile::Error> {
     let longest = requests.iter().map(|(_, _, bytes)| *bytes).max().unwrap_or(1);
     let mut channel = InFlight::open(device, in_flight, longest, seed)?;
@@ -49,7 +55,7 @@ fn run_requests(
             channel.submit(*op, *offset_bytes, *bytes, place as u64)?;
             under_way += 1;
         }
-        if under_way == 0 {
+        if under_way == 0 || interrupt.load(Ordering::Relaxed) {
             return Ok(latencies);
         }
         for tag in channel.wait(None)? {
@@ -62,12 +68,54 @@ fn run_requests(
     }
 }
 
+/// Refuses loads that have no end, or one too far away.
+fn check_end(
+    py: Python<'_>,
+    requests: Option<u64>,
+    seconds: Option<f64>,
+    rate_per_s: Option<f64>,
+) -> PyResult<()> {
+    if requests == Some(0) {
+        return Err(errors::argument(py, "requests is 0: use a whole number from 1 on"));
+    }
+    if let Some(seconds) = seconds.filter(|seconds| *seconds > VIRTUAL_SECONDS_MAX) {
+        let text = format!("seconds is {seconds}: use at most {VIRTUAL_SECONDS_MAX} virtual seconds");
+        return Err(errors::argument(py, text));
+    }
+    let Some(rate) = rate_per_s.filter(|rate| *rate > 0.0) else { return Ok(()) };
+    // A run of so many seconds ends before its requests are done, at the first one after that time.
+    let requests = if seconds.is_some() { 1 } else { requests.unwrap_or(1) };
+    let least = requests as f64 / VIRTUAL_SECONDS_MAX;
+    if rate < least {
+        let text = format!(
+            "rate_per_s is {rate}: use at least {least}, so that the run takes at most {VIRTUAL_SECONDS_MAX} \
+             virtual seconds"
+        );
+        return Err(errors::argument(py, text));
+    }
+    Ok(())
+}
+
 #[pymethods]
 impl Drive {
     #[new]
-    #[pyo3(signature = (name, *, state = None, working_set = 1.0, seed = 1))]
-    fn new(py: Python<'_>, name: &str, state: Option<&str>, working_set: f64, seed: u64) -> PyResult<Self> {
-        let mut config = SimConfig::named(name).map_err(|error| errors::argument(py, error))?;
+    #[pyo3(signature = (name, *, state, working_set, seed))]
+    fn new(
+        py: Python<'_>,
+        name: String,
+        state: Option<&str>,
+        working_set: Float,
+        seed: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        if name.contains('\0') {
+            return Err(errors::argument(py, format!("the name {name:?} has a null byte")));
+        }
+        let (working_set, seed) = (working_set.0, whole("seed", seed)?);
+        if !(working_set > 0.0 && working_set <= 1.0) {
+            let text = format!("working_set is {working_set}: use a share of more than 0, up to 1");
+            return Err(errors::argument(py, text));
+        }
+        let mut config = SimConfig::named(&name).map_err(|error| errors::argument(py, error))?;
         config.state = match state {
             None => config.state,
             Some("fresh") => StartState::Fresh,
@@ -78,8 +126,10 @@ impl Drive {
                 return Err(errors::argument(py, format!("state is {other:?}: use {known}")));
             }
         };
-        let device = py.detach(|| SimDevice::new(&config, name, seed));
-        Ok(Self { device: device.map_err(|error| errors::argument(py, error))?, config, seed })
+        let of = config.clone();
+        let device = interruptible::run(py, move |_| SimDevice::new(&of, &name, seed))?;
+        let device = Arc::new(device.map_err(|error| errors::argument(py, error))?);
+        Ok(Self { device, config, seed })
     }
 
     /// The drive's model name.
@@ -114,30 +164,38 @@ impl Drive {
     fn run<'py>(
         &self,
         py: Python<'py>,
-        read_share: f64,
-        request_bytes: f64,
-        random_share: f64,
-        concurrency: f64,
-        requests: Option<u64>,
-        seconds: Option<f64>,
-        rate_per_s: Option<f64>,
-        warmup_share: f64,
-        seed: u64,
+        read_share: Float,
+        request_bytes: Float,
+        random_share: Float,
+        concurrency: Float,
+        requests: Option<&Bound<'py, PyAny>>,
+        seconds: Option<Float>,
+        rate_per_s: Option<Float>,
+        warmup_share: Float,
+        seed: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        let requests = requests.map(|requests| whole("requests", requests)).transpose()?;
+        let (seconds, rate_per_s) = (seconds.map(|number| number.0), rate_per_s.map(|number| number.0));
+        check_end(py, requests, seconds, rate_per_s)?;
         let load = Load {
-            workload: Workload { read_share, request_bytes, random_share, concurrency },
+            workload: Workload {
+                read_share: read_share.0,
+                request_bytes: request_bytes.0,
+                random_share: random_share.0,
+                concurrency: concurrency.0,
+            },
             pattern: Pattern::Mixed { align_bytes: None },
             region: Region { offset_bytes: 0, length_bytes: self.device.capacity_bytes() },
             workers: 1,
             sync: Sync::None,
             rate_per_s,
             polled: false,
-            warmup_share,
+            warmup_share: warmup_share.0,
             stop: Stop { after_s: seconds, after_requests: requests, ..Stop::default() },
-            seed,
+            seed: whole("seed", seed)?,
         };
-        let never = AtomicBool::new(false);
-        let measured = py.detach(|| load::run(&self.device, &load, &never));
+        let device = Arc::clone(&self.device);
+        let measured = interruptible::run(py, move |interrupt| load::run(&*device, &load, interrupt))?;
         let measured = measured.map_err(|error| errors::of_profile(py, &error))?;
         let result = PyDict::new(py);
         result.set_item("seconds", measured.elapsed.seconds())?;
@@ -163,8 +221,9 @@ impl Drive {
         offsets: Vec<u64>,
         lengths: Vec<u32>,
         writes: Vec<bool>,
-        in_flight: u32,
+        in_flight: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<f64>> {
+        let in_flight = whole("in_flight", in_flight)?;
         if !(1..=IN_FLIGHT_MAX).contains(&in_flight) {
             return Err(errors::argument(py, format!("in_flight is {in_flight}: use 1 to {IN_FLIGHT_MAX}")));
         }
@@ -182,7 +241,10 @@ impl Drive {
             }
             requests.push((if *is_write { Op::Write } else { Op::Read }, *offset, *length));
         }
-        let done = py.detach(|| run_requests(&self.device, self.seed, &requests, in_flight));
+        let (device, seed) = (Arc::clone(&self.device), self.seed);
+        let done = interruptible::run(py, move |interrupt| {
+            run_requests(&device, seed, &requests, in_flight, interrupt)
+        })?;
         done.map_err(|error| errors::of_profile(py, &error))
     }
 

@@ -1,8 +1,10 @@
 //! Errors as exceptions: the classes are in `flashgrain/errors.py`, one for each stable kind.
 
 use flashgrain::{Error, ErrorKind};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
+
+use crate::ended::Failure;
 
 /// The class of an exception.
 fn class_of(kind: ErrorKind) -> &'static str {
@@ -66,6 +68,30 @@ pub fn of_store(py: Python<'_>, error: &Error) -> PyErr {
         _ => None,
     };
     raise(py, class_of(kind), &error.to_string(), number)
+}
+
+/// A failed operation on an object of a store as an exception.
+pub fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
+    match failure {
+        Failure::Store(error) => of_store(py, error),
+        Failure::Ended(ended) => raise(py, "ClosedError", &ended.to_string(), None),
+        Failure::WriteToSnapshot => raise(py, "ReadOnlyError", "a snapshot takes no writes", None),
+    }
+}
+
+/// A file that could not be used, as the subclass of `OSError` that fits the number, with the path.
+pub fn of_file(error: &std::io::Error, path: &std::path::Path) -> PyErr {
+    match error.raw_os_error() {
+        // Python itself has a text for the number.
+        Some(number) => match Python::attach(|py| {
+            let text = py.import("os")?.call_method1("strerror", (number,))?.unbind();
+            Ok::<_, PyErr>((number, text, path.to_path_buf()))
+        }) {
+            Ok(arguments) => PyOSError::new_err(arguments),
+            Err(error) => error,
+        },
+        None => PyOSError::new_err(format!("{}: {error}", path.display())),
+    }
 }
 
 /// An argument that makes no sense, as `ArgumentError`.

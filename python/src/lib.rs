@@ -5,7 +5,8 @@
 //! 2. [`opening::Handle`] is the only way to an object of the store: it refuses closed stores and forked
 //!    processes, and releases the interpreter lock around everything that may wait.
 //! 3. Results that are only read cross as JSON ([`json`]), and the package `flashgrain` gives them types.
-//! 4. Input from Python never panics here: each refusal is an exception.
+//! 4. [`interruptible::run`] is the way to computations that may take seconds: Ctrl-C ends the call.
+//! 5. Input from Python never panics here: each refusal is an exception.
 
 mod advice;
 mod affine;
@@ -13,10 +14,14 @@ mod batch;
 mod byte_string;
 mod design;
 mod drive;
+mod ended;
 mod errors;
+mod file_path;
 mod input;
+mod interruptible;
 mod json;
 mod models;
+mod numbers;
 mod opening;
 mod options;
 mod profile;

@@ -1,6 +1,6 @@
 //! Fitted cost models of a drive.
 
-use flashgrain_model::{FittedModel, ModelName, Parameter};
+use flashgrain_model::{FittedModel, ModelName, Parameter, Workload};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -49,6 +49,27 @@ fn parameter(model: &str, parameter: &Parameter) -> Value {
     value
 }
 
+/// Refuses a workload that cannot be.
+fn check(py: Python<'_>, point: usize, workload: &Workload) -> PyResult<()> {
+    let Workload { read_share, request_bytes, random_share, concurrency } = *workload;
+    for (name, value, is_right, range) in [
+        (
+            "request_bytes",
+            request_bytes,
+            request_bytes.is_finite() && request_bytes > 0.0,
+            "a number above 0",
+        ),
+        ("concurrency", concurrency, concurrency.is_finite() && concurrency > 0.0, "a number above 0"),
+        ("read_share", read_share, (0.0..=1.0).contains(&read_share), "0 to 1"),
+        ("random_share", random_share, (0.0..=1.0).contains(&random_share), "0 to 1"),
+    ] {
+        if !is_right {
+            return Err(errors::argument(py, format!("point {point}: {name} is {value}: use {range}")));
+        }
+    }
+    Ok(())
+}
+
 #[pymethods]
 impl Models {
     /// The names of the models that there are, coarsest first.
@@ -77,7 +98,11 @@ impl Models {
     ) -> PyResult<Vec<f64>> {
         let model = self.get(py, model)?;
         let workloads = workloads(&read_share, &request_bytes, &random_share, &concurrency);
-        Ok(workloads.map(|workload| model.bytes_per_second(&workload).unwrap_or(f64::NAN)).collect())
+        let predicted = workloads.enumerate().map(|(point, workload)| {
+            check(py, point, &workload)?;
+            Ok(model.bytes_per_second(&workload).unwrap_or(f64::NAN))
+        });
+        predicted.collect()
     }
 
     /// Everything, as a profile has it.

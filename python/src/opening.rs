@@ -12,21 +12,29 @@ use flashgrain::{Db, Error};
 use flashgrain_device::Origin;
 use pyo3::prelude::*;
 
+use crate::ended::{Ended, Failure};
 use crate::errors;
 
-/// An object of a store, until the store is closed.
-type Slot<T> = Arc<RwLock<Option<T>>>;
+/// An object of a store until it ends, and the reason afterwards.
+type State<T> = Result<T, Ended>;
+type Slot<T> = Arc<RwLock<State<T>>>;
 
 /// Something that ends with its store.
 trait Ends: Send + Sync {
     fn end(&self);
 }
 
-impl<T: Send + Sync> Ends for RwLock<Option<T>> {
+impl<T: Send + Sync> Ends for RwLock<State<T>> {
     fn end(&self) {
-        let taken = self.write().unwrap_or_else(PoisonError::into_inner).take();
-        drop(taken);
+        drop(taken(self, Ended::Store));
     }
+}
+
+/// Takes the object out of its slot, which says from then on how it ended; the first reason stays.
+fn taken<T>(slot: &RwLock<State<T>>, how: Ended) -> State<T> {
+    let mut state = slot.write().unwrap_or_else(PoisonError::into_inner);
+    let left = Err(state.as_ref().err().copied().unwrap_or(how));
+    std::mem::replace(&mut *state, left)
 }
 
 /// The slots of an opening that are still alive, and the number at which dead ones are looked for.
@@ -52,7 +60,7 @@ impl Opening {
     }
 
     fn handle<T: Send + Sync + 'static>(self: &Arc<Self>, object: T) -> Handle<T> {
-        let slot: Slot<T> = Arc::new(RwLock::new(Some(object)));
+        let slot: Slot<T> = Arc::new(RwLock::new(Ok(object)));
         let as_ends: Arc<dyn Ends> = slot.clone();
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.is_closed {
@@ -98,12 +106,13 @@ impl<T: Send + Sync + 'static> Handle<T> {
     fn detached<R: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce() -> Result<R, Error> + Send,
+        work: impl FnOnce() -> Result<R, Failure> + Send,
     ) -> PyResult<R> {
         if !self.opening.origin.is_here() {
             return Err(errors::of_store(py, &Error::Forked));
         }
-        py.detach(work).map_err(|error| errors::of_store(py, &error))
+        let outcome = py.detach(work);
+        outcome.map_err(|failure| errors::of_failure(py, &failure))
     }
 
     /// Uses the object, which other threads may use meanwhile.
@@ -115,6 +124,18 @@ impl<T: Send + Sync + 'static> Handle<T> {
         py: Python<'_>,
         work: impl FnOnce(&T) -> Result<R, Error> + Send,
     ) -> PyResult<R> {
+        self.read_within(py, |object| Ok(work(object)?))
+    }
+
+    /// The same for work that uses other objects of the store.
+    ///
+    /// # Errors
+    /// As [`Handle::read`].
+    pub fn read_within<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&T) -> Result<R, Failure> + Send,
+    ) -> PyResult<R> {
         self.detached(py, || self.borrowed(work))
     }
 
@@ -125,42 +146,72 @@ impl<T: Send + Sync + 'static> Handle<T> {
     pub fn write<R: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut T) -> Result<R, Error> + Send,
+        work: impl FnOnce(&mut T) -> Result<R, Failure> + Send,
     ) -> PyResult<R> {
         self.detached(py, || {
             let mut slot = self.slot.write().unwrap_or_else(PoisonError::into_inner);
-            work(slot.as_mut().ok_or(Error::Closed)?)
+            match &mut *slot {
+                Ok(object) => work(object),
+                Err(ended) => Err((*ended).into()),
+            }
         })
     }
 
-    /// Takes the object out, and uses it up.
+    /// Takes the object out, and uses it up: it has ended in the way of `how`, or of `failed` if the work
+    /// fails.
     ///
     /// # Errors
     /// As [`Handle::read`].
     pub fn take<R: Send>(
         &self,
         py: Python<'_>,
+        (how, failed): (Ended, Ended),
         work: impl FnOnce(T) -> Result<R, Error> + Send,
     ) -> PyResult<R> {
         self.detached(py, || {
-            let taken = self.slot.write().unwrap_or_else(PoisonError::into_inner).take();
-            work(taken.ok_or(Error::Closed)?)
+            let done = work(taken(&self.slot, how)?);
+            if done.is_err() {
+                *self.slot.write().unwrap_or_else(PoisonError::into_inner) = Err(failed);
+            }
+            Ok(done?)
         })
+    }
+
+    /// Ends the object; nothing if it has ended, or is of the process that this one was forked from.
+    pub fn end(&self, py: Python<'_>, how: Ended) {
+        if self.opening.origin.is_here() {
+            py.detach(|| drop(taken(&self.slot, how)));
+        }
     }
 
     /// Uses the object within the work of another handle of the same store, where the interpreter lock is
     /// released already.
     ///
     /// # Errors
-    /// [`Error::Closed`], and those of `work`.
-    pub fn borrowed<R>(&self, work: impl FnOnce(&T) -> Result<R, Error>) -> Result<R, Error> {
+    /// [`Failure::Ended`], and those of `work`.
+    pub fn borrowed<R, E: Into<Failure>>(&self, work: impl FnOnce(&T) -> Result<R, E>) -> Result<R, Failure> {
         let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
-        work(slot.as_ref().ok_or(Error::Closed)?)
+        match &*slot {
+            Ok(object) => work(object).map_err(Into::into),
+            Err(ended) => Err((*ended).into()),
+        }
     }
 
-    /// Whether the object has ended. A forked child's handles have.
-    pub fn has_ended(&self, py: Python<'_>) -> bool {
-        self.read(py, |_| Ok(())).is_err()
+    /// Refuses an object that has ended.
+    ///
+    /// # Errors
+    /// `ForkedError`, `ClosedError`.
+    pub fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.read(py, |_| Ok(()))
+    }
+
+    /// Whether the object has ended other than with its store. A forked child does not know.
+    pub fn has_ended_alone(&self, py: Python<'_>) -> bool {
+        let ended = || {
+            let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
+            slot.as_ref().is_err_and(|ended| *ended != Ended::Store)
+        };
+        self.opening.origin.is_here() && py.detach(ended)
     }
 }
 
@@ -171,10 +222,9 @@ impl Handle<Db> {
     /// `ForkedError`; `PoisonedError` and `DeviceError` if the store opens as after a crash.
     pub fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.detached(py, || {
-            let taken = self.slot.write().unwrap_or_else(PoisonError::into_inner).take();
-            let closed = taken.map_or(Ok(()), Db::close);
+            let closed = taken(&self.slot, Ended::Store).map_or(Ok(()), Db::close);
             self.opening.end_all();
-            closed
+            Ok(closed?)
         })
     }
 }

@@ -11,6 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
+use crate::file_path::FilePath;
+use crate::numbers::{Float, whole};
 use crate::profile::Profile;
 
 /// The choice called `name` among `choices`.
@@ -54,10 +56,11 @@ pub fn kind_name(kind: IndexKind) -> &'static str {
 
 /// One path or several.
 fn paths(value: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
-    match value.extract::<PathBuf>() {
-        Ok(path) => Ok(vec![path]),
-        Err(_) => value.extract(),
-    }
+    let paths: Vec<PathBuf> = match value.extract() {
+        Ok(path) => vec![path],
+        Err(_) => value.extract()?,
+    };
+    paths.into_iter().map(|path| Ok(FilePath::new(value.py(), path)?.0)).collect()
 }
 
 /// A builder of a store at `path` with these options.
@@ -90,23 +93,23 @@ fn store_option(builder: Builder, name: &str, value: &Bound<'_, PyAny>) -> PyRes
             builder.backend(backend.map_err(|error| errors::argument(py, error))?)
         }
         "poll_completions" => builder.poll_completions(value.extract()?),
-        "cache_bytes" => builder.cache_bytes(value.extract()?),
-        "workers" => builder.workers(value.extract()?),
+        "cache_bytes" => builder.cache_bytes(whole(name, value)?),
+        "workers" => builder.workers(whole(name, value)?),
         "durability" => builder.durability(durability(py, &value.extract::<String>()?)?),
         "log_compression" => {
             builder.log_compression(choice(py, name, &value.extract::<String>()?, &COMPRESSIONS)?)
         }
         "write_log" => builder.write_log(value.extract()?),
-        "recovery_log_bytes" => builder.recovery_log_bytes(value.extract()?),
-        "checkpoint_dirty_bytes" => builder.checkpoint_dirty_bytes(value.extract()?),
-        "size_bytes_max" => builder.size_bytes_max(value.extract()?),
+        "recovery_log_bytes" => builder.recovery_log_bytes(whole(name, value)?),
+        "checkpoint_dirty_bytes" => builder.checkpoint_dirty_bytes(whole(name, value)?),
+        "size_bytes_max" => builder.size_bytes_max(whole(name, value)?),
         "profile" => builder.profile(Profile::given(value)?),
-        "write_unit_bytes" => builder.write_unit_bytes(value.extract()?),
-        "segment_bytes" => builder.segment_bytes(value.extract()?),
-        "flash_page_bytes" => builder.flash_page_bytes(value.extract()?),
-        "log_bytes" => builder.log_bytes(value.extract()?),
-        "log_block_bytes" => builder.log_block_bytes(value.extract()?),
-        "node_bytes" => builder.node_bytes(value.extract()?),
+        "write_unit_bytes" => builder.write_unit_bytes(whole(name, value)?),
+        "segment_bytes" => builder.segment_bytes(whole(name, value)?),
+        "flash_page_bytes" => builder.flash_page_bytes(whole(name, value)?),
+        "log_bytes" => builder.log_bytes(whole(name, value)?),
+        "log_block_bytes" => builder.log_block_bytes(whole(name, value)?),
+        "node_bytes" => builder.node_bytes(whole(name, value)?),
         "sync_method" => {
             let method = value.extract::<String>()?;
             builder.sync_method(SyncMethod::named(&method).ok_or_else(|| {
@@ -132,8 +135,9 @@ pub fn tree(py: Python<'_>, kind: &str, options: Option<&Bound<'_, PyDict>>) -> 
         if value.is_none() {
             continue;
         }
-        match (kind, name.extract::<String>()?.as_str()) {
-            (_, "node_bytes") => tree = tree.node_bytes(value.extract()?),
+        let name = name.extract::<String>()?;
+        match (kind, name.as_str()) {
+            (_, "node_bytes") => tree = tree.node_bytes(whole(&name, &value)?),
             (_, "merge_operator") => {
                 tree = tree.merge_operator(choice(
                     py,
@@ -148,14 +152,16 @@ pub fn tree(py: Python<'_>, kind: &str, options: Option<&Bound<'_, PyDict>>) -> 
             (IndexKind::Lsm, "compression") => {
                 lsm = lsm.compression(choice(py, "compression", &value.extract::<String>()?, &COMPRESSIONS)?);
             }
-            (IndexKind::Lsm, "fanout") => lsm = lsm.fanout(value.extract()?),
-            (IndexKind::Lsm, "level_zero_runs") => lsm = lsm.level_zero_runs(value.extract()?),
-            (IndexKind::Lsm, "table_bytes") => lsm = lsm.table_bytes(value.extract()?),
-            (IndexKind::Lsm, "memtable_bytes") => lsm = lsm.memtable_bytes(value.extract()?),
-            (IndexKind::Lsm, "filter_bits_per_key") => lsm = lsm.filter_bits_per_key(value.extract()?),
-            (IndexKind::BeTree, "buffered_node_bytes") => be_tree = be_tree.node_bytes(value.extract()?),
-            (IndexKind::BeTree, "fanout") => be_tree = be_tree.fanout(value.extract()?),
-            (IndexKind::BeTree, "memtable_bytes") => be_tree = be_tree.memtable_bytes(value.extract()?),
+            (IndexKind::Lsm, "fanout") => lsm = lsm.fanout(whole(&name, &value)?),
+            (IndexKind::Lsm, "level_zero_runs") => lsm = lsm.level_zero_runs(whole(&name, &value)?),
+            (IndexKind::Lsm, "table_bytes") => lsm = lsm.table_bytes(whole(&name, &value)?),
+            (IndexKind::Lsm, "memtable_bytes") => lsm = lsm.memtable_bytes(whole(&name, &value)?),
+            (IndexKind::Lsm, "filter_bits_per_key") => {
+                lsm = lsm.filter_bits_per_key(value.extract::<Float>()?.0)
+            }
+            (IndexKind::BeTree, "buffered_node_bytes") => be_tree = be_tree.node_bytes(whole(&name, &value)?),
+            (IndexKind::BeTree, "fanout") => be_tree = be_tree.fanout(whole(&name, &value)?),
+            (IndexKind::BeTree, "memtable_bytes") => be_tree = be_tree.memtable_bytes(whole(&name, &value)?),
             (_, name) => {
                 let kind = kind_name(kind);
                 return Err(PyTypeError::new_err(format!("a tree of kind {kind} has no option {name}")));

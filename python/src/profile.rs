@@ -1,12 +1,14 @@
 //! Profiles of drives.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flashgrain_profile::{DeviceProfile, file};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::byte_string::ByteString;
+use crate::file_path::FilePath;
 use crate::models::Models;
 use crate::{errors, json};
 
@@ -27,7 +29,7 @@ impl Profile {
         if let Ok(profile) = value.cast::<Self>() {
             return Ok(profile.get().profile.clone());
         }
-        Self::read(value.py(), &value.extract::<PathBuf>()?)
+        Self::read(value.py(), &value.extract::<FilePath>()?.0)
     }
 
     fn read(py: Python<'_>, path: &Path) -> PyResult<DeviceProfile> {
@@ -39,14 +41,20 @@ impl Profile {
 impl Profile {
     /// Reads a `profile.json`.
     #[classmethod]
-    fn load(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        Ok(Self { profile: Self::read(class.py(), &path)? })
+    fn load(class: &Bound<'_, PyType>, path: FilePath) -> PyResult<Self> {
+        Ok(Self { profile: Self::read(class.py(), &path.0)? })
     }
 
     /// A profile from the bytes of its file.
     #[classmethod]
-    fn parse(class: &Bound<'_, PyType>, content: ByteString) -> PyResult<Self> {
-        let parsed = file::parse(Path::new("profile.json"), &content);
+    fn parse(class: &Bound<'_, PyType>, content: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(content) = content.extract::<ByteString>() else {
+            let kind = content.get_type().name()?;
+            let text = format!("the content of a profile is bytes, not {kind}: read the file as bytes");
+            return Err(PyTypeError::new_err(text));
+        };
+        // The place that messages begin with.
+        let parsed = file::parse(Path::new("the given content"), &content);
         Ok(Self { profile: parsed.map_err(|error| errors::of_profile(class.py(), &error))? })
     }
 

@@ -2,7 +2,6 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::byte_string::ByteString;
@@ -87,17 +86,27 @@ impl Range {
         };
         match self.part {
             Part::Key => {
-                let key: ByteString = member.extract()?;
+                let Ok(key) = member.extract::<ByteString>() else { return Ok(false) };
                 Ok(is_within(&key) && self.tree.read(py, |from, tree| from.contains(tree, &key))?)
             }
             Part::Both => {
-                let (key, value): (ByteString, ByteString) = member.extract()?;
+                let Ok((key, value)) = member.extract::<(ByteString, ByteString)>() else { return Ok(false) };
                 let found = self.tree.read(py, |from, tree| from.get(tree, &key))?;
                 Ok(is_within(&key) && found.is_some_and(|found| *found == *value))
             }
-            Part::Value => Err(PyTypeError::new_err(
-                "values have no order: looking for one reads all records; use any(value == wanted for value in ...)",
-            )),
+            // As values of other mappings: all records are read, up to the first with this value.
+            Part::Value => {
+                let Ok(wanted) = member.extract::<ByteString>() else { return Ok(false) };
+                let bounds = self.bounds.clone();
+                self.tree.read(py, |from, tree| {
+                    for record in from.range(tree, bounds)? {
+                        if *record?.1 == *wanted {
+                            return Ok(true);
+                        }
+                    }
+                    Ok(false)
+                })
+            }
         }
     }
 }

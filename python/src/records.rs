@@ -109,7 +109,7 @@ impl Records {
     }
 
     fn take<'py>(&self, py: Python<'py>, backward: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let record = self.iter.write(py, |ends| ends.next(backward))?;
+        let record = self.iter.write(py, |ends| Ok(ends.next(backward)?))?;
         record.map(|record| part_of(py, self.part, &record)).transpose()
     }
 }

@@ -1,24 +1,48 @@
 //! Measurements of a drive, to which models are fitted.
 
-use std::fs::File;
-use std::path::PathBuf;
+use std::fs;
+use std::sync::Arc;
 
 use flashgrain_model::{FitOptions, Sample, Workload, compare, fit, read_csv, write_csv};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
+use crate::file_path::FilePath;
 use crate::models::Models;
-use crate::{errors, json};
+use crate::numbers::{Float, whole};
+use crate::{errors, interruptible, json};
 
 /// Throughputs of trials: rows of docs/samples-csv.md.
 #[pyclass(frozen, module = "flashgrain._flashgrain")]
 pub struct Samples {
-    samples: Vec<Sample>,
+    samples: Arc<[Sample]>,
 }
 
-/// A file that cannot be opened is an `OSError`, as everywhere in Python.
-fn opened(file: std::io::Result<File>) -> PyResult<File> {
-    file.map_err(PyErr::from)
+/// Refuses a name that a CSV file would not give back: its fields are without spaces at their ends, an empty
+/// one stands for the usual name, and a number sign begins a comment.
+fn check_experiment(py: Python<'_>, row: usize, name: &str) -> PyResult<()> {
+    match name.is_empty() || name.trim() != name || name.starts_with('#') {
+        true => {
+            let text = format!(
+                "row {row}: experiment is {name:?}: use a name without spaces at its ends and # in front"
+            );
+            Err(errors::argument(py, text))
+        }
+        false => Ok(()),
+    }
+}
+
+fn fit_options(
+    py: Python<'_>,
+    page_bytes: Float,
+    resamples: &Bound<'_, PyAny>,
+    seed: &Bound<'_, PyAny>,
+) -> PyResult<FitOptions> {
+    let page_bytes = page_bytes.0;
+    if !(page_bytes.is_finite() && page_bytes > 0.0) {
+        return Err(errors::argument(py, format!("page_bytes is {page_bytes}: use a number above 0")));
+    }
+    Ok(FitOptions { page_bytes, resamples: whole("resamples", resamples)?, seed: whole("seed", seed)? })
 }
 
 #[pymethods]
@@ -41,6 +65,7 @@ impl Samples {
         let named = experiment.into_iter().zip(repeat);
         let rows = workloads.zip(bytes_per_second).zip(named).enumerate();
         let samples = rows.map(|(row, ((workload, bytes_per_second), (experiment, repeat)))| {
+            check_experiment(py, row, &experiment)?;
             let sample = Sample { experiment, repeat, workload, bytes_per_second };
             match sample.check() {
                 Ok(()) => Ok(sample),
@@ -52,15 +77,19 @@ impl Samples {
 
     /// Reads a CSV file.
     #[classmethod]
-    fn read_csv(class: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        let file = opened(File::open(path))?;
-        let samples = read_csv(file).map_err(|error| errors::argument(class.py(), error))?;
-        Ok(Self { samples })
+    fn read_csv(class: &Bound<'_, PyType>, path: FilePath) -> PyResult<Self> {
+        let (py, path) = (class.py(), path.0);
+        let content = py.detach(|| fs::read(&path)).map_err(|error| errors::of_file(&error, &path))?;
+        let read = read_csv(&content[..]);
+        let samples = read.map_err(|error| errors::argument(py, format!("{}: {error}", path.display())))?;
+        Ok(Self { samples: samples.into() })
     }
 
     /// Writes a CSV file that `read_csv`, `flashgrain compare` and `flashgrain tune` read.
-    fn write_csv(&self, path: PathBuf) -> PyResult<()> {
-        Ok(write_csv(opened(File::create(path))?, &self.samples)?)
+    fn write_csv(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
+        let mut content = Vec::new();
+        write_csv(&mut content, &self.samples)?;
+        py.detach(|| fs::write(&path.0, content)).map_err(|error| errors::of_file(&error, &path.0))
     }
 
     fn __len__(&self) -> usize {
@@ -86,9 +115,16 @@ impl Samples {
     }
 
     /// Fits all models to all samples.
-    fn fit(&self, py: Python<'_>, page_bytes: f64, resamples: u32, seed: u64) -> PyResult<Models> {
-        let options = FitOptions { page_bytes, resamples, seed };
-        let fitted = py.detach(|| fit(&self.samples, &options));
+    fn fit(
+        &self,
+        py: Python<'_>,
+        page_bytes: Float,
+        resamples: &Bound<'_, PyAny>,
+        seed: &Bound<'_, PyAny>,
+    ) -> PyResult<Models> {
+        let options = fit_options(py, page_bytes, resamples, seed)?;
+        let samples = Arc::clone(&self.samples);
+        let fitted = interruptible::run(py, move |_| fit(&samples, &options))?;
         fitted.map(Models::new).map_err(|error| errors::argument(py, error))
     }
 
@@ -96,12 +132,13 @@ impl Samples {
     fn compare<'py>(
         &self,
         py: Python<'py>,
-        page_bytes: f64,
-        resamples: u32,
-        seed: u64,
+        page_bytes: Float,
+        resamples: &Bound<'_, PyAny>,
+        seed: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = FitOptions { page_bytes, resamples, seed };
-        let compared = py.detach(|| compare(&self.samples, &options));
+        let options = fit_options(py, page_bytes, resamples, seed)?;
+        let samples = Arc::clone(&self.samples);
+        let compared = interruptible::run(py, move |_| compare(&samples, &options))?;
         json::object(py, &compared.map_err(|error| errors::argument(py, error))?)
     }
 }

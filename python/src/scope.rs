@@ -3,6 +3,7 @@
 use flashgrain::{Db, Error, Snapshot, Transaction};
 use pyo3::prelude::*;
 
+use crate::ended::Failure;
 use crate::opening::Handle;
 use crate::reads::Reads;
 
@@ -47,10 +48,10 @@ impl Scoped {
         match &self.scope {
             Scope::Store => self.tree.read(py, |of| work(&of.db, &of.tree)),
             Scope::Snapshot(snapshot) => {
-                snapshot.read(py, |from| self.tree.borrowed(|of| work(from, &of.tree)))
+                snapshot.read_within(py, |from| self.tree.borrowed(|of| work(from, &of.tree)))
             }
             Scope::Transaction(transaction) => {
-                transaction.read(py, |from| self.tree.borrowed(|of| work(from, &of.tree)))
+                transaction.read_within(py, |from| self.tree.borrowed(|of| work(from, &of.tree)))
             }
         }
     }
@@ -67,7 +68,7 @@ impl Scoped {
     ) -> PyResult<R> {
         match &self.scope {
             Scope::Store => self.tree.read(py, |of| of.db.transaction(|tx| work(tx, &of.tree))),
-            Scope::Snapshot(snapshot) => snapshot.read(py, |_| Err(Error::ReadOnly)),
+            Scope::Snapshot(snapshot) => snapshot.read_within(py, |_| Err(Failure::WriteToSnapshot)),
             Scope::Transaction(transaction) => {
                 transaction.write(py, |tx| self.tree.borrowed(|of| work(tx, &of.tree)))
             }
@@ -86,7 +87,7 @@ impl Scoped {
     ) -> PyResult<R> {
         match &self.scope {
             Scope::Store => self.tree.read(py, |of| alone(&of.tree)),
-            Scope::Snapshot(snapshot) => snapshot.read(py, |_| Err(Error::ReadOnly)),
+            Scope::Snapshot(snapshot) => snapshot.read_within(py, |_| Err(Failure::WriteToSnapshot)),
             Scope::Transaction(transaction) => {
                 transaction.write(py, |tx| self.tree.borrowed(|of| within(tx, &of.tree)))
             }

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::ended::Ended;
 use crate::opening::Handle;
 use crate::scope::Scope;
 use crate::tree::Tree;
@@ -24,27 +25,22 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
-    fn __getitem__(&self, tree: &Tree) -> Tree {
-        tree.within(Scope::Snapshot(self.snapshot.clone()))
+    fn __getitem__(&self, py: Python<'_>, tree: &Tree) -> PyResult<Tree> {
+        tree.within(py, Scope::Snapshot(self.snapshot.clone()))
     }
 
     /// Ends the snapshot. Closing it again does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        match self.snapshot.has_ended(py) {
-            true => Ok(()),
-            false => self.snapshot.take(py, |snapshot| {
-                drop(snapshot);
-                Ok(())
-            }),
-        }
+    fn close(&self, py: Python<'_>) {
+        self.snapshot.end(py, Ended::Snapshot);
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
+    fn __enter__<'py>(slf: PyRef<'py, Self>, py: Python<'_>) -> PyResult<PyRef<'py, Self>> {
+        slf.snapshot.check(py)?;
+        Ok(slf)
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close(py)
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
     }
 }

@@ -212,11 +212,12 @@ impl Store {
     /// Whether the store is closed, or was opened by the process that this one was forked from.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        self.db.has_ended(py)
+        self.db.check(py).is_err()
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
+    fn __enter__<'py>(slf: PyRef<'py, Self>, py: Python<'_>) -> PyResult<PyRef<'py, Self>> {
+        slf.db.check(py)?;
+        Ok(slf)
     }
 
     #[pyo3(signature = (*_exception))]

@@ -1,12 +1,13 @@
 //! Transactions.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use pyo3::prelude::*;
 
+use crate::ended::Ended;
 use crate::opening::Handle;
 use crate::scope::Scope;
 use crate::tree::Tree;
+
+const KIND: &str = "transaction";
 
 /// Reads a snapshot and its own writes; of two transactions that write one key, the later commit raises
 /// ConflictError. `transaction[tree]` is the tree within it.
@@ -15,43 +16,36 @@ use crate::tree::Tree;
 #[pyclass(frozen, module = "flashgrain")]
 pub struct Transaction {
     transaction: Handle<flashgrain::Transaction>,
-    /// Committed or rolled back, rather than ended by the end of its store.
-    is_done: AtomicBool,
 }
 
 impl Transaction {
     /// A transaction that has just begun.
     pub fn new(transaction: Handle<flashgrain::Transaction>) -> Self {
-        Self { transaction, is_done: AtomicBool::new(false) }
+        Self { transaction }
     }
 }
 
 #[pymethods]
 impl Transaction {
-    fn __getitem__(&self, tree: &Tree) -> Tree {
-        tree.within(Scope::Transaction(self.transaction.clone()))
+    fn __getitem__(&self, py: Python<'_>, tree: &Tree) -> PyResult<Tree> {
+        tree.within(py, Scope::Transaction(self.transaction.clone()))
     }
 
     /// Commits all writes, or none: raises ConflictError if another commit has changed one of the keys. The
     /// transaction has ended in any case.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.is_done.store(true, Ordering::Relaxed);
-        self.transaction.take(py, flashgrain::Transaction::commit)
+        let ends = (Ended::Committed(KIND), Ended::Failed(KIND));
+        self.transaction.take(py, ends, flashgrain::Transaction::commit)
     }
 
     /// Ends the transaction without its writes. Does nothing if it has ended.
-    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
-        if self.is_done.swap(true, Ordering::Relaxed) || self.transaction.has_ended(py) {
-            return Ok(());
-        }
-        self.transaction.take(py, |transaction| {
-            drop(transaction);
-            Ok(())
-        })
+    fn rollback(&self, py: Python<'_>) {
+        self.transaction.end(py, Ended::RolledBack(KIND));
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
+    fn __enter__<'py>(slf: PyRef<'py, Self>, py: Python<'_>) -> PyResult<PyRef<'py, Self>> {
+        slf.transaction.check(py)?;
+        Ok(slf)
     }
 
     #[pyo3(signature = (exception_type = None, _exception = None, _traceback = None))]
@@ -62,8 +56,9 @@ impl Transaction {
         _exception: Option<&Bound<'_, PyAny>>,
         _traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        if exception_type.is_some() || self.is_done.load(Ordering::Relaxed) {
-            return self.rollback(py);
+        if exception_type.is_some() || self.transaction.has_ended_alone(py) {
+            self.rollback(py);
+            return Ok(());
         }
         // Raises ClosedError if the store was closed within the block: the writes are lost.
         self.commit(py)

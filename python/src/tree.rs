@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::byte_string::ByteString;
+use crate::ended::Failure;
 use crate::input::{self, RecordsOf};
 use crate::opening::Handle;
 use crate::range::{Range, half_open, of_prefix};
@@ -32,14 +33,37 @@ impl Tree {
         Self { scoped: Scoped { tree, scope: Scope::Store } }
     }
 
-    /// The same tree in another scope.
-    pub fn within(&self, scope: Scope) -> Self {
-        Self { scoped: Scoped { tree: self.scoped.tree.clone(), scope } }
+    /// The handle of a tree of the store.
+    ///
+    /// # Errors
+    /// `ArgumentError` for a tree of a snapshot or transaction, with the one who `asks` for the tree.
+    fn handle(&self, py: Python<'_>, asks: &str) -> PyResult<&Handle<OfStore>> {
+        match self.scoped.scope {
+            Scope::Store => Ok(&self.scoped.tree),
+            Scope::Snapshot(_) | Scope::Transaction(_) => {
+                let text = format!(
+                    "{asks} a tree of the store, not of a snapshot or transaction: give `tree` itself"
+                );
+                Err(errors::argument(py, text))
+            }
+        }
     }
 
-    /// The handle, whatever the scope.
-    pub fn handle(&self) -> &Handle<OfStore> {
-        &self.scoped.tree
+    /// The same tree in another scope.
+    ///
+    /// # Errors
+    /// `ArgumentError` for a tree that is in a scope already.
+    pub fn within(&self, py: Python<'_>, scope: Scope) -> PyResult<Self> {
+        let tree = self.handle(py, "the index is")?.clone();
+        Ok(Self { scoped: Scoped { tree, scope } })
+    }
+
+    /// The handle for a write of a batch.
+    ///
+    /// # Errors
+    /// `ArgumentError` for a tree of a snapshot or transaction.
+    pub fn of_batch(&self, py: Python<'_>) -> PyResult<&Handle<OfStore>> {
+        self.handle(py, "a batch writes to")
     }
 
     fn range_of(
@@ -279,11 +303,13 @@ impl Tree {
     ///
     /// Raises ArgumentError for records out of order: those before are in the tree. Not in transactions.
     fn load(&self, py: Python<'_>, records: &Object<'_>) -> PyResult<u64> {
-        if !matches!(self.scoped.scope, Scope::Store) {
-            return Err(errors::argument(
-                py,
-                "records are loaded into a tree of the store, not within a transaction",
-            ));
+        match &self.scoped.scope {
+            Scope::Store => {}
+            Scope::Snapshot(_) => return Err(errors::of_failure(py, &Failure::WriteToSnapshot)),
+            Scope::Transaction(_) => {
+                let text = "records are loaded into a tree of the store, not within a transaction";
+                return Err(errors::argument(py, text));
+            }
         }
         // A copy of the handle: the records' own code may close the store.
         let tree = self.scoped.tree.read(py, |of| Ok(of.tree.clone()))?;

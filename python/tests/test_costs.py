@@ -59,6 +59,10 @@ def test_arguments_are_checked() -> None:
     for make in (
         lambda: Design.btree(0),
         lambda: Design.btree(float("nan")),
+        lambda: Design.btree(10**400),
+        lambda: Design.btree(-(10**400)),
+        lambda: Design.lsm_tree(fanout=10**400),
+        lambda: AffineCosts(10**400, 0),
         lambda: Design.b_epsilon_tree(4096, fanout=1),
         lambda: Design.lsm_tree("wide"),
         lambda: Design.lsm_tree(fanout=float("inf")),

@@ -56,8 +56,15 @@ def test_arguments_are_checked() -> None:
         Drive("970ev")
     with pytest.raises(errors.ArgumentError, match="fresh"):
         Drive("970evo", state="old")  # type: ignore[arg-type]
-    with pytest.raises(errors.ArgumentError):
-        Drive("970evo", state="steady-random", working_set=7.0)
+    for state in (None, "fresh", "steady-random"):
+        for working_set in (7.0, 0.0, -1.0, float("nan")):
+            with pytest.raises(errors.ArgumentError, match="working_set"):
+                Drive("970evo", state=state, working_set=working_set)
+    with pytest.raises(errors.ArgumentError, match="null byte"):
+        Drive("970evo\0")
+    for seed in (-1, 1 << 64):
+        with pytest.raises(errors.ArgumentError, match=f"seed is {seed}"):
+            Drive("970evo", seed=seed)
     drive = Drive("970evo")
     for wrong in (
         lambda: drive.run(request_bytes=1000),
@@ -71,7 +78,32 @@ def test_arguments_are_checked() -> None:
         lambda: drive.latencies_us([0], 0),
         lambda: drive.latencies_us([0], 1 << 40),
         lambda: drive.latencies_us([0], in_flight=0),
+        lambda: drive.latencies_us([0], in_flight=-1),
+        lambda: drive.latencies_us([0], in_flight=1 << 40),
+        lambda: drive.latencies_us([1 << 70]),
+        lambda: drive.run(requests=0),
+        lambda: drive.run(requests=-1),
+        lambda: drive.run(requests=1 << 64),
+        lambda: drive.run(seed=-1),
+        lambda: drive.run(concurrency=10**400),
     ):
         with pytest.raises(errors.ArgumentError):
             wrong()
     assert "970" in drive.name and drive.sector_bytes in (512, 4096) and "970" in drive.to_toml()
+
+
+def test_no_requests_have_no_latencies() -> None:
+    drive = Drive("970evo")
+    assert drive.latencies_us([]).shape == (0,) and drive.latencies_us([]).dtype == np.float64
+    assert drive.latencies_us(np.zeros((3, 0), dtype=np.int64)).shape == (3, 0)
+
+
+def test_runs_have_an_end_in_virtual_time() -> None:
+    drive = Drive("970evo")
+    for load in ({"requests": 10, "rate_per_s": 1e-9}, {"seconds": 1.0, "rate_per_s": 1e-9}, {"rate_per_s": 1e-3}):
+        with pytest.raises(errors.ArgumentError, match="rate_per_s is .*use at least .* 1000000 virtual seconds"):
+            drive.run(**load)  # type: ignore[arg-type]
+    for seconds in (1e9, float("inf"), 10**400):
+        with pytest.raises(errors.ArgumentError, match="seconds is .*at most 1000000 virtual seconds"):
+            drive.run(seconds=seconds)
+    assert drive.run(requests=5, rate_per_s=0.01).seconds > 50

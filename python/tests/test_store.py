@@ -164,13 +164,103 @@ def test_a_snapshot_stays_as_it_is(store: Store, tree: Tree) -> None:
             lambda: then.update({b"a": b"3"}),
             lambda: then.pop(b"a"),
             lambda: then.clear(),
+            lambda: then.load([]),
+            lambda: then.setdefault(b"a", b"1"),
         ):
-            with pytest.raises(errors.ReadOnlyError):
+            with pytest.raises(errors.ReadOnlyError, match="^a snapshot takes no writes$"):
                 write()
-        with pytest.raises(errors.ArgumentError):
-            then.load([])
-    with pytest.raises(errors.ClosedError):
-        then[b"a"]
+    for use in (lambda: then[b"a"], lambda: list(then), lambda: then.discard(b"a"), lambda: snapshot.__enter__()):
+        with pytest.raises(errors.ClosedError, match="the snapshot is closed"):
+            use()
+    snapshot.close()
+
+
+def test_batches_and_scopes_take_trees_of_the_store(store: Store, tree: Tree) -> None:
+    tree[b"a"] = b"1"
+    snapshot, transaction, batch = store.snapshot(), store.transaction(), store.batch()
+    for scoped in (snapshot[tree], transaction[tree]):
+        for use in (
+            lambda: batch.put(scoped, b"a", b"2"),
+            lambda: batch.discard(scoped, b"a"),
+            lambda: batch.merge(scoped, b"a", b"2"),
+            lambda: transaction[scoped],
+            lambda: snapshot[scoped],
+        ):
+            with pytest.raises(errors.ArgumentError, match="a tree of the store, not of a snapshot or transaction"):
+                use()
+    assert len(batch) == 0
+
+
+def test_what_has_ended_says_how(store: Store, tree: Tree) -> None:
+    committed, rolled_back, failed = store.transaction(), store.transaction(), store.transaction()
+    for each in (committed, failed):
+        each[tree][b"a"] = b"1"
+    committed.commit()
+    rolled_back.rollback()
+    with pytest.raises(errors.ConflictError):
+        failed.commit()
+    for ended, words in (
+        (committed, "the transaction has been committed"),
+        (rolled_back, "the transaction has been rolled back"),
+        (failed, "the transaction has ended with a failed commit"),
+    ):
+        for use in (ended.commit, ended.__enter__, lambda: ended[tree][b"a"], lambda: ended[tree].discard(b"a")):
+            with pytest.raises(errors.ClosedError, match=words):
+                use()
+        ended.rollback()
+    batch, dropped = store.batch(), store.batch()
+    batch.put(tree, b"b", b"2")
+    batch.commit()
+    with pytest.raises(RuntimeError, match="stop"):
+        with dropped:
+            raise RuntimeError("stop")
+    for over, words in ((batch, "the batch has been committed"), (dropped, "the batch has been rolled back")):
+        for late in (over.commit, over.__enter__, lambda: len(over), lambda: over.put(tree, b"b", b"3")):
+            with pytest.raises(errors.ClosedError, match=words):
+                late()
+    # A commit within the block is its end, and an exception after it is not hidden.
+    with store.batch() as early:
+        early.put(tree, b"c", b"3")
+        early.commit()
+    with pytest.raises(RuntimeError, match="stop"):
+        with store.batch() as early:
+            early.commit()
+            raise RuntimeError("stop")
+    assert dict(tree.items()) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+
+
+def test_a_closed_store_is_not_entered(tmp_path: Path) -> None:
+    store = Store.create(tmp_path / "store")
+    entered = [store, store.snapshot(), store.transaction(), store.batch()]
+    store.close()
+    for each in entered:
+        with pytest.raises(errors.ClosedError, match="the store is closed"):
+            each.__enter__()  # type: ignore[attr-defined]
+    entered[2].rollback()  # type: ignore[attr-defined]
+    with pytest.raises(errors.ClosedError, match="the store is closed"):
+        entered[2].commit()  # type: ignore[attr-defined]
+
+
+def test_numbers_out_of_range_are_named(store: Store) -> None:
+    for name in (
+        "cache_bytes", "workers", "recovery_log_bytes", "checkpoint_dirty_bytes", "size_bytes_max",
+        "write_unit_bytes", "segment_bytes", "flash_page_bytes", "log_bytes", "log_block_bytes", "node_bytes",
+    ):
+        for wrong in (-1, 1 << 70):
+            with pytest.raises(errors.ArgumentError, match=f"{name} is {wrong}: use a whole number"):
+                Store.in_memory(**{name: wrong})  # type: ignore[arg-type]
+    for kind, name in (
+        ("btree", "node_bytes"), ("lsm", "fanout"), ("lsm", "level_zero_runs"), ("lsm", "table_bytes"),
+        ("lsm", "memtable_bytes"), ("be-tree", "buffered_node_bytes"), ("be-tree", "fanout"),
+        ("be-tree", "memtable_bytes"),
+    ):
+        for wrong in (-1, 1 << 70):
+            with pytest.raises(errors.ArgumentError, match=f"{name} is {wrong}: use a whole number"):
+                store.tree("t", kind, **{name: wrong})  # type: ignore[arg-type]
+    for bits in (10**400, -1.0, float("nan")):
+        with pytest.raises(errors.ArgumentError, match="filter"):
+            store.tree("t", "lsm", filter_bits_per_key=bits)
+    assert store.tree_names() == []
 
 
 def test_backups_are_stores(store: Store, tree: Tree, tmp_path: Path) -> None:
@@ -194,8 +284,6 @@ def test_errors_have_classes(store: Store, tmp_path: Path) -> None:
         Store.in_memory(durability="perhaps")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no option cache"):
         Store.in_memory(cache=1)  # type: ignore[call-arg]
-    with pytest.raises(OverflowError):
-        Store.in_memory(cache_bytes=-1)
     with pytest.raises(errors.ArgumentError, match="kind"):
         store.tree("a", "heap")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="btree has no option fanout"):

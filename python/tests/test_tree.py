@@ -60,6 +60,9 @@ def test_ranges_go_both_ways(tree: Tree) -> None:
     assert list(tree.keys(b"\x0a", b"\x0d", reverse=True)) == [b"\x0c", b"\x0b", b"\x0a"]
     assert few.count() == 3 and (b"\x0b", b"\x0b\x01") in few and (b"\x0d", b"\x0d\x01") not in few
     assert b"\x0b" in tree.keys(b"\x0a") and b"\x09" not in tree.keys(b"\x0a")
+    assert b"\x0b\x01" in tree.values(b"\x0a") and b"\x09\x01" not in tree.values(b"\x0a")
+    for other in ("a", 1, None, (b"a",), ("a", "b")):
+        assert other not in tree.keys() and other not in tree.values() and other not in tree.items()
     assert tree.keys(stop=b"\x05").count() == 5 and tree.keys(b"\x05", b"\x05").count() == 0
     tree[b"ab"], tree[b"a\xff"], tree[b"b"] = b"", b"", b""
     assert [key for key, _ in tree.prefix(b"a")] == [b"a", b"ab", b"a\xff"]
