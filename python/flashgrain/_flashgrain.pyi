@@ -288,7 +288,7 @@ class Design:
         *,
         records: tuple[float, float, float],
         cache_bytes: float,
-        clients: float = 1.0,
+        clients: float | None = None,
         range_bytes: float | None = None,
     ) -> dict[str, Any]: ...
     def price(
@@ -299,7 +299,7 @@ class Design:
         model: str,
         records: tuple[float, float, float],
         cache_bytes: float,
-        clients: float = 1.0,
+        clients: float | None = None,
         range_bytes: float | None = None,
     ) -> dict[str, Any] | None: ...
 

@@ -64,7 +64,7 @@ fn situation(
     py: Python<'_>,
     records: (Float, Float, Float),
     cache_bytes: Float,
-    clients: Float,
+    clients: Option<Float>,
 ) -> PyResult<Situation> {
     let (count, key_bytes, value_bytes) = records;
     let records = Records {
@@ -73,7 +73,7 @@ fn situation(
         value_bytes: checked(py, "value bytes", value_bytes, 0.0)?,
     };
     let cache_bytes = checked(py, "cache_bytes", cache_bytes, 0.0)?;
-    Ok(Situation::new(records, cache_bytes, checked(py, "clients", clients, 1.0)?))
+    Ok(Situation::new(records, cache_bytes, checked(py, "clients", clients.unwrap_or(Float(1.0)), 1.0)?))
 }
 
 #[pymethods]
@@ -179,14 +179,14 @@ impl Design {
     }
 
     /// The requests of an operation, and its amplifications.
-    #[pyo3(signature = (operation, *, records, cache_bytes, clients = Float(1.0), range_bytes = None))]
+    #[pyo3(signature = (operation, *, records, cache_bytes, clients = None, range_bytes = None))]
     fn demand<'py>(
         &self,
         py: Python<'py>,
         operation: &str,
         records: (Float, Float, Float),
         cache_bytes: Float,
-        clients: Float,
+        clients: Option<Float>,
         range_bytes: Option<Float>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let situation = situation(py, records, cache_bytes, clients)?;
@@ -204,7 +204,7 @@ impl Design {
 
     /// The cost of an operation on a drive: one of fitted `models` by its name, or affine costs. None if the
     /// drive has no costs for a kind of request.
-    #[pyo3(signature = (operation, *, drive, model, records, cache_bytes, clients = Float(1.0), range_bytes = None))]
+    #[pyo3(signature = (operation, *, drive, model, records, cache_bytes, clients = None, range_bytes = None))]
     #[expect(clippy::too_many_arguments, reason = "the operation, its surroundings and the drive")]
     fn price<'py>(
         &self,
@@ -214,7 +214,7 @@ impl Design {
         model: &str,
         records: (Float, Float, Float),
         cache_bytes: Float,
-        clients: Float,
+        clients: Option<Float>,
         range_bytes: Option<Float>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let situation = situation(py, records, cache_bytes, clients)?;

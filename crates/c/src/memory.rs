@@ -40,10 +40,9 @@ impl Absent for bool {
 /// The place, with no result in it yet. Functions do so before they look at any argument, so that a program
 /// may read its places after each error.
 pub fn cleared<T: Absent>(place: Place<'_, T>) -> Place<'_, T> {
-    place.map(|place| {
-        place.write(T::ABSENT);
-        place
-    })
+    let place = place?;
+    place.write(T::ABSENT);
+    Some(place)
 }
 
 /// Writes a result to its place, if there is one.
