@@ -83,7 +83,7 @@ fn check_end(
         return Err(errors::argument(py, text));
     }
     let Some(rate) = rate_per_s.filter(|rate| *rate > 0.0) else { return Ok(()) };
-    // A run of so many seconds ends before its requests are done, at the first one after that time.
+    // A run with both bounds ends at the first request after `seconds`, whatever the number of requests.
     let requests = if seconds.is_some() { 1 } else { requests.unwrap_or(1) };
     let least = requests as f64 / VIRTUAL_SECONDS_MAX;
     if rate < least {

@@ -36,7 +36,7 @@ impl Tree {
     /// The handle of a tree of the store.
     ///
     /// # Errors
-    /// `ArgumentError` for a tree of a snapshot or transaction, with the one who `asks` for the tree.
+    /// `ArgumentError` for a tree of a snapshot or transaction, whose message begins with `asks`.
     fn handle(&self, py: Python<'_>, asks: &str) -> PyResult<&Handle<OfStore>> {
         match self.scoped.scope {
             Scope::Store => Ok(&self.scoped.tree),
