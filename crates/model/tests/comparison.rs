@@ -158,7 +158,7 @@ fn a_kind_or_model_without_a_row_says_why() {
         found.map_or_else(|| panic!("{:?}", comparison.without_row), |row| row.why.as_str())
     };
     assert!(why(Some(Access::Read), Some(ModelName::Affine)).contains("differ in random accesses"));
-    assert!(why(Some(Access::Read), Some(ModelName::Mqssd)).contains("0 of the concurrencies"));
+    assert!(why(Some(Access::Read), Some(ModelName::Mqssd)).contains("0 of the measured concurrencies"));
     assert!(why(Some(Access::Write), None).contains("no samples"));
     assert!(why(None, None).contains("1 workloads"));
     assert_eq!(comparison.without_row.len(), 4);

@@ -263,7 +263,10 @@ fn a_file_that_is_unpacked_is_busy() {
     flashgrain_record_files::lock::have_alone(&file).unwrap();
     assert_eq!(run(&program, folder.path(), "dump", true).output, format!("{}\n", libc::EBUSY).into_bytes());
     drop(file);
-    assert_eq!(run(&program, folder.path(), "dump", true).output, base());
+    // A process that another test starts has this one's descriptors until it runs its own program.
+    let busy = format!("{}\n", libc::EBUSY).into_bytes();
+    let mut dumps = (0..100).map(|_| run(&program, folder.path(), "dump", true).output);
+    assert_eq!(dumps.find(|dump| *dump != busy).unwrap(), base());
     assert_eq!(flashgrain_record_files::unpack(&path).unwrap(), Some(1000));
     assert_eq!(fs::read(&path).unwrap(), base());
     assert_eq!(run(&program, folder.path(), "dump", true).output, base());

@@ -44,7 +44,9 @@ pub fn run(source: &str, linked: Linked) -> String {
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let data = folder.path().join("data");
     fs::create_dir(&data).unwrap();
-    let ran = Command::new(&program).arg(&data).env("TEST_TMPDIR", &data).output().unwrap();
+    // Cargo's path of libraries may have an older build of this one, and comes before the program's.
+    let mut program = Command::new(&program);
+    let ran = program.arg(&data).env("TEST_TMPDIR", &data).env_remove("LD_LIBRARY_PATH").output().unwrap();
     assert!(ran.status.success(), "{:?}: {}", ran.status, String::from_utf8_lossy(&ran.stderr));
     String::from_utf8(ran.stdout).unwrap()
 }
