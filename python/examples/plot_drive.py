@@ -37,7 +37,7 @@ def of_simulated(name: str, requests: int = 20_000) -> tuple[list[Curve], list[C
 
 
 def of_profile(path: str) -> tuple[list[Curve], list[Curve]]:
-    """The same of the smallest random reads in a profile, as far as they were run."""
+    """The load of the smallest random reads in a profile, medians over repeats; it has no distributions."""
     profile = flashgrain.Profile.load(path)
     load: list[Curve] = []
     for experiment in ("parallel", "depth", "order"):
@@ -50,8 +50,10 @@ def of_profile(path: str) -> tuple[list[Curve], list[Curve]]:
             continue
         smallest = size[wanted].min()
         wanted &= size == smallest
-        rate = points["bytes_per_second"][wanted] / smallest
-        load.append((f"{experiment}, {smallest:g} bytes", rate, streams[wanted] / rate * 1e6))
+        depths = np.unique(streams[wanted])
+        bandwidths = points["bytes_per_second"]
+        rate = np.array([np.median(bandwidths[wanted & (streams == depth)]) for depth in depths]) / smallest
+        load.append((f"{experiment}, {smallest:g} bytes", rate, depths / rate * 1e6))
     return load, []
 
 
@@ -67,16 +69,23 @@ def main(drive: str, figure: str = "drive.png", requests: int = 20_000) -> None:
         return
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-    _, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    columns = 2 if distributions else 1
+    _, axes = plt.subplots(1, columns, figsize=(5 * columns, 4), squeeze=False)
+    left, right = axes[0][0], axes[0][-1]
     for name, rates, latencies in load:
         left.plot(rates, latencies, marker="o", label=name)
     left.set(xlabel="requests per second", ylabel="mean latency (µs)", xscale="log", yscale="log", title=drive)
+    for axis in (left.xaxis, left.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(EngFormatter())
+        axis.set_minor_formatter(NullFormatter())
     left.legend()
     for name, microseconds, share in distributions:
         right.plot(microseconds, share, drawstyle="steps-post", label=name)
-    right.set(xlabel="latency of a read (µs)", ylabel="share of requests", xscale="log")
     if distributions:
+        right.set(xlabel="latency of a read (µs)", ylabel="share of requests", xscale="log")
         right.legend()
     plt.tight_layout()
     plt.savefig(figure, dpi=150)
