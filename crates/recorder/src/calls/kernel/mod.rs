@@ -37,6 +37,10 @@ use threads::Threads;
 /// where there is none to spare. Buffers last for a million calls a second.
 const NAP: Nanos = Nanos(50_000_000);
 
+/// Rounds of looking for threads of a process that runs already: one that makes threads all the time would
+/// never be without a new one.
+const ROUNDS_MAX: u32 = 16;
+
 /// How late an event may come, as where a virtual processor stands still in the middle of one.
 const SKEW: Nanos = Nanos(100_000_000);
 
@@ -137,7 +141,8 @@ impl Followed {
             Program::Attach(process) => {
                 let mut known = HashSet::new();
                 // Threads that are made meanwhile are those of threads that are followed, or seen again.
-                loop {
+                // Only a thread that is not followed yet can hide one from a round: few rounds see all.
+                for _ in 0..ROUNDS_MAX {
                     let threads = snapshot::threads_of(*process);
                     let texts: Vec<String> = threads.iter().map(u32::to_string).collect();
                     set(&self.instance, &texts.join(" "))?;

@@ -405,14 +405,21 @@ impl Programs {
         Some(code)
     }
 
-    /// Hands everything that was seen to `take`, with its time.
+    /// Hands everything that was seen before the call to `take`, with its time: at most as much as the queues
+    /// hold, as a program may fill them faster than they are emptied.
     pub fn take(&self, mut take: impl FnMut(u64, Event)) -> std::io::Result<()> {
         let mut path = vec![0; PATH_RECORD_BYTES];
-        while self.paths.take(&mut path)? {
+        for _ in 0..PATHS {
+            if !self.paths.take(&mut path)? {
+                break;
+            }
             path_record(&path).into_iter().for_each(|(time, event)| take(time, event));
         }
         let mut bytes = [0; RECORD_BYTES];
-        while self.records.take(&mut bytes)? {
+        for _ in 0..RECORDS {
+            if !self.records.take(&mut bytes)? {
+                break;
+            }
             record(&bytes).into_iter().for_each(|(time, event)| take(time, event));
         }
         Ok(())
