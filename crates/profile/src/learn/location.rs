@@ -827,12 +827,12 @@ mod tests {
     #[test]
     fn noise_alone_finds_nothing() {
         let mut false_finds = 0;
-        for seed in 0..100 {
+        for seed in 0..300 {
             // Larger reads take longer, wherever they are.
             let noise = learned(seed, 2, |read, _| 50.0 + read as f64 / 1000.0);
             false_finds += u32::from(noise.chunk.estimate.value().is_some());
         }
-        assert!(false_finds <= 1, "{false_finds} of 100");
+        assert!(false_finds <= 3, "{false_finds} of 300");
     }
 
     #[test]
