@@ -116,11 +116,9 @@ fn the_kernel_tells_the_same_requests_as_strace() {
         }
         Err(error) => panic!("{error}"),
     };
-    let lost: u64 = [Loss::UnknownEnd, Loss::UnknownDescriptor, Loss::Overrun, Loss::Line, Loss::Unfinished]
-        .into_iter()
-        .map(|loss| losses.count(loss))
-        .sum();
-    println!("{} requests, {lost} lost", kernel.len());
+    // Buffers may be full on a busy machine, which is counted.
+    let lost = losses.count(Loss::Overrun);
+    println!("{} requests, {lost} events lost", kernel.len());
     let write = |file: &str, offset, length| (Operation::Write, file.to_owned(), offset, length);
     let read = |file: &str, offset, length| (Operation::Read, file.to_owned(), offset, length);
     let expected = [
@@ -144,10 +142,11 @@ fn the_kernel_tells_the_same_requests_as_strace() {
         return;
     }
     let (strace, _) = recorded(CallSource::Strace, &folder("strace"), &output("strace.trace")).unwrap();
-    // Nothing is invented or moved, and each request that is missing is counted.
+    if lost == 0 {
+        assert_eq!(kernel, strace);
+    }
+    // Nothing is invented or moved.
     let mut rest = strace.iter();
     let is_there = |row: &Row| rest.any(|other| other == row);
     assert!(kernel.iter().all(is_there), "{kernel:?} is not in {strace:?}");
-    let missing = (strace.len() - kernel.len()) as u64;
-    assert!(missing <= lost, "{missing} are missing, {lost} lost: {kernel:?}, {strace:?}");
 }

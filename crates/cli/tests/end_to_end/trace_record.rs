@@ -113,13 +113,16 @@ fn a_killed_recorder_leaves_a_trace_that_is_cut_off() {
         return;
     }
     let folder = folder();
-    let partial = || fs::read_to_string(folder.path().join("a.trace.partial")).unwrap();
+    let partial = || {
+        let text = fs::read_to_string(folder.path().join("a.trace.partial"));
+        text.expect("the recording has ended before the file of the write was in it")
+    };
     let arguments = ["trace", "record", "-o", "a.trace", "--no-blocks", "--"];
     let script = "echo a > b; echo begun >&2; sleep 10";
     let mut child = start_until(&[&arguments[..], &["sh", "-c", script]].concat(), folder.path(), "begun");
     assert!(partial().starts_with("flashgrain trace 1\nnote recorded: sh"), "{}", partial());
-    while !partial().contains("/b\n") && folder.path().join("a.trace.partial").exists() {
-        std::thread::yield_now();
+    while !partial().contains("/b\n") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
     signal(&child, "KILL");
     // The command goes on without it.

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const MAP_CREATE: i64 = 0;
 const MAP_LOOKUP: i64 = 1;
+const MAP_UPDATE: i64 = 2;
 const PROGRAM_LOAD: i64 = 5;
 const MAP_TAKE: i64 = 21;
 
@@ -99,7 +100,7 @@ impl Map {
 
     /// Takes the oldest value of a queue; whether there was one.
     pub fn take(&self, value: &mut [u8]) -> io::Result<bool> {
-        match self.get(MAP_TAKE, std::ptr::null(), value) {
+        match self.call(MAP_TAKE, std::ptr::null(), value) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -110,11 +111,16 @@ impl Map {
     pub fn count(&self) -> io::Result<u64> {
         let mut value = [0; 8];
         let key = 0_u32;
-        self.get(MAP_LOOKUP, &raw const key, &mut value)?;
+        self.call(MAP_LOOKUP, &raw const key, &mut value)?;
         Ok(u64::from_ne_bytes(value))
     }
 
-    fn get(&self, command: i64, key: *const u32, value: &mut [u8]) -> io::Result<()> {
+    /// Puts a value of eight bytes at a key of a hash.
+    pub fn insert(&self, key: u32, value: u64) -> io::Result<()> {
+        self.call(MAP_UPDATE, &raw const key, &mut value.to_ne_bytes())
+    }
+
+    fn call(&self, command: i64, key: *const u32, value: &mut [u8]) -> io::Result<()> {
         if value.len() != self.value_bytes {
             return Err(io::ErrorKind::InvalidInput.into());
         }

@@ -116,17 +116,19 @@ impl Followed {
 
     /// Starts the program, or finds it.
     pub fn begin(mut self, program: &Program) -> Result<(Runner, Self), Error> {
-        let set = |instance: &Instance, threads: &str| {
-            instance.set(FOLLOWED, threads).map_err(|problem| Error::Calls { problem })
+        let set = |instance: &Instance, threads: &[u32]| {
+            let numbers: Vec<String> = threads.iter().map(u32::to_string).collect();
+            instance.set(FOLLOWED, &numbers.join(" ")).map_err(|problem| Error::Calls { problem })
         };
         match program {
             Program::Start(_) => {
                 // A thread of its own makes the child, and ends: its children are followed.
-                let instance = &self.instance;
+                let (instance, programs) = (&self.instance, &self.programs);
                 let started = std::thread::scope(|scope| {
                     let starter = scope.spawn(|| {
                         let number = own_thread();
-                        set(instance, &number.to_string())?;
+                        set(instance, &[number])?;
+                        programs.follow(number).map_err(Error::os("tell BPF programs of a thread"))?;
                         Ok::<_, Error>((number, Runner::begin(program)?))
                     });
                     starter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -144,8 +146,10 @@ impl Followed {
                 // Only a thread that is not followed yet can hide one from a round: few rounds see all.
                 for _ in 0..ROUNDS_MAX {
                     let threads = snapshot::threads_of(*process);
-                    let texts: Vec<String> = threads.iter().map(u32::to_string).collect();
-                    set(&self.instance, &texts.join(" "))?;
+                    set(&self.instance, &threads)?;
+                    for thread in &threads {
+                        self.programs.follow(*thread).map_err(Error::os("tell BPF programs of a thread"))?;
+                    }
                     let before = known.len();
                     known.extend(threads);
                     if known.len() == before {

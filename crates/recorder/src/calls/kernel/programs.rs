@@ -1,9 +1,11 @@
 //! Programs in the kernel that look at what calls point to: paths, pairs of descriptors, control blocks of
 //! `io_submit`, requests of io_uring, and the size of a file that was opened. An event has but the address.
 //!
-//! Programs see the calls of all processes: those of others are left out here ([`super::threads`]).
+//! An event calls a program for every process: those that are not followed are left out at its begin, and
+//! cannot fill the queues. Ends of requests of io_uring are of all, and are left out later
+//! ([`super::threads`]).
 
-use super::event::{Event, Said, Seen};
+use super::event::{EXEC, EXIT, Event, FORK, Said, Seen};
 use super::shapes::SHAPES;
 use crate::bpf::{Assembler, Attached, Map, Register, Types, Width, helper};
 use crate::tracefs::{Instance, field, fields, id};
@@ -28,6 +30,8 @@ const KEY_AT: i16 = -72;
 const VALUE_AT: i16 = -80;
 const LONG_VALUE_AT: i16 = -96;
 
+/// Threads that are followed at a time.
+const THREADS: u32 = 1 << 16;
 /// Calls that may be waiting at a time, to be looked at again when they end.
 const PAIRS: u32 = 4096;
 /// Control blocks of one call that are seen.
@@ -47,6 +51,8 @@ pub struct Programs {
     paths: Map,
     records: Map,
     lost: Map,
+    /// The threads that are followed.
+    followed: Map,
     /// Addresses of pairs by thread.
     pairs: Map,
     /// Addresses of paths that were not in memory when the call began, and when that was, by thread.
@@ -75,12 +81,16 @@ impl Programs {
             paths: made(Map::queue(PATH_RECORD_BYTES as u32, PATHS))?,
             records: made(Map::queue(RECORD_BYTES as u32, RECORDS))?,
             lost: made(Map::counter())?,
+            followed: made(Map::hash(8, THREADS))?,
             pairs: made(Map::hash(8, PAIRS))?,
             absent: made(Map::hash(16, PAIRS))?,
             scratch: made(Map::scratch(PATH_RECORD_BYTES as u32))?,
             attached: Vec::new(),
             sees_rings: false,
         };
+        programs.attach(instance, FORK, Self::forked)?;
+        programs.attach(instance, EXEC, Self::executed)?;
+        programs.attach(instance, EXIT, |programs, _| Some(programs.ended()))?;
         let types = Types::of_kernel();
         for shape in SHAPES {
             let enter = format!("syscalls/sys_enter_{}", shape.event);
@@ -130,18 +140,95 @@ impl Programs {
         Ok(())
     }
 
+    /// Follows a thread, and those that it makes, from now on.
+    pub fn follow(&self, thread: u32) -> std::io::Result<()> {
+        self.followed.insert(thread, 1)
+    }
+
+    /// A program that ends unless its thread is followed. `R1` is its event again.
+    fn of_followed(&self) -> Assembler {
+        let mut code = Assembler::default();
+        code.copy(R6, R1);
+        Self::thread_key(&mut code);
+        Self::with_key(&mut code, &self.followed, helper::MAP_LOOKUP);
+        code.end_if_zero(R0);
+        code.copy(R1, R6);
+        code
+    }
+
+    /// Calls a function of a map, with the key on the stack.
+    fn with_key(code: &mut Assembler, map: &Map, function: i32) {
+        code.load_map(R1, map.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.call(function);
+    }
+
+    /// A thread makes another one, which is followed, too.
+    fn forked(&self, format: &str) -> Option<Assembler> {
+        let child = i16::try_from(field(format, "pid")?.offset).ok()?;
+        let mut code = self.of_followed();
+        code.load(Width::Four, R7, R1, child);
+        self.add(&mut code, R7);
+        Some(code)
+    }
+
+    /// A thread that begins a program gets the number of its process.
+    fn executed(&self, format: &str) -> Option<Assembler> {
+        let at = |name: &str| i16::try_from(field(format, name)?.offset).ok();
+        let (before, now) = (at("old_pid")?, at("pid")?);
+        let mut code = Assembler::default();
+        code.load(Width::Four, R7, R1, now);
+        code.load(Width::Four, R8, R1, before);
+        code.store_number(R10, KEY_AT, 0);
+        code.store_four(R10, KEY_AT, R8);
+        Self::with_key(&mut code, &self.followed, helper::MAP_DELETE);
+        code.end_unless_zero(R0);
+        self.add(&mut code, R7);
+        Some(code)
+    }
+
+    fn ended(&self) -> Assembler {
+        let mut code = Assembler::default();
+        Self::thread_key(&mut code);
+        Self::with_key(&mut code, &self.followed, helper::MAP_DELETE);
+        code
+    }
+
+    /// Follows the thread in a register; what it does is lost if that fails.
+    fn add(&self, code: &mut Assembler, thread: Register) {
+        code.store_number(R10, KEY_AT, 0);
+        code.store_four(R10, KEY_AT, thread);
+        code.store_number(R10, VALUE_AT, 1);
+        Self::update(code, &self.followed, VALUE_AT);
+        self.count_failure(code);
+    }
+
+    /// Puts the value on the stack at `value` at the key on the stack.
+    fn update(code: &mut Assembler, map: &Map, value: i16) {
+        code.load_map(R1, map.number());
+        code.copy(R2, R10);
+        code.add(R2, KEY_AT.into());
+        code.copy(R3, R10);
+        code.add(R3, value.into());
+        code.set(Register::R4, 0);
+        code.call(helper::MAP_UPDATE);
+    }
+
     /// Pushes the value at `value` to a queue, or counts it as lost.
     fn push(&self, code: &mut Assembler, queue: &Map, value: Register) {
         code.copy(R2, value);
         code.load_map(R1, queue.number());
         code.set(R3, 0);
         code.call(helper::MAP_PUSH);
+        self.count_failure(code);
+    }
+
+    /// Counts a record as lost if the last call has failed.
+    fn count_failure(&self, code: &mut Assembler) {
         code.unless_zero(R0, |code| {
             code.store_number(R10, KEY_AT, 0);
-            code.load_map(R1, self.lost.number());
-            code.copy(R2, R10);
-            code.add(R2, KEY_AT.into());
-            code.call(helper::MAP_LOOKUP);
+            Self::with_key(code, &self.lost, helper::MAP_LOOKUP);
             code.unless_zero(R0, |code| {
                 code.set(R1, 1);
                 code.add_atomically(R0, R1);
@@ -181,7 +268,7 @@ impl Programs {
     fn path(&self, format: &str) -> Option<Assembler> {
         let at = |name: &str| i16::try_from(field(format, name)?.offset).ok();
         let text = at("filename").or_else(|| at("pathname"))?;
-        let mut code = Assembler::default();
+        let mut code = self.of_followed();
         code.copy(R6, R1);
         code.load(Width::Eight, R7, R6, text);
         self.scratch(&mut code);
@@ -217,10 +304,7 @@ impl Programs {
     /// `R8 =` this processor's scratch memory.
     fn scratch(&self, code: &mut Assembler) {
         code.store_number(R10, KEY_AT, 0);
-        code.load_map(R1, self.scratch.number());
-        code.copy(R2, R10);
-        code.add(R2, KEY_AT.into());
-        code.call(helper::MAP_LOOKUP);
+        Self::with_key(code, &self.scratch, helper::MAP_LOOKUP);
         code.end_if_zero(R0);
         code.copy(R8, R0);
     }
@@ -238,36 +322,24 @@ impl Programs {
     /// Keeps the value on the stack at `value` for this thread.
     fn remember(&self, code: &mut Assembler, map: &Map, value: i16) {
         Self::thread_key(code);
-        code.load_map(R1, map.number());
-        code.copy(R2, R10);
-        code.add(R2, KEY_AT.into());
-        code.copy(R3, R10);
-        code.add(R3, value.into());
-        code.set(Register::R4, 0);
-        code.call(helper::MAP_UPDATE);
+        Self::update(code, map, value);
     }
 
     /// `R7 =` the value of this thread, and `R9 =` the one after it in a long value; forgets them.
     fn recall(code: &mut Assembler, map: &Map, is_long: bool) {
         Self::thread_key(code);
-        code.load_map(R1, map.number());
-        code.copy(R2, R10);
-        code.add(R2, KEY_AT.into());
-        code.call(helper::MAP_LOOKUP);
+        Self::with_key(code, map, helper::MAP_LOOKUP);
         code.end_if_zero(R0);
         code.load(Width::Eight, R7, R0, 0);
         if is_long {
             code.load(Width::Eight, R9, R0, 8);
         }
-        code.load_map(R1, map.number());
-        code.copy(R2, R10);
-        code.add(R2, KEY_AT.into());
-        code.call(helper::MAP_DELETE);
+        Self::with_key(code, map, helper::MAP_DELETE);
     }
 
     /// Reads a path at the end of a call that could not be read at its begin, which is its time.
     fn path_again(&self) -> Assembler {
-        let mut code = Assembler::default();
+        let mut code = self.of_followed();
         Self::recall(&mut code, &self.absent, true);
         self.scratch(&mut code);
         code.store(R8, 0, R9);
@@ -289,7 +361,7 @@ impl Programs {
         let mut values =
             fields(format).filter(|(name, field)| !name.starts_with("common_") && field.size == 8);
         let at = i16::try_from(values.nth(argument)?.1.offset).ok()?;
-        let mut code = Assembler::default();
+        let mut code = self.of_followed();
         code.load(Width::Eight, R7, R1, at);
         code.store(R10, VALUE_AT, R7);
         self.remember(&mut code, &self.pairs, VALUE_AT);
@@ -297,7 +369,7 @@ impl Programs {
     }
 
     fn pair_ends(&self) -> Assembler {
-        let mut code = Assembler::default();
+        let mut code = self.of_followed();
         code.load(Width::Eight, R6, R1, RESULT_AT);
         Self::recall(&mut code, &self.pairs, false);
         code.end_unless_zero(R6);
@@ -310,7 +382,7 @@ impl Programs {
 
     /// From the running thread to the node of the file that its call has opened.
     fn opened(&self, types: &Types) -> Option<Assembler> {
-        let mut code = Assembler::default();
+        let mut code = self.of_followed();
         code.load(Width::Eight, R6, R1, RESULT_AT);
         code.end_if_at_most(R6, -1);
         Self::record(&mut code, OPENED);
@@ -342,7 +414,7 @@ impl Programs {
     fn blocks(&self, format: &str) -> Option<Assembler> {
         let at = |name: &str| i16::try_from(field(format, name)?.offset).ok();
         let (count, array) = (at("nr")?, at("iocbpp")?);
-        let mut code = Assembler::default();
+        let mut code = self.of_followed();
         code.load(Width::Eight, R6, R1, count);
         code.load(Width::Eight, R7, R1, array);
         for number in 0..BLOCKS_MAX {
@@ -372,7 +444,7 @@ impl Programs {
         let position = types.offset("io_rw", "kiocb")? + types.offset("kiocb", "ki_pos")?;
         let length = types.offset("io_rw", "len")?;
         let descriptor = types.offset("io_kiocb", "cqe")? + types.offset("io_cqe", "fd")?;
-        let mut code = Assembler::default();
+        let mut code = self.of_followed();
         code.copy(R6, R1);
         Self::record(&mut code, SUBMIT);
         code.load(Width::Eight, R7, R6, request);
