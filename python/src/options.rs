@@ -113,10 +113,8 @@ fn store_option(builder: Builder, name: &str, value: &Bound<'_, PyAny>) -> PyRes
         "sync_method" => {
             let method = value.extract::<String>()?;
             builder.sync_method(SyncMethod::named(&method).ok_or_else(|| {
-                errors::argument(
-                    py,
-                    format!("sync_method is {method:?}: see docs/store.md for those there are"),
-                )
+                let names = SyncMethod::ALL.map(SyncMethod::name).join(", ");
+                errors::argument(py, format!("sync_method is {method:?}, none of {names}"))
             })?)
         }
         _ => return Err(PyTypeError::new_err(format!("a store has no option {name}"))),

@@ -11,7 +11,7 @@ use flashgrain_device::Error as DeviceError;
 pub enum Error {
     /// This process itself has the store open already.
     #[error(
-        "{path}: this process has this store open already: clone that handle (`Db` is cheap to clone), or close it first"
+        "{path}: this process has this store open already: use the handle that it has, or close it first"
     )]
     OpenHere {
         /// The store.
@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// Another process has the store open.
     #[error(
-        "{path}: another process has this store open; end it first; to read a store that stays in use, have that process back it up (`Db::backup`), and open the copy"
+        "{path}: another process has this store open; end it first; to read a store that stays in use, have that process back it up, and open the copy"
     )]
     Locked {
         /// The store.
@@ -130,16 +130,14 @@ pub enum Error {
         tree: String,
     },
     /// A merge in a tree that names no merge operator. Nothing was written.
-    #[error(
-        "the tree `{tree}` has no merge operator: name one in its options (`TreeOptions::merge_operator`) when it is created"
-    )]
+    #[error("the tree `{tree}` has no merge operator: name one in its options when it is created")]
     NoOperator {
         /// The tree's name.
         tree: String,
     },
     /// A tree names a merge operator that was not registered when the store was opened. Nothing was changed.
     #[error(
-        "the tree `{tree}` needs the merge operator `{operator}`, which is not registered: open the store with `Builder::merge_operator`"
+        "the tree `{tree}` needs the merge operator `{operator}`, which is not registered: give the operator when the store is opened"
     )]
     OperatorMissing {
         /// The operator's name.

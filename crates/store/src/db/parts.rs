@@ -80,13 +80,13 @@ impl Survey {
 }
 
 fn exists(directory: &Path) -> Error {
-    let is_store = [DATA_FILE, LOG_FILE].iter().any(|name| directory.join(name).exists());
-    let why = if is_store {
-        "there is a store already: open it"
-    } else {
-        "the directory is not empty: a store wants one of its own"
+    let why = match [DATA_FILE, LOG_FILE].into_iter().find(|name| directory.join(name).exists()) {
+        Some(name) => {
+            format!("{name} is there already: open the store; if it is none, name another place")
+        }
+        None => "the directory is not empty: a store wants one of its own".into(),
     };
-    Error::Exists { path: directory.to_owned(), why: why.into() }
+    Error::Exists { path: directory.to_owned(), why }
 }
 
 /// Programs that lock the file alone may be making a store of it.
