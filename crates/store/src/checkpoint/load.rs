@@ -43,11 +43,12 @@ pub(crate) fn load(
     let segment_count = segments.usage().segments;
     let (mut openings, mut scratch) = (Vec::new(), Vec::new());
     for_each_block(&chain, segments, executor, &mut |place, block| {
+        let mut restoring = pool.opening().restoring();
         MapPage::new(block.page(), place).changes(&mut scratch, &mut |change| {
             match change {
                 Change::Page(id, location) => {
                     within("pages", id.0, state.next_page.0)?;
-                    pool.opening().restore(id, location);
+                    restoring.restore(id, location);
                 }
                 Change::Segment(index, opening) => {
                     within("segments", index, SEGMENTS_MAX)?;
@@ -67,7 +68,9 @@ pub(crate) fn load(
     for place in &chain {
         segments.opening.adopt_map(place.location)?;
     }
-    pool.checkpoints().snapshot(state.epoch, &mut |id, location| segments.opening.adopt(id, location))?;
+    let mut adoption = segments.opening.adoption();
+    pool.checkpoints().snapshot(state.epoch, &mut |id, location| adoption.add(id, location))?;
+    adoption.finish()?;
     let pack_bytes = superblock.layout.pack_bytes;
     let chain_bytes =
         chain.iter().map(|place| u64::from(place.location.length_bytes().next_multiple_of(pack_bytes))).sum();

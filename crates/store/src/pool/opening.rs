@@ -1,7 +1,7 @@
 //! The pool's interface to recovery.
 
 use super::gate::Gate;
-use super::table::{Table, Word};
+use super::table::{Restoring, Table, Word};
 use crate::Error;
 use crate::epoch::Epoch;
 use crate::header::PageId;
@@ -19,9 +19,9 @@ impl<'a> Opening<'a> {
         Self { table, gate }
     }
 
-    /// This page is there. `None` takes it back. It makes no change for a checkpoint to see.
-    pub fn restore(&self, id: PageId, location: Option<Location>) {
-        self.table.restore(id, location.map(Word::device));
+    /// Restores pages, as long as the result lives. No other function of the table may be called meanwhile.
+    pub fn restoring(&self) -> RestoringPages<'a> {
+        RestoringPages(self.table.restoring())
     }
 
     /// Pages are going to be restored, or named by the log, that have numbers below
@@ -46,5 +46,16 @@ impl<'a> Opening<'a> {
     /// Once, after everything was replayed: page numbers without a page may be given out.
     pub fn reuse_gaps(&self) {
         self.table.find_reusable();
+    }
+}
+
+/// See [`Opening::restoring`].
+pub(crate) struct RestoringPages<'a>(Restoring<'a>);
+
+impl RestoringPages<'_> {
+    /// This page is there. `None` takes it back. It makes no change for a checkpoint to see.
+    #[inline]
+    pub fn restore(&mut self, id: PageId, location: Option<Location>) {
+        self.0.restore(id, location.map(Word::device));
     }
 }

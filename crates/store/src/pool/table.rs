@@ -145,6 +145,32 @@ struct Sort {
     pages: u64,
 }
 
+/// See [`Table::restoring`].
+pub(super) struct Restoring<'a> {
+    table: &'a Table,
+    numbers: MutexGuard<'a, Numbers>,
+}
+
+impl<'a> Restoring<'a> {
+    /// Puts `word` there, or nothing.
+    #[inline]
+    pub fn restore(&mut self, id: PageId, word: Option<Word>) {
+        let table = self.table;
+        let Some(entry) = table.entry(id).or_else(|| self.mapped(id)) else { return };
+        let pages = &mut self.numbers.durable.pages;
+        *pages -= u64::from(entry.load() != Word(0));
+        *pages += u64::from(word.is_some());
+        entry.store(word.unwrap_or(Word(0)));
+    }
+
+    /// All that a superblock counts is mapped; a log may name more.
+    #[cold]
+    fn mapped(&mut self, id: PageId) -> Option<&'a Entry> {
+        self.table.map(&mut self.numbers, id).ok()?;
+        self.table.entry(id)
+    }
+}
+
 /// Free numbers linked through their words; zero ends.
 #[derive(Clone, Copy, Default)]
 struct Chain {
@@ -308,15 +334,9 @@ impl Table {
         true
     }
 
-    /// While a store is opened: puts `word` there, or nothing.
-    pub fn restore(&self, id: PageId, word: Option<Word>) {
-        let mut numbers = self.numbers();
-        // All that a superblock counts is mapped.
-        let _mapped = self.map(&mut numbers, id);
-        let Some(entry) = self.entry(id) else { return };
-        numbers.durable.pages -= u64::from(entry.load() != Word(0));
-        numbers.durable.pages += u64::from(word.is_some());
-        entry.store(word.unwrap_or(Word(0)));
+    /// While a store is opened: puts words there, with the numbers locked once for all.
+    pub fn restoring(&self) -> Restoring<'_> {
+        Restoring { table: self, numbers: self.numbers() }
     }
 
     /// All numbers that were ever given out.

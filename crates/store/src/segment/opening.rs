@@ -1,5 +1,6 @@
 //! The interface of an opening store to its segments.
 
+use super::adoption::Adoption;
 use super::gather::Gatherer;
 use super::space::{SegmentState, Space};
 use super::{Location, UnitSequence};
@@ -27,11 +28,22 @@ impl Opening {
         self.gatherer.output().buffers().skip_to(UnitSequence((next.0 | u64::from(u32::MAX)) + 1));
     }
 
+    /// Adopts the pages of a checkpoint.
+    pub fn adoption(&self) -> Adoption<'_> {
+        Adoption::new(self, &self.space)
+    }
+
     /// This page is at `location`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if no segment has such a place.
     pub fn adopt(&self, id: PageId, location: Location) -> Result<(), Error> {
+        self.adopt_in_place(id, location)?;
+        self.adopt_as(location, SegmentState::Full)
+    }
+
+    /// The part of [`adopt`](Self::adopt) for pages that stay in their places.
+    pub(super) fn adopt_in_place(&self, id: PageId, location: Location) -> Result<(), Error> {
         if let Some(in_place) = self.gatherer.in_place() {
             let page_bytes = class_bytes(location.class().min(CLASSES - 1));
             let length_bytes = u64::from(location.length_bytes());
@@ -46,7 +58,7 @@ impl Opening {
             }
             in_place.adopt(id, location);
         }
-        self.adopt_as(location, SegmentState::Full)
+        Ok(())
     }
 
     /// A part of the page table is at `location`.
@@ -57,7 +69,7 @@ impl Opening {
         self.adopt_as(location, SegmentState::Map)
     }
 
-    fn adopt_as(&self, location: Location, state: SegmentState) -> Result<(), Error> {
+    pub(super) fn adopt_as(&self, location: Location, state: SegmentState) -> Result<(), Error> {
         if self.space.adopt(location, state) { Ok(()) } else { Err(self.space.nowhere(location)) }
     }
 

@@ -353,7 +353,7 @@ fn reopen(world: &mut World, history: Arc<History>) {
     segments.opening.restore_sequences(next_sequence, &openings);
     let map = history.map.lock().unwrap().clone();
     for (id, location) in &map {
-        pool.opening().restore(*id, Some(*location));
+        pool.opening().restoring().restore(*id, Some(*location));
         segments.opening.adopt(*id, *location).unwrap();
     }
     pool.opening().restored(Epoch(7), world.pool.pages.next_page());

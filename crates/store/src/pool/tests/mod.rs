@@ -109,7 +109,7 @@ fn a_page_that_is_larger_than_the_cache_is_read_with_memory_of_its_own() {
     let lent: Vec<_> = std::iter::from_fn(|| small.try_lend(0)).collect();
     assert!(lent.len() > 10, "{}", lent.len());
     for (id, location) in &written {
-        small.opening().restore(*id, Some(*location));
+        small.opening().restoring().restore(*id, Some(*location));
     }
     for _ in 0..3 {
         for (id, _) in &written {

@@ -131,6 +131,13 @@ impl Fill {
         self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// While a store is opened: all images in a segment, whose live ones have this sum of bytes.
+    pub fn adopt_live(&self, index: usize, bytes: u64) {
+        self.words.get(index).live_bytes.fetch_add(bytes, Ordering::AcqRel);
+        self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.fill_up(index);
+    }
+
     /// Counts padding of a unit that was written before it was full. Like garbage, it is won by cleaning, as
     /// the images take less when moved.
     pub fn add_padding(&self, index: usize, bytes: u64) {

@@ -44,6 +44,17 @@ impl Space {
         garbage.into_iter().for_each(|index| inner.ledger.set_pending(index, epoch));
     }
 
+    /// Images of pages with this sum of bytes are in a segment, and no others.
+    pub fn adopt_live(&self, index: usize, bytes: u64) -> bool {
+        let mut inner = self.lock();
+        if matches!(inner.ledger.state(index), SegmentState::Log | SegmentState::Owned) {
+            return false;
+        }
+        inner.ledger.set_state(index, SegmentState::Full);
+        self.fill.adopt_live(index, bytes);
+        true
+    }
+
     /// A page, or the page table, is in this image.
     pub fn adopt(&self, location: Location, state: SegmentState) -> bool {
         if location.is_segment() {
