@@ -30,14 +30,16 @@ impl<'a> Adoption<'a> {
         if location.is_segment() {
             return self.opening.adopt_as(location, SegmentState::Full);
         }
-        let index = self.space.index_of(location.offset_bytes()).filter(|_| self.space.has(location));
-        match index.and_then(|index| self.live.get_mut(index)) {
-            Some((bytes, one)) => {
+        let end = location.offset_bytes() + u64::from(location.length_bytes());
+        let index = self.space.index_of(location.offset_bytes());
+        // The number of segments is asked once: it takes their lock.
+        match index.and_then(|index| Some((self.live.get_mut(index)?, self.space.range(index)))) {
+            Some(((bytes, one), range)) if end <= range.end => {
                 *bytes += u64::from(location.length_bytes());
                 *one = Some(location);
                 Ok(())
             }
-            None => Err(self.space.nowhere(location)),
+            _ => Err(self.space.nowhere(location)),
         }
     }
 

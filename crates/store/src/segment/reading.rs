@@ -155,7 +155,7 @@ impl ImageReader {
     /// # Errors
     /// As [`ImageReader::read`]; [`Error::Corrupt`] if there is no such place.
     pub fn read_block(&self, location: Location, id: PageId) -> Result<Block, Error> {
-        if !self.space.has(location) {
+        if self.space.index_of_image(location).is_none() {
             return Err(self.space.nowhere(location));
         }
         let mut block = Block::new(class_bytes(location.class().min(CLASSES - 1)) as usize)?;

@@ -154,11 +154,12 @@ impl Space {
         self.sizes.index_of(offset_bytes)
     }
 
-    /// Whether all of an image there would be in one segment.
-    pub fn has(&self, location: Location) -> bool {
-        let Some(index) = self.index_of(location.offset_bytes()) else { return false };
+    /// The segment that would contain all of an image there.
+    #[inline]
+    pub fn index_of_image(&self, location: Location) -> Option<usize> {
+        let index = self.index_of(location.offset_bytes())?;
         let end = location.offset_bytes() + u64::from(location.length_bytes());
-        index < self.count() && end <= self.range(index).end
+        (index < self.count() && end <= self.range(index).end).then_some(index)
     }
 
     /// A segment's bytes of the device.

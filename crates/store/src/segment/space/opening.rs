@@ -24,9 +24,7 @@ impl Space {
     /// Nothing may be written over this image, to which the log refers. The image may be gone already, as a
     /// later commit gave it up: its segment may have been used again, even by the log.
     pub fn hold(&self, location: Location) -> bool {
-        let Some(index) = self.index_of(location.offset_bytes()).filter(|_| self.has(location)) else {
-            return false;
-        };
+        let Some(index) = self.index_of_image(location) else { return false };
         let mut inner = self.lock();
         if inner.ledger.state(index) == SegmentState::Free {
             inner.ledger.set_state(index, SegmentState::Full);
@@ -60,9 +58,7 @@ impl Space {
         if location.is_segment() {
             return state == SegmentState::Full && self.adopt_owned(location);
         }
-        let Some(index) = self.index_of(location.offset_bytes()).filter(|_| self.has(location)) else {
-            return false;
-        };
+        let Some(index) = self.index_of_image(location) else { return false };
         let mut inner = self.lock();
         if matches!(inner.ledger.state(index), SegmentState::Log | SegmentState::Owned) {
             return false;
