@@ -15,6 +15,7 @@ mod recover;
 mod result;
 mod room;
 mod scale;
+mod size;
 mod trees;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,7 @@ pub use placement::{PlacementResult, placement};
 pub use recover::{RecoverResult, recover};
 pub use result::ExperimentResult;
 pub use scale::{ScaleResult, scale};
+pub use size::{SizeResult, size};
 pub use trees::{Structure, TreesOptions, TreesResult, trees};
 
 use crate::benchmark::Benchmark as _;

@@ -93,7 +93,7 @@ fn measure(
 }
 
 /// Opens the store, and closes it. It gives its statistics once it was open, and how long that took.
-fn open(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result<(Stats, Nanos)> {
+pub(super) fn open(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result<(Stats, Nanos)> {
     let began = clock::now();
     let db = place.builder(&experiment.options.store).open()?;
     let took = clock::now() - began;
@@ -103,7 +103,7 @@ fn open(experiment: &Experiment<'_>, place: &StoreLocation) -> anyhow::Result<(S
 }
 
 /// Has a process of its own fill a store and update it, and kills that.
-fn kill_under_load(experiment: &Experiment<'_>, mut updates: Command) -> anyhow::Result<()> {
+pub(super) fn kill_under_load(experiment: &Experiment<'_>, mut updates: Command) -> anyhow::Result<()> {
     let mut child = updates
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -88,6 +88,25 @@ fn a_killed_store_replays_its_log_and_a_closed_one_has_none() {
 }
 
 #[test]
+fn stores_of_growing_size_are_measured_side_by_side() {
+    let folder = folder();
+    let path = folder.path().display();
+    let result = result(&format!(
+        "size {path} --sizes 2MiB,8MiB --cache 1MiB --workers 1 --tasks 16 --seconds 0.5 --warmup 0.1"
+    ));
+    let rows = result["rows"].as_array().unwrap();
+    let of = |name: &str| rows.iter().map(|row| number(&row[name])).collect::<Vec<_>>();
+    assert_eq!(of("record_bytes"), [2097152.0, 8388608.0]);
+    assert!(of("live_bytes").is_sorted_by(|small, large| small < large), "{result}");
+    for name in ["opened_s", "killed_opened_s", "lookups_per_s", "updates_per_s"] {
+        assert!(of(name).iter().all(|value| *value > 0.0), "{name}: {result}");
+    }
+    // A cache of the same size misses more of more records.
+    assert!(of("reads_per_lookup").is_sorted_by(|small, large| small < large), "{result}");
+    assert!(contents(folder.path()).is_empty(), "the stores are gone");
+}
+
+#[test]
 fn a_store_of_fixed_size_is_as_full_as_was_asked_for() {
     let folder = folder();
     let path = folder.path().display();
@@ -108,6 +127,9 @@ fn what_cannot_be_measured_is_refused() {
         ("update mem --space-use 95%", "1% to 90%"),
         ("recover sim:905p", "name a directory"),
         ("commit sim:905p", "name a directory"),
+        ("size sim:905p --sizes 8MiB", "name a directory"),
+        ("size mem --sizes 8MiB", "name a directory"),
+        ("size /tmp --sizes 1", "a record alone has 128 bytes"),
     ] {
         fails(flashgrain().arg("bench").args(arguments.split(' ')), 2, &[text]);
     }

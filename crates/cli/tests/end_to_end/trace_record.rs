@@ -122,7 +122,7 @@ fn a_killed_recorder_leaves_a_trace_that_is_cut_off() {
     let mut child = start_until(&[&arguments[..], &["sh", "-c", script]].concat(), folder.path(), "begun");
     assert!(partial().starts_with("flashgrain trace 1\nnote recorded: sh"), "{}", partial());
     while !partial().contains("/b\n") {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
     }
     signal(&child, "KILL");
     // The command goes on without it.

@@ -7,6 +7,7 @@ mod placement;
 mod recover;
 mod rocksdb;
 mod scale;
+mod size;
 mod trees;
 
 use clap::{Args, Subcommand};
@@ -44,6 +45,7 @@ enum What {
     Commit(commit::CommitArguments),
     Nodes(nodes::NodesArguments),
     Recover(recover::RecoverArguments),
+    Size(size::SizeArguments),
     Rocksdb(rocksdb::RocksdbArguments),
     Trees(trees::TreesArguments),
 }
@@ -77,6 +79,7 @@ pub fn run(arguments: &BenchArguments, context: &Context) -> anyhow::Result<()> 
         What::Nodes(arguments) => return nodes::run(arguments, context),
         What::Commit(arguments) => return commit::run(arguments, context),
         What::Recover(arguments) => return recover::run(arguments, context),
+        What::Size(arguments) => return size::run(arguments, context),
         What::Rocksdb(arguments) => return rocksdb::run(arguments, context),
         What::Trees(arguments) => return trees::run(arguments, context),
     };

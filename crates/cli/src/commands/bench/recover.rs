@@ -32,7 +32,7 @@ pub fn run(arguments: &RecoverArguments, context: &Context) -> anyhow::Result<()
 }
 
 /// This program, told to update the same store until it is killed.
-fn updates(arguments: &BenchOptions, options: &Options) -> anyhow::Result<Command> {
+pub fn updates(arguments: &BenchOptions, options: &Options) -> anyhow::Result<Command> {
     const LONG_S: &str = "86400";
     let program = std::env::current_exe().context("find the program itself")?;
     let mut command = Command::new(program);
