@@ -18,6 +18,7 @@ mod c {
         build.includes(&bundled);
         if let Some(version) = rocksdb_version(bundled.as_deref()) {
             build.define("PEER_ROCKSDB_VERSION", format!("\"{version}\"").as_str());
+            build.define("PEER_ROCKSDB_MAJOR", version.split('.').next());
         }
         println!("cargo:rerun-if-changed=peers");
         let mut libraries = Vec::new();

@@ -112,6 +112,7 @@ macro_rules! peers {
 
 peers! {
     "rocksdb" rocksdb rocksdb_peer;
+    "rocksdb" rocksdb_universal rocksdb_universal_peer;
     "wiredtiger" wiredtiger wiredtiger_peer;
     "lmdb" lmdb lmdb_peer;
     "sqlite" sqlite sqlite_peer;

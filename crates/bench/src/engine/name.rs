@@ -28,6 +28,10 @@ pub enum EngineName {
     FlashgrainBeTree,
     /// A log-structured merge tree.
     RocksDb,
+    /// The same with universal compaction, which writes less and takes more space.
+    #[serde(rename = "rocksdb-universal")]
+    #[value(name = "rocksdb-universal")]
+    RocksDbUniversal,
     /// A B-tree with snapshot isolation: MongoDB's.
     WiredTiger,
     /// A B-tree mapped into memory.
@@ -85,6 +89,12 @@ const COMPILED: &[Compiled] = &[
         name: EngineName::RocksDb,
         version: || super::c::version(super::c::rocksdb()),
         open: |setup| super::c::open(super::c::rocksdb(), setup),
+    },
+    #[cfg(feature = "rocksdb")]
+    Compiled {
+        name: EngineName::RocksDbUniversal,
+        version: || super::c::version(super::c::rocksdb_universal()),
+        open: |setup| super::c::open(super::c::rocksdb_universal(), setup),
     },
     #[cfg(feature = "wiredtiger")]
     Compiled {
@@ -165,15 +175,22 @@ impl EngineName {
             | Self::FlashgrainLsm
             | Self::FlashgrainBeTree
             | Self::RocksDb
+            | Self::RocksDbUniversal
             | Self::WiredTiger
             | Self::LeanStore => Caching::Own,
             Self::Lmdb | Self::Sqlite | Self::BerkeleyDb | Self::Fjall | Self::Redb => Caching::PageCache,
         }
     }
 
+    /// The feature that compiles it in.
+    fn feature(self) -> Self {
+        if self == Self::RocksDbUniversal { Self::RocksDb } else { self }
+    }
+
     /// How to get a program that can open it.
     pub fn how_to_get(self) -> String {
-        let build = format!("cargo build --release -p flashgrain_bench --features {self}");
+        let feature = self.feature();
+        let build = format!("cargo build --release -p flashgrain_bench --features {feature}");
         match self {
             Self::Fjall | Self::Redb | Self::Flashgrain | Self::FlashgrainLsm | Self::FlashgrainBeTree => {
                 build
@@ -189,7 +206,8 @@ impl EngineName {
     /// Errors of the engine; or how to get a program that has the engine.
     pub fn open(self, setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         let Some(compiled) = self.compiled() else {
-            bail!("this program was built without {self} (feature \"{self}\"): run {}", self.how_to_get());
+            let feature = self.feature();
+            bail!("this program was built without {self} (feature \"{feature}\"): run {}", self.how_to_get());
         };
         if setup.tables.is_empty() || setup.clients_max == 0 || setup.cores == 0 {
             bail!("{self} needs at least one table, one client and one core");
