@@ -25,5 +25,6 @@ pub mod xpoint;
 pub use about::About;
 use setup::lsm_tree;
 pub use setup::{LogPlace, Setup};
+pub(crate) use sheet::Part;
 pub use sheet::Sheet;
 pub use subject::{Measured, Subject, Watched};

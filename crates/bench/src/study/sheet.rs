@@ -12,13 +12,13 @@ pub struct Sheet {
     /// The drive, the data and how much smaller they are than the paper's.
     pub conditions: Vec<String>,
     /// The answers.
-    pub(super) parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
     /// The paper's numbers and ours.
     pub comparisons: Vec<Comparison>,
 }
 
 /// The answer to one question.
-pub(super) struct Part {
+pub(crate) struct Part {
     /// Its anchor on the page.
     pub id: &'static str,
     /// The question.

@@ -1,10 +1,14 @@
 //! `flashgrain bench size`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use flashgrain_bench::experiment::{Experiment, size};
+use flashgrain_profile::file;
 
 use super::options::BenchOptions;
 use super::recover::updates;
+use crate::commands::study::write_report;
 use crate::exit::Usage;
 use crate::output::{Context, print, print_json};
 use crate::units::parse_positive_bytes;
@@ -28,6 +32,9 @@ pub struct SizeArguments {
         default_value = "256MiB,512MiB,1GiB,2GiB"
     )]
     sizes: Vec<u64>,
+    /// Write a page with charts, too.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     options: BenchOptions,
 }
@@ -50,6 +57,12 @@ pub fn run(arguments: &SizeArguments, context: &Context) -> anyhow::Result<()> {
         let updates = updates(&typed, &options)?;
         experiments.push((Experiment { options, listener: context, interrupt }, updates));
     }
+    if let Some(path) = &arguments.report {
+        file::check_writable(path)?;
+    }
     let result = size(experiments)?;
+    if let Some(path) = &arguments.report {
+        write_report(path, result.sheet(), context)?;
+    }
     if arguments.options.json { print_json(&result) } else { Ok(print(&result.table())?) }
 }

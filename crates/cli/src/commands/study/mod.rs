@@ -17,6 +17,7 @@ mod xpoint;
 use clap::{Args, Subcommand};
 
 use crate::output::Context;
+pub use output::write_report;
 
 /// Repeat the experiments of papers with the store's own trees, and with SQLite, and show both results side
 /// by side.

@@ -1,7 +1,7 @@
 //! How the results of studies are shown.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flashgrain_bench::study::Sheet;
@@ -35,12 +35,18 @@ impl OutputOptions {
             print(&sheet.markdown())?;
         }
         if let Some(path) = &self.report {
-            let command: Vec<String> =
-                std::env::args_os().skip(1).map(|part| part.to_string_lossy().into_owned()).collect();
-            let page = sheet.html(&format!("flashgrain {}", command.join(" ")))?;
-            file::write_atomically(path, |writer| writer.write_all(page.as_bytes()))?;
-            context.note(&format!("the report is in {}", path.display()));
+            write_report(path, sheet, context)?;
         }
         Ok(())
     }
+}
+
+/// Writes a result as a page that names this command as its source.
+pub fn write_report(path: &Path, sheet: Sheet, context: &Context) -> anyhow::Result<()> {
+    let command: Vec<String> =
+        std::env::args_os().skip(1).map(|part| part.to_string_lossy().into_owned()).collect();
+    let page = sheet.html(&format!("flashgrain {}", command.join(" ")))?;
+    file::write_atomically(path, |writer| writer.write_all(page.as_bytes()))?;
+    context.note(&format!("the report is in {}", path.display()));
+    Ok(())
 }

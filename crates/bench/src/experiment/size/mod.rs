@@ -1,16 +1,21 @@
 //! What a store costs as its data grow: memory, opening, checkpoints, cleaning, look-ups.
 
+mod figure;
+
 use std::process::Command;
 
 use flashgrain_profile::Error;
 use flashgrain_profile::schema::Latency;
+use flashgrain_report::page::Unit;
 use flashgrain_report::unit;
 use serde::Serialize;
 
 use super::recover::{kill_under_load, open};
 use super::{Experiment, ExperimentResult, Operation, Work};
+use crate::measure::machine;
 use crate::measure::{forget_peak_memory, peak_memory_bytes};
 use crate::store::{Options, StoreLocation};
+use crate::study::{Part, Sheet};
 
 /// A store of one size.
 #[derive(Debug, Serialize)]
@@ -135,6 +140,38 @@ fn bytes(bytes: u64) -> String {
 }
 
 impl SizeResult {
+    /// The result as a page with charts.
+    pub fn sheet(&self) -> Sheet {
+        let conditions = vec![
+            format!("Flashgrain {}, {}, {}", self.flashgrain_version, machine(), self.target),
+            format!(
+                "Records of {} bytes, a cache of {} of them, {} of look-ups and of updates by {} tasks on {}, seed {}",
+                self.bytes_of_record(),
+                Unit::Share.show(self.cache_share()),
+                unit::seconds(self.seconds),
+                self.tasks,
+                unit::things(u64::from(self.workers), "worker"),
+                self.seed
+            ),
+        ];
+        let part = Part {
+            id: "size",
+            title: "Memory, opening, look-ups and checkpoints".into(),
+            text: Vec::new(),
+            tables: Vec::new(),
+            figures: figure::figure(self).into_iter().collect(),
+        };
+        Sheet { title: "Cost over size".into(), conditions, parts: vec![part], comparisons: Vec::new() }
+    }
+
+    fn bytes_of_record(&self) -> u64 {
+        self.rows.first().map_or(0, |row| row.record_bytes / row.records.max(1))
+    }
+
+    fn cache_share(&self) -> f64 {
+        self.rows.first().map_or(f64::NAN, |row| row.cache_bytes as f64 / row.record_bytes as f64)
+    }
+
     /// The result as a table for people.
     pub fn table(&self) -> String {
         let mut text = format!(
