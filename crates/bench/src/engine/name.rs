@@ -182,15 +182,9 @@ impl EngineName {
         }
     }
 
-    /// The feature that compiles it in.
-    fn feature(self) -> Self {
-        if self == Self::RocksDbUniversal { Self::RocksDb } else { self }
-    }
-
     /// How to get a program that can open it.
     pub fn how_to_get(self) -> String {
-        let feature = self.feature();
-        let build = format!("cargo build --release -p flashgrain_bench --features {feature}");
+        let build = format!("cargo build --release -p flashgrain_bench --features {self}");
         match self {
             Self::Fjall | Self::Redb | Self::Flashgrain | Self::FlashgrainLsm | Self::FlashgrainBeTree => {
                 build
@@ -206,8 +200,7 @@ impl EngineName {
     /// Errors of the engine; or how to get a program that has the engine.
     pub fn open(self, setup: &Setup) -> anyhow::Result<Box<dyn Engine>> {
         let Some(compiled) = self.compiled() else {
-            let feature = self.feature();
-            bail!("this program was built without {self} (feature \"{feature}\"): run {}", self.how_to_get());
+            bail!("this program was built without {self} (feature \"{self}\"): run {}", self.how_to_get());
         };
         if setup.tables.is_empty() || setup.clients_max == 0 || setup.cores == 0 {
             bail!("{self} needs at least one table, one client and one core");

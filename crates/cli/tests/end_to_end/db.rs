@@ -74,7 +74,11 @@ fn lines_are_loaded_in_any_order_and_a_backup_is_a_store() {
     let copied = db(&folder, "backup store copy");
     assert!(copied.starts_with("copied 2 trees, 6 records"), "{copied}");
     db(&folder, "del store fig");
-    fails(&mut command(&folder, "backup store copy"), 1, &["copy", "is there already: open the store"]);
+    fails(
+        &mut command(&folder, "backup store copy"),
+        1,
+        &["copy", "is there already: if it is a store, open it"],
+    );
     // Restored by copying.
     std::fs::create_dir(folder.path().join("restored")).unwrap();
     let file = |place: &str| folder.path().join(place).join("data.flashgrain");
@@ -149,7 +153,7 @@ fn what_is_wrong_is_said_and_nothing_is_touched() {
     std::fs::create_dir(folder.path().join("mine")).unwrap();
     std::fs::write(folder.path().join("mine/letter"), "dear").unwrap();
     fails(&mut command(&folder, "create mine"), 1, &["not empty"]);
-    fails(&mut command(&folder, "create store"), 1, &["is there already: open the store"]);
+    fails(&mut command(&folder, "create store"), 1, &["is there already: if it is a store, open it"]);
     fails(&mut command(&folder, "get mine key"), 1, &["not a Flashgrain store"]);
     fails(&mut command(&folder, "get nowhere key"), 1, &["not a Flashgrain store", "nowhere"]);
     fails(&mut command(&folder, "get store key --tree none"), 1, &["no tree `none`"]);

@@ -65,7 +65,7 @@ pub(crate) fn load(devices: &Devices) -> Result<Superblock, Error> {
     let capacity_bytes = devices.device(Role::Data).capacity_bytes();
     if capacity_bytes < END_BYTES {
         let why = format!(
-            "it is smaller than the {END_BYTES} bytes that a store has at least; if it was a store, restore it from a backup, if not, name another place"
+            "it has {capacity_bytes} bytes in whole sectors, a store has at least {END_BYTES}; if it was a store, restore it from a backup, if not, name another place"
         );
         return Err(Error::NotAStore { path: path(devices).into(), why });
     }

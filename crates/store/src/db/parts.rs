@@ -82,7 +82,7 @@ impl Survey {
 fn exists(directory: &Path) -> Error {
     let why = match [DATA_FILE, LOG_FILE].into_iter().find(|name| directory.join(name).exists()) {
         Some(name) => {
-            format!("{name} is there already: open the store; if it is none, name another place")
+            format!("{name} is there already: if it is a store, open it; if not, name another place")
         }
         None => "the directory is not empty: a store wants one of its own".into(),
     };

@@ -52,7 +52,6 @@
 //! - The location of a page: the pool alone. [`Moves`] asks it to relocate a page, and it refuses if the page
 //!   has a newer image.
 
-mod adoption;
 pub(crate) mod blocks;
 mod changes;
 mod cleaner;

@@ -1,6 +1,5 @@
 //! The interface of an opening store to its segments.
 
-use super::adoption::Adoption;
 use super::gather::Gatherer;
 use super::space::{SegmentState, Space};
 use super::{Location, UnitSequence};
@@ -30,7 +29,7 @@ impl Opening {
 
     /// Adopts the pages of a checkpoint.
     pub fn adoption(&self) -> Adoption<'_> {
-        Adoption::new(self, &self.space)
+        Adoption { opening: self, live: vec![(0, None); self.space.count()] }
     }
 
     /// This page is at `location`.
@@ -43,7 +42,7 @@ impl Opening {
     }
 
     /// The part of [`adopt`](Self::adopt) for pages that stay in their places.
-    pub(super) fn adopt_in_place(&self, id: PageId, location: Location) -> Result<(), Error> {
+    fn adopt_in_place(&self, id: PageId, location: Location) -> Result<(), Error> {
         if let Some(in_place) = self.gatherer.in_place() {
             let page_bytes = class_bytes(location.class().min(CLASSES - 1));
             let length_bytes = u64::from(location.length_bytes());
@@ -69,7 +68,7 @@ impl Opening {
         self.adopt_as(location, SegmentState::Map)
     }
 
-    pub(super) fn adopt_as(&self, location: Location, state: SegmentState) -> Result<(), Error> {
+    fn adopt_as(&self, location: Location, state: SegmentState) -> Result<(), Error> {
         if self.space.adopt(location, state) { Ok(()) } else { Err(self.space.nowhere(location)) }
     }
 
@@ -85,5 +84,53 @@ impl Opening {
     /// Everything is replayed.
     pub fn let_go(&self) {
         self.space.let_go();
+    }
+}
+
+/// The pages of a checkpoint, summed by segment before the segments are told: these are locked once each, and
+/// not once for each page.
+pub(crate) struct Adoption<'a> {
+    opening: &'a Opening,
+    /// The bytes of live images of each segment, and one of these.
+    live: Vec<(u64, Option<Location>)>,
+}
+
+impl Adoption<'_> {
+    /// This page is at `location`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if no segment has such a place.
+    #[inline]
+    pub fn add(&mut self, id: PageId, location: Location) -> Result<(), Error> {
+        self.opening.adopt_in_place(id, location)?;
+        if location.is_segment() {
+            return self.opening.adopt_as(location, SegmentState::Full);
+        }
+        let end = location.offset_bytes() + u64::from(location.length_bytes());
+        let index = self.opening.space.index_of(location.offset_bytes());
+        // The number of segments is asked once: it takes their lock.
+        match index.and_then(|index| Some((self.live.get_mut(index)?, self.opening.space.range(index)))) {
+            Some(((bytes, one), range)) if end <= range.end => {
+                *bytes += u64::from(location.length_bytes());
+                *one = Some(location);
+                Ok(())
+            }
+            _ => Err(self.opening.space.nowhere(location)),
+        }
+    }
+
+    /// Tells the segments.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a page is where there is something else.
+    pub fn finish(self) -> Result<(), Error> {
+        for (index, (bytes, one)) in self.live.into_iter().enumerate() {
+            if let Some(location) = one
+                && !self.opening.space.adopt_live(index, bytes)
+            {
+                return Err(self.opening.space.nowhere(location));
+            }
+        }
+        Ok(())
     }
 }
