@@ -25,6 +25,7 @@ mod config;
 mod encoding;
 mod error;
 mod flusher;
+mod held_purge;
 mod key_value;
 mod log_store;
 mod open_groups;

@@ -1,7 +1,8 @@
 //! A group's log, vote and marks.
 //!
 //! `GROUP.log` has an entry under its index, in 8 bytes, most significant first. `GROUP.meta` has the vote,
-//! the id of the last committed entry that openraft told us, and that of the last purged one.
+//! the id of the last committed entry that openraft told us, that of the last purged one, and the note of a
+//! [held purge](crate::held_purge).
 //!
 //! Who may change what: entries at the end, appends and truncations; entries at the beginning, purges.
 //! Indexes have no hole, which holds after a crash too: longer truncations go from the end, longer purges and
@@ -24,6 +25,7 @@ use crate::encoding::{decode, encode};
 use crate::error::Error;
 use crate::open_groups::OpenGroup;
 use crate::shared_store::SharedStore;
+use crate::state_machine::applied_of;
 
 /// Entries that are removed in one commit.
 const STEP: u64 = 1024;
@@ -35,6 +37,7 @@ const MESSAGE_BYTES: usize = 1 << 20;
 const VOTE: &[u8] = b"vote";
 const COMMITTED: &[u8] = b"committed";
 const PURGED: &[u8] = b"purged";
+const HELD: &[u8] = b"held";
 
 /// The log of a group, made by [`RaftStore::group`](crate::RaftStore::group). Its clones are handles of the
 /// same log.
@@ -47,7 +50,7 @@ struct Trees {
     store: SharedStore,
     log: Tree,
     meta: Tree,
-    _open: Arc<OpenGroup>,
+    group: Arc<OpenGroup>,
 }
 
 impl<C> LogStore<C> {
@@ -58,8 +61,35 @@ impl<C> LogStore<C> {
     pub(crate) fn open(store: SharedStore, group: &Arc<OpenGroup>) -> Result<Self, Error> {
         let log = store.db().tree(&format!("{}.log", group.name()))?;
         let meta = store.db().tree(&format!("{}.meta", group.name()))?;
-        let trees = Trees { store, log, meta, _open: Arc::clone(group) };
+        let trees = Trees { store, log, meta, group: Arc::clone(group) };
         Ok(Self { trees: Arc::new(trees), types: PhantomData })
+    }
+
+    /// After a crash: makes or forgets the purge that was held then, now that `applied` is the last applied
+    /// entry.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Undecodable`].
+    pub(crate) fn recover(&self, applied: Option<&LogId<C::NodeId>>) -> Result<(), Error>
+    where
+        C: GroupConfig,
+    {
+        let trees = &self.trees;
+        let Some(held) = trees.mark::<LogId<C::NodeId>>(HELD)? else { return Ok(()) };
+        if let Some(applied) = applied.filter(|applied| applied.index >= held.index) {
+            return trees.purge(&encode(applied)?, applied.index);
+        }
+        // Without the entry that the purge ends with, those after it were appended since, and never told as
+        // durable.
+        if !trees.has_entry(held.index)? {
+            trees.truncate(held.index.saturating_add(1))?;
+        }
+        match applied {
+            Some(applied) if !trees.has_entry(applied.index)? => {
+                trees.purge(&encode(applied)?, applied.index)
+            }
+            _ => trees.forget_held(),
+        }
     }
 
     async fn with_trees<T: Send + 'static>(
@@ -91,6 +121,16 @@ impl Trees {
     fn set_mark<T: Serialize>(&self, key: &[u8], value: &T) -> Result<(), Error> {
         let mut batch = self.batch();
         batch.insert(&self.meta, key, encode(value)?)?;
+        Ok(batch.commit()?)
+    }
+
+    fn has_entry(&self, index: u64) -> Result<bool, Error> {
+        Ok(self.store.db().get(&self.log, index.to_be_bytes())?.is_some())
+    }
+
+    fn forget_held(&self) -> Result<(), Error> {
+        let mut batch = self.batch();
+        batch.remove(&self.meta, HELD)?;
         Ok(batch.commit()?)
     }
 
@@ -174,6 +214,7 @@ impl Trees {
         let end = there.end.min(through.saturating_add(1));
         let mut batch = self.batch();
         batch.insert(&self.meta, PURGED, id)?;
+        batch.remove(&self.meta, HELD)?;
         let mut start = there.start;
         loop {
             let next = start.saturating_add(STEP).min(end);
@@ -223,7 +264,8 @@ impl<C: GroupConfig> RaftLogStorage<C> for LogStore<C> {
 
     async fn get_log_state(&mut self) -> Result<LogState<C>, StorageError<C::NodeId>> {
         let state = self.with_trees(|trees| {
-            let purged: Option<LogId<C::NodeId>> = trees.mark(PURGED)?;
+            let held = trees.group.held_purge().id().map(|id| decode(trees.meta.name(), &id));
+            let purged: Option<LogId<C::NodeId>> = held.transpose()?.or(trees.mark(PURGED)?);
             let last = trees.last::<C::Entry>()?.map(|entry| entry.get_log_id().clone());
             // A crash amid a purge leaves entries before the purged id.
             let last = last.filter(|last| purged.as_ref().is_none_or(|purged| purged.index < last.index));
@@ -272,7 +314,8 @@ impl<C: GroupConfig> RaftLogStorage<C> for LogStore<C> {
         let entries = entries.map_err(|error| StorageIOError::write_logs(&error))?;
         let appended = self.with_trees(move |trees| trees.append(&entries)).await;
         appended.map_err(|error| StorageIOError::write_logs(&error))?;
-        self.trees.store.when_durable(|flushed| callback.log_io_completed(flushed));
+        let Trees { store, group, .. } = &*self.trees;
+        group.held_purge().when_durable(store, |flushed| callback.log_io_completed(flushed));
         Ok(())
     }
 
@@ -283,7 +326,20 @@ impl<C: GroupConfig> RaftLogStorage<C> for LogStore<C> {
     }
 
     async fn purge(&mut self, log_id: LogId<C::NodeId>) -> Result<(), StorageError<C::NodeId>> {
-        let purged = self.with_trees(move |trees| trees.purge(&encode(&log_id)?, log_id.index)).await;
+        let weak = Arc::downgrade(&self.trees);
+        let purged = self.with_trees(move |trees| {
+            let (id, through) = (encode(&log_id)?, log_id.index);
+            let applied = || Ok(applied_of::<C>(trees.store.db(), trees.group.name())?.map(|id| id.index));
+            let later = id.clone();
+            // Weak: a held purge must not keep the group open.
+            let purge = move || weak.upgrade().map_or(Ok(()), |trees| trees.purge(&later, through));
+            let note = || trees.set_mark(HELD, &log_id);
+            match trees.group.held_purge().hold((through, &id), applied, note, purge)? {
+                true => Ok(()),
+                false => trees.purge(&id, through),
+            }
+        });
+        let purged = purged.await;
         Ok(purged.map_err(|error| StorageIOError::write_logs(&error))?)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
+use crate::held_purge::HeldPurge;
 
 /// Names of the groups that are open. Clones share them.
 #[derive(Clone, Default)]
@@ -18,7 +19,11 @@ impl OpenGroups {
         if !self.names().insert(name.to_owned()) {
             return Err(Error::GroupOpen { name: name.to_owned() });
         }
-        Ok(Arc::new(OpenGroup { name: name.to_owned(), groups: self.clone() }))
+        Ok(Arc::new(OpenGroup {
+            name: name.to_owned(),
+            groups: self.clone(),
+            held_purge: HeldPurge::default(),
+        }))
     }
 
     fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -30,11 +35,17 @@ impl OpenGroups {
 pub struct OpenGroup {
     name: String,
     groups: OpenGroups,
+    held_purge: HeldPurge,
 }
 
 impl OpenGroup {
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The purge that waits for an installation.
+    pub fn held_purge(&self) -> &HeldPurge {
+        &self.held_purge
     }
 }
 

@@ -6,9 +6,9 @@
 //!
 //! Life of an installation: the snapshot is received whole and made durable → its records are loaded into
 //! `GROUP.installing` → the checksum is verified → the file becomes `GROUP.snapshot`: from here on the
-//! group has the new state → the tree takes the place of `GROUP.state`, in one commit. A crash before the
-//! fourth step leaves the old state; after it [`StateMachine::open`] finds a snapshot that is ahead of the
-//! state, and installs it.
+//! group has the new state → the tree takes the place of `GROUP.state`, in one commit → the
+//! [held purge](crate::held_purge) of the log is made. A crash before the fourth step leaves the old state;
+//! after it [`StateMachine::open`] finds a snapshot that is ahead of the state, and installs it.
 
 use std::io::Seek;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 
-use flashgrain::{Durability, Iter, Readable, Tree, Value};
+use flashgrain::{Db, Durability, Iter, Readable, Tree, Value};
 use openraft::storage::{RaftStateMachine, Snapshot};
 use openraft::{
     EntryPayload, LogId, OptionalSend, RaftSnapshotBuilder, SnapshotMeta, StorageError, StorageIOError,
@@ -111,6 +111,14 @@ impl<C: GroupConfig, A: Application<C>> StateMachine<C, A> {
     /// A reader of the state.
     pub fn reader(&self) -> StateReader {
         StateReader { replica: Arc::clone(&self.replica) }
+    }
+
+    /// The id of the last applied entry.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Undecodable`].
+    pub(crate) fn applied(&self) -> Result<Option<LogId<C::NodeId>>, Error> {
+        Ok(self.replica.applied::<C>()?.0)
     }
 
     async fn with_replica<T: Send + 'static>(
@@ -219,11 +227,14 @@ impl Replica {
     fn install<C: GroupConfig>(&self, meta: &Meta<C>, file: std::fs::File) -> Result<(), Error> {
         let path = self.files.adopt(file)?;
         let installed = self.install_from::<C>(meta, &path);
-        if installed.is_err() {
+        let held_purge = self.group.held_purge();
+        if let Err(error) = &installed {
+            held_purge.failed(error);
             // A failure leaves no more than the next opening would remove; the first error counts.
             let _ = (self.files.discard(&path), self.drop_installing());
+            return installed;
         }
-        installed
+        held_purge.installed(self.applied::<C>()?.0.map(|id| id.index), &self.store)
     }
 
     fn install_from<C: GroupConfig>(&self, meta: &Meta<C>, path: &Path) -> Result<(), Error> {
@@ -281,6 +292,14 @@ impl Replica {
     }
 }
 
+/// The id of the last entry that is applied to the state of `group`.
+///
+/// # Errors
+/// [`Error::Store`], [`Error::Undecodable`].
+pub(crate) fn applied_of<C: GroupConfig>(db: &Db, group: &str) -> Result<Option<LogId<C::NodeId>>, Error> {
+    Ok(applied_in::<C>(db, &db.existing_tree(&state_name(group))?)?.0)
+}
+
 fn applied_in<C: GroupConfig>(from: &impl Readable, state: &Tree) -> Result<Applied<C>, Error> {
     let bytes = from.get(state, APPLIED_KEY)?;
     Ok(bytes.map(|bytes| decode(state.name(), &bytes)).transpose()?.unwrap_or_default())
@@ -315,7 +334,11 @@ impl<C: GroupConfig, A: Application<C>> RaftStateMachine<C> for StateMachine<C, 
     }
 
     async fn begin_receiving_snapshot(&mut self) -> Result<Box<File>, StorageError<C::NodeId>> {
-        let file = self.with_replica(|replica| replica.files.receive()).await;
+        let file = self.with_replica(|replica| {
+            replica.group.held_purge().begin_receiving();
+            replica.files.receive()
+        });
+        let file = file.await;
         let file = file.map_err(|error| StorageIOError::write_snapshot(None, &error))?;
         Ok(Box::new(File::from_std(file)))
     }

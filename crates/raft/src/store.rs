@@ -66,7 +66,9 @@ impl RaftStore {
         let group = self.open.open(name)?;
         let log = LogStore::open(self.shared.clone(), &group)?;
         let files = SnapshotFiles::open(&self.snapshots, name)?;
-        Ok((log, StateMachine::open(self.shared.clone(), group, files, application)?))
+        let state = StateMachine::open(self.shared.clone(), group, files, application)?;
+        log.recover(state.applied()?.as_ref())?;
+        Ok((log, state))
     }
 
     /// The longest entry that a log takes: half of a commit. So an entry that was appended leaves room for

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
+use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine, Snapshot};
 use openraft::{RaftLogReader, RaftSnapshotBuilder, StorageHelper, Vote};
 
-use crate::types::{group, id, put, run, store};
+use crate::types::{State, Types, group, id, put, run, store};
 
 /// Copies a store that is in use, as the page cache has it.
 fn copy(from: &Path, to: &Path) {
@@ -131,5 +132,126 @@ fn an_installation_that_was_cut_off_leaves_nothing() {
         assert_eq!(state.reader().get("k").unwrap().unwrap(), "0");
         drop((log, state));
         assert_eq!(store(folder.path()).db().tree_names(), ["g.log", "g.meta", "g.state"]);
+    });
+}
+
+/// Received, not installed: a snapshot through entry 19 of another node.
+async fn received(folder: &Path, state: &mut State) -> Snapshot<Types> {
+    let (_, mut leader) = group(&folder.join("leader"));
+    leader.apply((0..20).map(|index| put(2, index, "new"))).await.unwrap();
+    let sent = leader.get_snapshot_builder().await.build_snapshot().await.unwrap();
+    let mut file = state.begin_receiving_snapshot().await.unwrap();
+    tokio::io::copy(&mut { sent.snapshot }, &mut file).await.unwrap();
+    Snapshot { meta: sent.meta, snapshot: file }
+}
+
+/// openraft purges the log through a snapshot while that is installed, and appends what follows: before the
+/// installation ends, a crash leaves the state, the entries and the log's end as they were.
+#[test]
+fn a_purge_waits_for_the_installation_that_it_relies_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = folder.path().join("node");
+    run(async {
+        let (mut log, mut state) = group(&node);
+        log.blocking_append((0..10).map(|index| put(1, index, "old"))).await.unwrap();
+        state.apply((0..5).map(|index| put(1, index, "old"))).await.unwrap();
+        let snapshot = received(folder.path(), &mut state).await;
+        log.purge(id(2, 19)).await.unwrap();
+        let seen = log.get_log_state().await.unwrap();
+        assert_eq!((seen.last_purged_log_id, seen.last_log_id), (Some(id(2, 19)), Some(id(2, 19))));
+        let mut appending = log.clone();
+        let mut appended = tokio::spawn(async move { appending.blocking_append([put(2, 20, "new")]).await });
+        // Whatever makes everything else durable.
+        log.save_vote(&Vote::new(3, 7)).await.unwrap();
+        let is_told = tokio::time::timeout(Duration::from_millis(200), &mut appended).await;
+        assert!(is_told.is_err(), "an entry after a gap is not durable");
+
+        let crashed = folder.path().join("crashed");
+        copy(&node, &crashed);
+        for _ in 0..2 {
+            let (mut log, mut state) = group(&crashed);
+            StorageHelper::new(&mut log, &mut state).get_initial_state().await.unwrap();
+            let seen = log.get_log_state().await.unwrap();
+            assert_eq!((seen.last_purged_log_id, seen.last_log_id), (None, Some(id(1, 9))));
+            assert_eq!(log.try_get_log_entries(..).await.unwrap().len(), 10);
+            assert_eq!(state.applied_state().await.unwrap().0, Some(id(1, 4)));
+        }
+
+        state.install_snapshot(&snapshot.meta, snapshot.snapshot).await.unwrap();
+        appended.await.unwrap().unwrap();
+        copy(&node, &folder.path().join("later"));
+        for (mut log, mut state) in [(log, state), group(&folder.path().join("later"))] {
+            let seen = log.get_log_state().await.unwrap();
+            assert_eq!((seen.last_purged_log_id, seen.last_log_id), (Some(id(2, 19)), Some(id(2, 20))));
+            assert_eq!(log.try_get_log_entries(..).await.unwrap().len(), 1);
+            assert_eq!(state.applied_state().await.unwrap().0, Some(id(2, 19)));
+        }
+    });
+}
+
+/// The file of the snapshot is there, and the state and the log are of before.
+#[test]
+fn a_purge_is_made_when_opening_ends_the_installation() {
+    let folder = tempfile::tempdir().unwrap();
+    let (node, crashed) = (folder.path().join("node"), folder.path().join("crashed"));
+    run(async {
+        let (mut log, mut state) = group(&node);
+        log.blocking_append((0..10).map(|index| put(1, index, "old"))).await.unwrap();
+        let snapshot = received(folder.path(), &mut state).await;
+        log.purge(id(2, 19)).await.unwrap();
+        let mut appending = log.clone();
+        let appended = tokio::spawn(async move { appending.blocking_append([put(2, 20, "new")]).await });
+        log.save_vote(&Vote::new(3, 7)).await.unwrap();
+        copy(&node, &crashed);
+        state.install_snapshot(&snapshot.meta, snapshot.snapshot).await.unwrap();
+        appended.await.unwrap().unwrap();
+        copy(&node.join("snapshots"), &crashed.join("snapshots"));
+        let (mut log, mut state) = group(&crashed);
+        StorageHelper::new(&mut log, &mut state).get_initial_state().await.unwrap();
+        assert_eq!(state.applied_state().await.unwrap().0, Some(id(2, 19)));
+        assert_eq!(log.get_log_state().await.unwrap().last_purged_log_id, Some(id(2, 19)));
+        let first = log.try_get_log_entries(..).await.unwrap().first().map(|entry| entry.log_id.index);
+        assert!(first.is_none_or(|first| first == 20), "{first:?}");
+    });
+}
+
+/// Entries that were there before the purge was held, after its end, are there after a crash.
+#[test]
+fn a_held_purge_that_is_forgotten_removes_no_older_entries() {
+    let folder = tempfile::tempdir().unwrap();
+    let (node, crashed) = (folder.path().join("node"), folder.path().join("crashed"));
+    run(async {
+        let (mut log, mut state) = group(&node);
+        log.blocking_append((0..30).map(|index| put(2, index, "k"))).await.unwrap();
+        let _snapshot = received(folder.path(), &mut state).await;
+        log.purge(id(2, 19)).await.unwrap();
+        log.save_vote(&Vote::new(3, 7)).await.unwrap();
+        copy(&node, &crashed);
+        let (mut log, _) = group(&crashed);
+        assert_eq!(log.try_get_log_entries(..).await.unwrap().len(), 30);
+        assert_eq!(log.get_log_state().await.unwrap().last_purged_log_id, None);
+    });
+}
+
+/// A refused snapshot keeps the log, and ends what waits for it.
+#[test]
+fn a_refused_snapshot_leaves_the_log_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = folder.path().join("node");
+    run(async {
+        let (mut log, mut state) = group(&node);
+        log.blocking_append((0..10).map(|index| put(1, index, "old"))).await.unwrap();
+        let snapshot = received(folder.path(), &mut state).await;
+        log.purge(id(2, 19)).await.unwrap();
+        let mut appending = log.clone();
+        let appended = tokio::spawn(async move { appending.blocking_append([put(2, 20, "new")]).await });
+        log.save_vote(&Vote::new(3, 7)).await.unwrap();
+        snapshot.snapshot.set_len(100).await.unwrap();
+        state.install_snapshot(&snapshot.meta, snapshot.snapshot).await.unwrap_err();
+        appended.await.unwrap().unwrap_err();
+        drop((log, state));
+        let (mut log, mut state) = group(&node);
+        StorageHelper::new(&mut log, &mut state).get_initial_state().await.unwrap();
+        assert_eq!(log.get_log_state().await.unwrap().last_log_id, Some(id(1, 9)));
     });
 }
