@@ -65,6 +65,17 @@ impl<C> LogStore<C> {
         Ok(Self { trees: Arc::new(trees), types: PhantomData })
     }
 
+    /// The id of the last purged entry.
+    ///
+    /// # Errors
+    /// [`Error::Store`], [`Error::Undecodable`].
+    pub(crate) fn purged(&self) -> Result<Option<LogId<C::NodeId>>, Error>
+    where
+        C: GroupConfig,
+    {
+        self.trees.mark(PURGED)
+    }
+
     /// After a crash: makes or forgets the purge that was held then, now that `applied` is the last applied
     /// entry.
     ///

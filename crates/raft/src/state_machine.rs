@@ -14,6 +14,7 @@ use std::io::Seek;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 
 use flashgrain::{Db, Durability, Iter, Readable, Tree, Value};
@@ -58,6 +59,8 @@ struct Replica {
     /// Another one after each installation.
     state: RwLock<Tree>,
     files: SnapshotFiles,
+    /// Whether all of the current snapshot was seen to be whole by this process.
+    is_verified: AtomicBool,
     group: Arc<OpenGroup>,
 }
 
@@ -91,7 +94,8 @@ impl StateReader {
 }
 
 impl<C: GroupConfig, A: Application<C>> StateMachine<C, A> {
-    /// The state of `group`, which is made if there is none, with `files` for its snapshots.
+    /// The state of `group`, which is made if there is none, with `files` for its snapshots. The log was
+    /// purged through `purged`.
     ///
     /// # Errors
     /// As [`RaftStore::group`](crate::RaftStore::group).
@@ -100,11 +104,13 @@ impl<C: GroupConfig, A: Application<C>> StateMachine<C, A> {
         group: Arc<OpenGroup>,
         files: SnapshotFiles,
         application: A,
+        purged: Option<&LogId<C::NodeId>>,
     ) -> Result<Self, Error> {
         let state = RwLock::new(store.db().tree(&state_name(group.name()))?);
-        let replica = Arc::new(Replica { store, state, files, group });
+        let is_verified = AtomicBool::new(false);
+        let replica = Arc::new(Replica { store, state, files, is_verified, group });
         replica.drop_installing()?;
-        replica.finish_installing::<C>()?;
+        replica.finish_installing::<C>(purged)?;
         Ok(Self { replica, application: Arc::new(application), types: PhantomData })
     }
 
@@ -224,6 +230,33 @@ impl Replica {
         Ok(Some((meta, whole)))
     }
 
+    /// The current snapshot, all of it verified once in a process. A damaged one is removed: the state has
+    /// all that it had, so that another one can be built.
+    fn whole<C: GroupConfig>(&self) -> Result<Option<Snapshot<C>>, Error> {
+        let publishing = self.files.publishing();
+        let found = self.current::<C>().and_then(|found| {
+            if found.is_some() && !self.is_verified.load(Ordering::Relaxed) {
+                let path = self.files.current_path();
+                let file = std::fs::File::open(&path);
+                let file =
+                    file.map_err(|source| Error::File { action: "open", path: path.clone(), source })?;
+                SnapshotReader::open::<Meta<C>>(&path, file)?.0.verify()?;
+                self.is_verified.store(true, Ordering::Relaxed);
+            }
+            Ok(found)
+        });
+        match found {
+            Err(Error::DamagedSnapshot { .. } | Error::Undecodable { .. }) => {
+                self.files.discard(&self.files.current_path())?;
+                drop(publishing);
+                Ok(None)
+            }
+            found => {
+                Ok(found?.map(|(meta, file)| Snapshot { meta, snapshot: Box::new(File::from_std(file)) }))
+            }
+        }
+    }
+
     fn install<C: GroupConfig>(&self, meta: &Meta<C>, file: std::fs::File) -> Result<(), Error> {
         let path = self.files.adopt(file)?;
         let installed = self.install_from::<C>(meta, &path);
@@ -252,7 +285,9 @@ impl Replica {
     /// some of them after its last one.
     fn publish(&self, publishing: &MutexGuard<'_, ()>, path: &Path) -> Result<(), Error> {
         self.store.db().sync()?;
-        self.files.publish(publishing, path)
+        self.files.publish(publishing, path)?;
+        self.is_verified.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Loads a snapshot into a tree of its own, durably, and verifies it.
@@ -261,7 +296,12 @@ impl Replica {
         let file = std::fs::File::open(path);
         let file = file.map_err(|source| Error::File { action: "open", path: path.to_owned(), source })?;
         let (mut reader, meta) = SnapshotReader::open(path, file)?;
-        self.store.db().tree(&self.installing_name())?.load(reader.by_ref())?;
+        let loaded = self.store.db().tree(&self.installing_name())?.load(reader.by_ref());
+        if let Err(error @ flashgrain::Error::Order { .. }) = &loaded {
+            let (expected, got) = ("records in the order of their keys".into(), error.to_string());
+            return Err(Error::DamagedSnapshot { path: path.to_owned(), expected, got });
+        }
+        loaded?;
         reader.verify()?;
         Ok(meta)
     }
@@ -275,13 +315,24 @@ impl Replica {
         Ok(())
     }
 
-    fn finish_installing<C: GroupConfig>(&self) -> Result<(), Error> {
-        let Some((meta, _)) = self.current::<C>()? else { return Ok(()) };
-        if meta.last_log_id > self.applied::<C>()?.0 {
-            self.load::<C>(&self.files.current_path())?;
-            self.exchange()?;
+    /// Brings the state up to the current snapshot, if that is ahead. A damaged one is removed if the state
+    /// and the log, which was purged through `purged`, are whole without it.
+    fn finish_installing<C: GroupConfig>(&self, purged: Option<&LogId<C::NodeId>>) -> Result<(), Error> {
+        let applied = self.applied::<C>()?.0;
+        let finished = self.current::<C>().and_then(|current| {
+            if current.is_some_and(|(meta, _)| meta.last_log_id > applied) {
+                self.load::<C>(&self.files.current_path())?;
+                self.exchange()?;
+            }
+            Ok(())
+        });
+        match finished {
+            Err(Error::DamagedSnapshot { .. }) if purged <= applied.as_ref() => {
+                self.drop_installing()?;
+                self.files.discard(&self.files.current_path())
+            }
+            finished => finished,
         }
-        Ok(())
     }
 
     fn drop_installing(&self) -> Result<(), Error> {
@@ -358,9 +409,8 @@ impl<C: GroupConfig, A: Application<C>> RaftStateMachine<C> for StateMachine<C, 
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot<C>>, StorageError<C::NodeId>> {
-        let current = self.with_replica(Replica::current::<C>).await;
-        let current = current.map_err(|error| StorageIOError::read_snapshot(None, &error))?;
-        Ok(current.map(|(meta, file)| Snapshot { meta, snapshot: Box::new(File::from_std(file)) }))
+        let current = self.with_replica(Replica::whole::<C>).await;
+        Ok(current.map_err(|error| StorageIOError::read_snapshot(None, &error))?)
     }
 }
 

@@ -52,8 +52,8 @@ impl RaftStore {
     /// on a blocking thread.
     ///
     /// # Errors
-    /// [`Error::GroupName`]; [`Error::GroupOpen`]; [`Error::Store`]; [`Error::File`] and
-    /// [`Error::DamagedSnapshot`] if a snapshot whose installation a crash has cut off cannot be read.
+    /// [`Error::GroupName`]; [`Error::GroupOpen`]; [`Error::Store`]; [`Error::File`]; and
+    /// [`Error::DamagedSnapshot`] if the log goes on from a snapshot that is damaged, and the state is older.
     pub fn group<C: GroupConfig, A: Application<C>>(
         &self,
         name: &str,
@@ -66,7 +66,8 @@ impl RaftStore {
         let group = self.open.open(name)?;
         let log = LogStore::open(self.shared.clone(), &group)?;
         let files = SnapshotFiles::open(&self.snapshots, name)?;
-        let state = StateMachine::open(self.shared.clone(), group, files, application)?;
+        let state =
+            StateMachine::open(self.shared.clone(), group, files, application, log.purged()?.as_ref())?;
         log.recover(state.applied()?.as_ref())?;
         Ok((log, state))
     }

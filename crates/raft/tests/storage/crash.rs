@@ -255,3 +255,38 @@ fn a_refused_snapshot_leaves_the_log_as_it_was() {
         assert_eq!(log.get_log_state().await.unwrap().last_log_id, Some(id(1, 9)));
     });
 }
+
+/// The state has all that the snapshot has: the node starts without it, sends no damaged one, and builds
+/// another.
+#[test]
+fn a_damaged_snapshot_is_left_out_if_the_state_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("snapshots/g.snapshot");
+    run(async {
+        for damage in 0..4 {
+            let (mut log, mut state) = group(folder.path());
+            let first = damage * 10;
+            let entries = || (first..first + 10).map(|index| put(1, index, "k"));
+            log.blocking_append(entries()).await.unwrap();
+            state.apply(entries()).await.unwrap();
+            state.get_snapshot_builder().await.build_snapshot().await.unwrap();
+            log.purge(id(1, first + 5)).await.unwrap();
+            assert!(state.get_current_snapshot().await.unwrap().is_some());
+            drop((log, state));
+            let mut bytes = fs::read(&file).unwrap();
+            match damage {
+                0 => bytes.clear(),
+                1 => bytes.truncate(10),
+                2 => drop(bytes.pop()),
+                _ => *bytes.iter_mut().rev().nth(20).unwrap() ^= 1,
+            }
+            fs::write(&file, bytes).unwrap();
+            let (_, mut state) = group(folder.path());
+            assert_eq!(state.applied_state().await.unwrap().0, Some(id(1, first + 9)));
+            assert!(state.get_current_snapshot().await.unwrap().is_none(), "damage {damage}");
+            assert!(!file.exists());
+            let built = state.get_snapshot_builder().await.build_snapshot().await.unwrap();
+            assert_eq!(built.meta.last_log_id, Some(id(1, first + 9)));
+        }
+    });
+}
