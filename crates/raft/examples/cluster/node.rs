@@ -1,19 +1,21 @@
 //! A node: a store, a Raft group on it, and a listener.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use flashgrain::Db;
 use flashgrain_raft::{Command, KEY_BYTES_MAX, KeyValue, RaftStore, StateReader};
 use openraft::error::{
     ChangeMembershipError, CheckIsLeaderError, ClientWriteError, ForwardToLeader, RaftError,
 };
-use openraft::{BasicNode, Config, Raft, SnapshotPolicy};
+use openraft::{BasicNode, Config, Raft, RaftMetrics, SnapshotPolicy};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::connection::{receive, send};
 use crate::message::{ClientCall, PeerCall, Reply, Request, Status, Types};
@@ -59,9 +61,11 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
             std::process::exit(0);
         });
     }
-    let listener = listen(&options.listen).await.context("cannot listen")?;
+    let listener = listen(&options.listen).await;
+    let listener = listener.with_context(|| format!("cannot listen at {}", options.listen))?;
     let address = listener.local_addr()?.to_string();
     let db = Db::builder().path(options.folder.join("store")).cache_bytes(32 << 20).open_or_create()?;
+    check_id(&options)?;
     let store = RaftStore::new(db, options.folder.join("snapshots"))?;
     let (log, state) = store.group::<Types, _>("registers", KeyValue)?;
     let (reader, entry_bytes_max) = (state.reader(), store.entry_bytes_max());
@@ -78,6 +82,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let network = Network { id: options.id, cuts: cuts.clone() };
     let raft = Raft::new(options.id, Arc::new(config.validate()?), network, log, state).await?;
     println!("listening on {address}");
+    tokio::spawn(end_with(raft.metrics()));
     let node = Arc::new(Node { id: options.id, address, raft, reader, cuts, entry_bytes_max });
     loop {
         let (stream, _) = listener.accept().await?;
@@ -87,6 +92,40 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
             let _ = node.serve(stream).await;
         });
     }
+}
+
+/// Refuses the folder of another node: its votes would be taken for this one's, and acknowledged writes lost.
+fn check_id(options: &Options) -> anyhow::Result<()> {
+    let path = options.folder.join("id");
+    match std::fs::read_to_string(&path) {
+        Ok(id) if id.trim() == options.id.to_string() => Ok(()),
+        Ok(id) => bail!(
+            "{} is the folder of node {}, not of node {}: name that node's own folder",
+            options.folder.display(),
+            id.trim(),
+            options.id
+        ),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let mut file = std::fs::File::create(&path).context("make the file of the node's number")?;
+            file.write_all(options.id.to_string().as_bytes())?;
+            Ok(file.sync_all()?)
+        }
+        Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
+    }
+}
+
+/// Ends the process when its Raft has ended: a supervisor can start it again.
+async fn end_with(mut metrics: watch::Receiver<RaftMetrics<u64, BasicNode>>) {
+    let reason = loop {
+        if let Err(error) = &metrics.borrow().running_state {
+            break error.to_string();
+        }
+        if metrics.changed().await.is_err() {
+            break "it has panicked".to_owned();
+        }
+    };
+    eprintln!("Raft has ended: {reason}");
+    std::process::exit(1);
 }
 
 /// Listens at `address`, a while later if another connection has that port just now.
